@@ -1,0 +1,1 @@
+"""AdamW implementations, one module each, loaded by name (see `stepscope.model.chosen`)."""

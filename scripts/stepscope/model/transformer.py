@@ -1,0 +1,231 @@
+"""A decoder-only, pre-norm Transformer language model.
+
+    tokens -> Embedding -> num_layers x Block -> RMSNorm -> Linear -> logits
+    Block: x + attention(RMSNorm(x)), then x + SwiGLU(RMSNorm(x))
+
+Linear layers have no bias, positions enter through rotary embeddings, and the head is not tied to the embedding, as in
+LLaMA (Touvron et al. 2023). Parameters are created on their device, in fp32 unless told otherwise; lower precision is
+the business of `torch.autocast`. Nothing in the forward pass makes the host wait for the device.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor, nn
+
+from stepscope.model.chosen import load
+from stepscope.model.shape import ModelShape
+
+Device = torch.device | str
+Attention = Callable[[Tensor, Tensor, Tensor, bool], Tensor]
+
+
+def build_model(shape: ModelShape, context: int, attention: str, device: Device, seed: int) -> "TransformerLM":
+    """A model with random weights, the same for the same seed, device type and PyTorch version.
+
+    context: longest sequence, tokens. attention: name of an implementation (see `stepscope.model.chosen`).
+    Seeds PyTorch's global generators. Raises ValueError when there is no such attention or `context` is not positive.
+    """
+    torch.manual_seed(seed)
+    return TransformerLM(shape, context, load("attention", attention).attention, device)
+
+
+def random_batch(vocab_size: int, batch: int, context: int, device: Device, seed: int) -> tuple[Tensor, Tensor]:
+    """Random (tokens, targets), each (batch, context) int64 on `device`; targets are the tokens one position later."""
+    generator = torch.Generator(device).manual_seed(seed)
+    sequences = torch.randint(vocab_size, (batch, context + 1), generator=generator, device=device)
+    return sequences[:, :-1].contiguous(), sequences[:, 1:].contiguous()
+
+
+class TransformerLM(nn.Module):
+    """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <= context."""
+
+    def __init__(
+        self,
+        shape: ModelShape,
+        context: int,
+        attention: Attention,
+        device: Device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        if context < 1:
+            raise ValueError(f"context must be a positive integer, not {context!r}")
+        self.embedding = Embedding(shape.vocab_size, shape.d_model, device, dtype)
+        # One table of rotations, shared by all blocks.
+        rotary = RotaryEmbedding(context, shape.d_head, device, dtype)
+        self.blocks = nn.ModuleList(Block(shape, rotary, attention, device, dtype) for _ in range(shape.num_layers))
+        self.final_norm = RMSNorm(shape.d_model, device, dtype)
+        self.head = Linear(shape.d_model, shape.vocab_size, device, dtype)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.final_norm(x))
+
+
+class Block(nn.Module):
+    """One layer: attention, then feed-forward, each on a normalised copy of the residual stream (Xiong et al. 2020).
+
+    (batch, length, d_model) -> (batch, length, d_model).
+    """
+
+    def __init__(
+        self,
+        shape: ModelShape,
+        rotary: "RotaryEmbedding",
+        attention: Attention,
+        device: Device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.attention_norm = RMSNorm(shape.d_model, device, dtype)
+        self.attention = CausalSelfAttention(shape.d_model, shape.num_heads, rotary, attention, device, dtype)
+        self.feed_forward_norm = RMSNorm(shape.d_model, device, dtype)
+        self.feed_forward = SwiGLU(shape.d_model, shape.d_ff, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.attention(self.attention_norm(x))
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+
+class CausalSelfAttention(nn.Module):
+    """Multi-head self-attention (Vaswani et al. 2017, section 3.2) in which no position sees a later one.
+
+    (batch, length, d_model) -> (batch, length, d_model).
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        num_heads: int,
+        rotary: "RotaryEmbedding",
+        attention: Attention,
+        device: Device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.rotary = rotary
+        self.attend = attention
+        # Q, K and V projections, stacked into one matrix: one product instead of three.
+        self.qkv = Linear(d_model, 3 * d_model, device, dtype)
+        self.output = Linear(d_model, d_model, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        qkv = rearrange(
+            self.qkv(x),
+            "batch length (three heads d_head) -> batch length three heads d_head",
+            three=3,
+            heads=self.num_heads,
+        )
+        qk, v = qkv.split([2, 1], dim=2)
+        q, k = rearrange(self.rotary(qk), "batch length two heads d_head -> two batch heads length d_head")
+        v = rearrange(v, "batch length 1 heads d_head -> batch heads length d_head")
+        attended = self.attend(q, k, v, True)
+        return self.output(rearrange(attended, "batch heads length d_head -> batch length (heads d_head)"))
+
+
+class SwiGLU(nn.Module):
+    """W_down (silu(W_gate x) * W_up x) (Shazeer 2020, equation 6). (..., d_model) -> (..., d_model)."""
+
+    def __init__(self, d_model: int, d_ff: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.gate = Linear(d_model, d_ff, device, dtype)
+        self.up = Linear(d_model, d_ff, device, dtype)
+        self.down = Linear(d_ff, d_model, device, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class RotaryEmbedding(nn.Module):
+    """Rotates channel pairs (2i, 2i + 1) at position p by the angle p * theta^(-2i / d_head) (RoFormer, Su et al. 2021,
+    section 3.4.2).
+
+    x: (batch, length, tensors, heads, d_head), length <= context; "tensors" lets Q and K be rotated together. Same
+    shape and dtype out. Raises ValueError when x is longer than the tables.
+    """
+
+    def __init__(
+        self,
+        context: int,
+        d_head: int,
+        device: Device,
+        dtype: torch.dtype = torch.float32,
+        theta: float = 10_000.0,
+    ) -> None:
+        super().__init__()
+        # Angles reach `context` radians: in float64 they keep their fraction, the tables may then be rounded.
+        frequencies = theta ** (-torch.arange(0, d_head, 2, device=device, dtype=torch.float64) / d_head)
+        positions = torch.arange(context, device=device, dtype=torch.float64)
+        angles = rearrange(torch.outer(positions, frequencies), "context pairs -> context 1 1 pairs 1")
+        # (a cos - b sin, b cos + a sin) = (a, b) * (cos, cos) + (b, a) * (-sin, sin)
+        cos = torch.cat([angles.cos(), angles.cos()], dim=-1)
+        sin = torch.cat([-angles.sin(), angles.sin()], dim=-1)
+        self.register_buffer("cos", cos.flatten(-2).to(dtype), persistent=False)
+        self.register_buffer("sin", sin.flatten(-2).to(dtype), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        length = x.shape[1]
+        if length > self.cos.shape[0]:
+            raise ValueError(f"sequence of {length} tokens is longer than the context of {self.cos.shape[0]}")
+        pairs = rearrange(x, "... (pairs two) -> ... pairs two", two=2)
+        swapped = rearrange(pairs.flip(-1), "... pairs two -> ... (pairs two)")
+        # Under autocast x is in low precision: the tables lift the rotation to fp32, and the result is cast back.
+        return torch.addcmul(x * self.cos[:length], swapped, self.sin[:length]).to(x.dtype)
+
+
+class RMSNorm(nn.Module):
+    """x / sqrt(mean(x^2) + eps) * gain (Zhang and Sennrich 2019, equation 4), in at least fp32 inside.
+
+    (..., d_model) -> (..., d_model), same dtype.
+    """
+
+    def __init__(self, d_model: int, device: Device, dtype: torch.dtype = torch.float32, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.eps = eps
+        self.gain = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # fp32 is left alone: no copy
+        inverse_rms = torch.rsqrt(wide.square().mean(dim=-1, keepdim=True) + self.eps)
+        return (wide * inverse_rms * self.gain).to(x.dtype)
+
+
+class Linear(nn.Module):
+    """x W^T, no bias. (..., d_in) -> (..., d_out)."""
+
+    def __init__(self, d_in: int, d_out: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(truncated_normal(d_out, d_in, device, dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)
+
+
+class Embedding(nn.Module):
+    """One row of the table for each token. (...) int64 -> (..., d_model)."""
+
+    def __init__(self, vocab_size: int, d_model: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(truncated_normal(vocab_size, d_model, device, dtype))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.weight)
+
+
+def truncated_normal(rows: int, columns: int, device: Device, dtype: torch.dtype) -> Tensor:
+    """(rows, columns), normal with std = sqrt(2 / (rows + columns)) (Glorot and Bengio 2010), cut at 3 std.
+
+    Drawn by inverting the distribution function, in place and without rejection: nn.init.trunc_normal_ redraws until
+    all values fit, which needs memory and synchronises with the device after each draw.
+    """
+    std = math.sqrt(2 / (rows + columns))
+    probability_within = math.erf(3 / math.sqrt(2))  # of lying within 3 std
+    weight = torch.empty(rows, columns, device=device, dtype=dtype)
+    return weight.uniform_(-probability_within, probability_within).erfinv_().mul_(math.sqrt(2) * std)

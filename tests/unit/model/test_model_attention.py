@@ -1,0 +1,122 @@
+"""Softmax and the attention implementations, against PyTorch's own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model.attention import naive
+from stepscope.model.chosen import load
+from stepscope.model.softmax import softmax
+
+
+@pytest.mark.parametrize("dim", [-1, 0, 1])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_softmax(assert_same, dim, scale):
+    torch.manual_seed(0)
+    x = scale * torch.randn(3, 4, 5, dtype=torch.float64)
+    assert_same(lambda x: softmax(x, dim), lambda x: torch.softmax(x, dim), x)
+
+
+def test_softmax_of_extreme_and_masked_logits(assert_same):
+    x = torch.tensor(
+        [[1e4, -1e4, 1e4], [-1e4, -1e4, -1e4 - 1], [0.0, float("-inf"), 1e4], [3.0, float("-inf"), float("-inf")]],
+        dtype=torch.float64,
+    )
+    assert_same(softmax, lambda x: torch.softmax(x, -1), x)
+    assert_same(softmax, lambda x: torch.softmax(x, -1), x.float(), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_softmax_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
+    torch.manual_seed(0)
+    x = (20 * torch.randn(16, 64)).to(dtype)
+    got = softmax(x)
+    assert got.dtype == dtype
+    # A difference taken in bf16 would be off by up to 0.1 at these magnitudes, the result by 10 %.
+    torch.testing.assert_close(
+        got.double(), torch.softmax(x.double(), -1), rtol=torch.finfo(dtype).eps, atol=torch.finfo(dtype).tiny
+    )
+
+
+@pytest.mark.parametrize("name", ["naive", "sdpa"])
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("shape", [(2, 3, 7, 4), (5, 6, 8), (1, 1, 1, 2), (2, 33, 10)])
+def test_attention(assert_same, name, is_causal, shape):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, *shape, dtype=torch.float64)
+    assert_same(
+        lambda q, k, v: load("attention", name).attention(q, k, v, is_causal),
+        lambda q, k, v: _attention_by_loops(q, k, v, is_causal),
+        q,
+        k,
+        v,
+    )
+
+
+def _attention_by_loops(q, k, v, is_causal):
+    """Query by query: the keys that it may see, their softmax, the mean of their values."""
+    rows = []
+    for i in range(q.shape[-2]):
+        visible = i + 1 if is_causal else k.shape[-2]
+        scores = (q[..., i : i + 1, :] * k[..., :visible, :]).sum(-1) / q.shape[-1] ** 0.5
+        rows.append((torch.softmax(scores, -1)[..., None] * v[..., :visible, :]).sum(-2))
+    return torch.stack(rows, dim=-2)
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("queries, keys", [(5, 9), (9, 5), (6, 6)])
+def test_naive_agrees_with_pytorch_for_any_lengths(assert_same, is_causal, queries, keys):
+    torch.manual_seed(0)
+    q = torch.randn(2, 3, queries, 4, dtype=torch.float64)
+    k = torch.randn(2, 3, keys, 4, dtype=torch.float64)
+    v = torch.randn(2, 3, keys, 6, dtype=torch.float64)
+    assert_same(
+        lambda q, k, v: naive.attention(q, k, v, is_causal),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=is_causal),
+        q,
+        k,
+        v,
+    )
+
+
+def test_naive_stays_exact_for_large_scores(assert_same):
+    torch.manual_seed(0)
+    q, k, v = 100 * torch.randn(3, 2, 8, 4, dtype=torch.float64)
+    assert_same(
+        lambda q, k, v: naive.attention(q, k, v, True),
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        q,
+        k,
+        v,
+        rtol=1e-8,
+        atol=1e-9,
+    )
+
+
+def test_naive_makes_the_mask_once(record_operations):
+    q = torch.randn(2, 12, 4)
+    naive.kept_causal_mask.cache_clear()
+    with record_operations() as first:
+        naive.attention(q, q, q, True)
+    with record_operations() as second:
+        naive.attention(q, q, q, True)
+    assert first.names.count("triu") == 1
+    assert "triu" not in second.names
+    assert "bmm" in second.names
+
+
+def test_naive_keeps_no_mask_of_an_earlier_length():
+    for length in (4, 8, 16):
+        q = torch.randn(2, length, 4)
+        naive.attention(q, q, q, True)
+    assert naive.kept_causal_mask.cache_info().currsize == 1
+
+
+@pytest.mark.parametrize("name", ["naive", "sdpa"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_attention_keeps_low_precision(name, dtype):
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 2, 2, 16, 8).to(dtype)
+    got = load("attention", name).attention(q, k, v, True)
+    assert got.dtype == dtype
+    expected = F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True)
+    torch.testing.assert_close(got.double(), expected, rtol=0.05, atol=0.02)

@@ -1,0 +1,36 @@
+"""Implementations that are chosen by name."""
+
+import inspect
+
+import pytest
+from stepscope.model import chosen
+
+
+def test_every_name_of_every_option_can_be_loaded():
+    assert {"naive", "sdpa"} <= set(chosen.names("attention"))
+    assert {"own", "torch", "fused"} <= set(chosen.names("optimizer"))
+    # Implementations for a GPU may need packages that a CPU machine lacks: load those that run everywhere.
+    for name in ("naive", "sdpa"):
+        assert list(inspect.signature(chosen.load("attention", name).attention).parameters) == [
+            "q",
+            "k",
+            "v",
+            "is_causal",
+        ]
+    for name in ("own", "torch", "fused"):
+        module = chosen.load("optimizer", name)
+        assert module.__name__ == f"stepscope.model.optimizers.{name}"
+        assert list(inspect.signature(module.make).parameters) == ["parameters", "lr", "betas", "eps", "weight_decay"]
+
+
+@pytest.mark.parametrize("name", ["nave", "", "__init__", "naive.attention", "../softmax"])
+def test_unknown_name_lists_those_that_exist(name):
+    with pytest.raises(ValueError) as error:
+        chosen.load("attention", name)
+    assert repr(name) in str(error.value)
+    assert all(existing in str(error.value) for existing in chosen.names("attention"))
+
+
+def test_unknown_option_lists_those_that_exist():
+    with pytest.raises(ValueError, match="no option 'precision'; there are: attention, optimizer"):
+        chosen.load("precision", "bf16")

@@ -1,0 +1,78 @@
+"""Cross-entropy, against PyTorch's own."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model.loss import cross_entropy
+
+
+def _reference(logits, targets):
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+@pytest.mark.parametrize("positions", [(6,), (2, 5), (2, 3, 4)])
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_cross_entropy(assert_same, positions, scale):
+    torch.manual_seed(0)
+    logits = scale * torch.randn(*positions, 11, dtype=torch.float64)
+    targets = torch.randint(11, positions)
+    assert_same(cross_entropy, _reference, logits, targets)
+
+
+def test_cross_entropy_of_one_position():
+    logits = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    # log(e + e^2 + e^3) - 2, computed with 20 digits
+    torch.testing.assert_close(cross_entropy(logits, torch.tensor(1)).item(), 1.4076059644443804, rtol=1e-14, atol=0)
+
+
+def test_gradient_passes_numerical_differentiation():
+    torch.manual_seed(0)
+    logits = torch.randn(2, 3, 5, dtype=torch.float64, requires_grad=True)
+    targets = torch.randint(5, (2, 3))
+    assert torch.autograd.gradcheck(lambda logits: 3 * cross_entropy(logits, targets), logits)
+
+
+def test_gradient_flows_through_logits_that_are_not_contiguous(assert_same):
+    torch.manual_seed(0)
+    logits = torch.randn(7, 4, 3, dtype=torch.float64)
+    targets = torch.randint(7, (3, 4))
+    assert_same(
+        lambda x, t: cross_entropy(x.permute(2, 1, 0), t),
+        lambda x, t: _reference(x.permute(2, 1, 0), t),
+        logits,
+        targets,
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_low_precision_logits_give_an_fp32_loss(dtype):
+    torch.manual_seed(0)
+    logits = (5 * torch.randn(4, 8, 100)).to(dtype).requires_grad_()
+    targets = torch.randint(100, (4, 8))
+    loss = cross_entropy(logits, targets)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    wide = logits.detach().double().requires_grad_()
+    expected = _reference(wide, targets)
+    (expected_gradient,) = torch.autograd.grad(expected, wide)
+    assert loss.dtype == torch.float32
+    assert gradient.dtype == dtype
+    torch.testing.assert_close(loss.double(), expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(gradient.double(), expected_gradient, rtol=torch.finfo(dtype).eps, atol=1e-7)
+
+
+def test_nothing_of_the_size_of_the_logits_is_kept_but_the_logits():
+    torch.manual_seed(0)
+    logits = torch.randn(4, 8, 100, requires_grad=True)
+    targets = torch.randint(100, (4, 8))
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        cross_entropy(logits, targets)
+    large = [x for x in kept if x.numel() == logits.numel()]
+    assert [x.data_ptr() for x in large] == [logits.data_ptr()]
+
+
+def test_logits_are_not_changed():
+    logits = torch.randn(3, 5, requires_grad=True)
+    before = logits.detach().clone()
+    cross_entropy(logits, torch.tensor([0, 1, 2])).backward()
+    assert torch.equal(logits.detach(), before)
