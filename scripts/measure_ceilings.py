@@ -1,0 +1,58 @@
+"""Measure what this machine reaches at best: a large matrix product in one precision, or a large copy.
+
+Prints the median time with its 95 % interval and the rate: TFLOP/s for the product of two square matrices
+(2 n^3 operations), GB/s for the copy (bytes read plus bytes written; 1 GB is 10^9 bytes). With --out it also writes
+record.json and samples.csv.
+"""
+
+import sys
+
+from stepscope.measure import arguments, cell, printing
+from stepscope.plan.grid import PRECISIONS, command_of
+
+COLUMNS = ["step", "phase", "warmup", "seconds", "event_seconds", "sm_clock_mhz", "power_w", "temperature_c"]
+
+
+def main() -> None:
+    spec, settings = parse(sys.argv[1:])
+    command = command_of("measure_ceilings.py", spec)
+    with cell.Cell("measure_ceilings.py", spec, settings, command, chosen={}) as process:
+        printing.configuration(spec)
+        from stepscope.measure import ceilings
+
+        reason = process.unsupported()
+        found, rows = (
+            ({"status": "unsupported", "reason": reason}, []) if reason else ceilings.measure(spec, process.telemetry)
+        )
+        process.check_memory(found["status"])
+        printing.series_header()
+        printing.series(spec["operation"], "free", spec["precision"], found)
+        if "median" in found:
+            print(ceilings.rate_in_words(spec, found["median"]))
+        else:
+            print(found["reason"])
+        process.finish(COLUMNS, rows, found)
+
+
+def parse(words: list[str]) -> tuple[dict, cell.Settings]:
+    """Flags to the cell's spec, and what is no part of it."""
+    flags = arguments.parser(__doc__)
+    group = flags.add_argument_group("cell")
+    group.add_argument("--operation", choices=["matmul", "copy"], default="matmul", help="what to measure")
+    group.add_argument("--order", type=arguments.positive, default=None, help="order of the square matrices (8192)")
+    group.add_argument("--mebibytes", type=arguments.positive, default=None, help="size of the copied tensor (2048)")
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of the matrices")
+    arguments.add_running(flags)
+    given = flags.parse_args(words)
+    arguments.resolve_running(given, flags)
+    size, other, default = ("order", "mebibytes", 8192) if given.operation == "matmul" else ("mebibytes", "order", 2048)
+    if getattr(given, other) is not None:
+        flags.error(f"--{other} does not go with --operation {given.operation}; use --{size}")
+    spec = {"study": "ceilings", "operation": given.operation, size: getattr(given, size) or default}
+    keys = ("precision", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+    spec |= {key: getattr(given, key) for key in keys}
+    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A large matrix product and a large copy: the rates that a machine reaches at best."""
+
+from collections.abc import Callable
+
+import torch
+
+from stepscope.measure import memory, precision
+from stepscope.measure.clock import Clock
+from stepscope.measure.summary import StoppingRule, summarise
+from stepscope.measure.telemetry import Telemetry
+
+
+def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
+    """Summary in seconds with its status, and a row a sample; `oom` where the operands do not fit."""
+    rows: list[dict] = []
+    try:
+        operation = _operation(spec)
+        series = _series(operation, spec, telemetry, rows)
+    except Exception as error:
+        if not memory.is_out_of_memory(error):
+            raise
+        return {"status": "oom", "reason": str(error).strip().splitlines()[0][:300]}, rows
+    return {"status": "ok", "reason": "", "first": rows[0]["seconds"], **summarise(series)}, rows
+
+
+def _series(operation: Callable, spec: dict, telemetry: Telemetry, rows: list[dict]) -> list[float]:
+    clock = Clock(spec["device"])
+    rule, series, step = None, [], 0
+    while not (series and rule.enough([series])):
+        warmup = step < spec["warmup"]
+        if not warmup and rule is None:
+            rule = StoppingRule(spec["steps"], spec["max_steps"], spec["max_seconds"])
+        before = telemetry.read()
+        seconds, event_seconds = clock.time(operation)
+        rows.append(
+            {"step": step, "phase": spec["operation"], "warmup": warmup}
+            | {"seconds": seconds, "event_seconds": event_seconds}
+            | before
+        )
+        if not warmup:
+            series.append(seconds)
+        step += 1
+    telemetry.read()
+    return series
+
+
+def _operation(spec: dict) -> Callable[[], object]:
+    """The product of two random matrices (order, order), or the copy of one random tensor into another.
+
+    Random, because some GPUs run faster on zeros.
+    """
+    device = spec["device"]
+    torch.manual_seed(spec["seed"])
+    if spec["operation"] == "copy":
+        source = torch.randn(spec["mebibytes"] * 2**20 // 4, device=device)
+        target = torch.empty_like(source)
+        return lambda: target.copy_(source)
+    shape, dtype = (spec["order"], spec["order"]), precision.dtype(spec["precision"])
+    left, right = (torch.randn(shape, device=device).to(dtype) for _ in range(2))
+    product = torch.empty(shape, device=device, dtype=dtype)
+    return lambda: torch.mm(left, right, out=product)
+
+
+def rate_in_words(spec: dict, seconds: float) -> str:
+    """The rate that a time means."""
+    if spec["operation"] == "matmul":
+        return f"{2 * spec['order'] ** 3 / seconds / 1e12:.3f} TFLOP/s"
+    return f"{2 * spec['mebibytes'] * 2**20 / seconds / 1e9:.1f} GB/s read and written"

@@ -1,0 +1,114 @@
+"""The frame of a measuring program: alone on the device, within its limits, results written as a record.
+
+Imports torch only once the device is ours, so that a waiting program does not disturb the one that measures.
+"""
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.measure import device_lock, process
+from stepscope.measure.telemetry import Telemetry
+from stepscope.plan import machine
+from stepscope.plan.code_digest import chosen_modules, code_digest
+
+EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is no part of the spec: the output folder (None: only print) and the time limit in minutes."""
+
+    out: Path | None
+    time_limit: float
+
+
+class Cell(contextlib.AbstractContextManager):
+    """Entering takes the device and prepares torch; finish() writes the record.
+
+    `chosen` maps options to the implementations that the program loads by name. Ends the program with one line and
+    exit code 1 where the device cannot be had or the results cannot be written.
+    """
+
+    def __init__(self, program: str, spec: dict, settings: Settings, command: str, chosen: dict[str, str]):
+        self._spec, self._settings, self._command = spec, settings, command
+        self._device = spec["device"]
+        # Of the files as they are now, not as they may be when the measurement ends.
+        self._code = code_digest(program, chosen_modules(chosen))
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "Cell":
+        process.die_with_parent()
+        gpu = next(iter(machine.visible_gpus()), None) if self._device == "cuda" else None
+        self._open.enter_context(device_lock.hold(gpu.uuid if gpu else "cpu"))
+        process.limit_time(self._settings.time_limit)
+        process.set_threads(self._spec["threads"])
+        self.telemetry = Telemetry(gpu.uuid if gpu else None)
+        self._used_before = self.telemetry.memory_used() or 0
+        self._others_before = self.telemetry.processes()
+        import torch
+
+        from stepscope.measure import precision
+
+        if self._device == "cuda" and not torch.cuda.is_available():
+            sys.exit("error: --device cuda, but torch finds no usable GPU here; use --device cpu")
+        torch.set_num_threads(self._spec["threads"])
+        precision.configure(self._spec["precision"])
+        if self._device == "cpu":
+            process.limit_address_space()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._open.close()
+
+    def unsupported(self) -> str | None:
+        """Why this device cannot run the spec's precision; None if it can."""
+        from stepscope.measure import precision
+
+        return precision.unsupported(self._spec["precision"], self._device)
+
+    def check_memory(self, status: str) -> None:
+        """Running out of memory on a GPU that others had filled is a failure: end with one line."""
+        if status == "oom" and self._used_before > EMPTY_GPU_BYTES:
+            sys.exit(
+                f"error: out of memory, but {self._used_before / 2**30:.1f} GiB of the GPU were taken before this "
+                "program started; free the GPU and run again"
+            )
+
+    def finish(self, columns: list[str], rows: list[dict], summary: dict) -> None:
+        """Write the samples and the record, if a folder was given."""
+        if self._settings.out is None:
+            return
+        from stepscope.measure import provenance, record
+
+        content = {
+            "study": self._spec["study"],
+            "spec": self._spec,
+            "code": self._code,
+            "machine": machine.identity(self._device),
+            "summary": summary,
+            "telemetry": self._readings(rows),
+            "provenance": provenance.describe(self._device, self._command, self.telemetry)
+            | provenance.Stopwatch().times(),
+        }
+        try:
+            record.write(self._settings.out, columns, rows, content)
+        except record.WriteError as error:
+            sys.exit(f"error: {error}")
+
+    def _readings(self, rows: list[dict]) -> dict:
+        """Range of the clock, highest power and temperature, throttling, other processes."""
+        clocks = sorted(row["sm_clock_mhz"] for row in rows if row.get("sm_clock_mhz") is not None)
+        power = [row["power_w"] for row in rows if row.get("power_w") is not None]
+        heat = [row["temperature_c"] for row in rows if row.get("temperature_c") is not None]
+        now = self.telemetry.processes()
+        others = None if now is None else max(self._others_before or 0, now - 1, 0)
+        return {
+            "sm_clock_min_mhz": clocks[0] if clocks else None,
+            "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
+            "power_max_w": max(power, default=None),
+            "temperature_max_c": max(heat, default=None),
+            "throttle": self.telemetry.throttle(),
+            "other_processes": others,
+        }

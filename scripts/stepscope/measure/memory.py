@@ -1,0 +1,46 @@
+"""Peak memory of a part of a program, and what counts as running out of it."""
+
+import gc
+import re
+from pathlib import Path
+
+import torch
+
+_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC_FAILED", re.IGNORECASE)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the error says that memory ran out: torch's own, Python's, the C++ library's or a CUDA library's."""
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
+
+
+def reset_peaks(device: str) -> None:
+    """Start to look for a new peak."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM (proc(5))
+
+
+def peaks(device: str) -> dict[str, int]:
+    """Bytes at the peak since reset_peaks().
+
+    On a GPU what the caching allocator had handed out (`allocated`) and had taken from the driver (`reserved`); on a
+    CPU the process's resident set.
+    """
+    if device == "cuda":
+        return {
+            "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
+            "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
+        }
+    status = Path("/proc/self/status").read_text()
+    return {"peak_resident_bytes": int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024}
+
+
+def release(device: str) -> None:
+    """Give back what nothing refers to any more."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()

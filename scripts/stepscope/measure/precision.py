@@ -1,0 +1,36 @@
+"""The four precisions, and which of them a device can run."""
+
+import contextlib
+
+import torch
+
+_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def unsupported(precision: str, device: str) -> str | None:
+    """Why the device cannot run the precision, in one line; None if it can."""
+    if device == "cpu":
+        return "TF32 is a format of NVIDIA's tensor cores; a CPU has none" if precision == "tf32" else None
+    major, minor = torch.cuda.get_device_capability()
+    if precision in ("tf32", "bf16") and major < 8:
+        name = torch.cuda.get_device_name()
+        return f"{precision} needs compute capability 8.0 or more; {name} has {major}.{minor}"
+    return None
+
+
+def configure(precision: str) -> None:
+    """Let fp32 matrix products use TF32 for `tf32`, and for nothing else."""
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def dtype(precision: str) -> torch.dtype:
+    """Type of a tensor that stands for the precision by itself."""
+    return _AUTOCAST.get(precision, torch.float32)
+
+
+def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
+    """Context in which the forward pass runs: autocast for bf16 and fp16 (weights stay fp32), else none."""
+    if precision in _AUTOCAST:
+        return torch.autocast(device, dtype=_AUTOCAST[precision])
+    return contextlib.nullcontext()

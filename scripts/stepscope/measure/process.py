@@ -1,0 +1,66 @@
+"""The measuring process itself: it dies with its parent, keeps its time limit, and sets its own thread count."""
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import threading
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends, so that a killed run leaves no orphan (prctl(2))."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended just before the call
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def set_threads(threads: int) -> None:
+    """Number of threads for OpenMP and MKL; call it before torch is imported, which reads them then."""
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = str(threads)
+
+
+def limit_time(minutes: float) -> None:
+    """End this process with exit code 1 and one line after so many minutes.
+
+    A thread does it, not a signal: Python runs signal handlers only between two bytecodes, and a call into CUDA that
+    hangs never gets there.
+    """
+
+    def give_up() -> None:
+        print(f"error: gave up after the time limit of {minutes:g} minutes (config key time_limit)", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(1)
+
+    timer = threading.Timer(minutes * 60, give_up)
+    timer.daemon = True
+    timer.start()
+
+
+def available_memory() -> int:
+    """Bytes that this process may still take: the machine's available memory or its control group's rest."""
+    text = Path("/proc/meminfo").read_text()
+    available = next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("MemAvailable"))
+    try:
+        group = Path("/sys/fs/cgroup")
+        limit = (group / "memory.max").read_text().strip()
+        if limit != "max":
+            available = min(available, int(limit) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return available
+
+
+def limit_address_space(share: float = 0.9) -> None:
+    """Let an allocation beyond `share` of the available memory fail, so that the kernel need not kill the process.
+
+    For the CPU only: CUDA maps far more addresses than it uses.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + int(share * available_memory())
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))

@@ -1,0 +1,77 @@
+"""Where a result comes from: command, code, hardware, software, settings, time."""
+
+import datetime
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+from stepscope.measure.telemetry import Telemetry
+from stepscope.plan import machine
+
+
+def git_commit() -> str | None:
+    """Commit of the checkout that holds this program, with -dirty if it was changed; None outside git."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        shown = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return shown.stdout.strip() or None
+
+
+class Stopwatch:
+    """Start and duration of the whole process, from the time that the kernel started it."""
+
+    def __init__(self):
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+        self._start = time.time() - (uptime - ticks / os.sysconf("SC_CLK_TCK"))
+
+    def times(self) -> dict:
+        """Start in UTC (ISO 8601) and duration in seconds until now."""
+        start = datetime.datetime.fromtimestamp(self._start, datetime.UTC)
+        return {"started": start.isoformat(timespec="seconds"), "duration_s": round(time.time() - self._start, 3)}
+
+
+def describe(device: str, command: str, telemetry: Telemetry) -> dict:
+    """Provenance of a result that this process has measured on `device`."""
+    gpu = machine.visible_gpus()[0] if device == "cuda" and machine.visible_gpus() else None
+    hardware = {"device": device, "cpu": machine.cpu_name(), "host_memory_bytes": _host_memory()}
+    if gpu:
+        properties = torch.cuda.get_device_properties(0)
+        hardware |= {
+            "gpu": gpu.name,
+            "gpu_uuid": gpu.uuid,
+            "gpu_memory_bytes": properties.total_memory,
+            "multiprocessors": properties.multi_processor_count,
+            "driver": gpu.driver,
+            **telemetry.limits(),
+        }
+    return {
+        "command": command,
+        "git_commit": git_commit(),
+        "hardware": hardware,
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "triton": machine.package_version("triton"),
+            "einops": machine.package_version("einops"),
+        },
+        "settings": {
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
+            "allocator": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "default",
+            "threads": torch.get_num_threads(),
+            "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],
+        },
+    }
+
+
+def _host_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,59 @@
+"""How a cell's results are written: samples.csv, then record.json, each whole or not at all, and read again."""
+
+import csv
+import errno
+import hashlib
+import io
+import json
+import os
+from pathlib import Path
+
+SCHEMA_VERSION = 1
+
+
+class WriteError(Exception):
+    """The results cannot be written; the message is one line for the user."""
+
+
+def write(folder: Path, columns: list[str], rows: list[dict], record: dict) -> None:
+    """Write samples.csv and then record.json, which holds the samples' SHA-256. Raises WriteError in one line."""
+    samples = samples_csv(columns, rows).encode()
+    record = {"schema_version": SCHEMA_VERSION, **record, "samples_sha256": hashlib.sha256(samples).hexdigest()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace(folder / "samples.csv", samples)
+        _replace(folder / "record.json", (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+    except OSError as error:
+        raise WriteError(f"cannot write {error.filename or folder}: {_advice(error)}") from None
+
+
+def samples_csv(columns: list[str], rows: list[dict]) -> str:
+    """A row a sample; numbers in full, None as an empty field."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, columns, lineterminator="\n", restval="")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write beside the path, force it to the disk, then rename: the path never shows a part of the content."""
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.rename(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        error.filename = str(path)
+        raise
+
+
+def _advice(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"{error.strerror}; make room and run again, nothing that was finished is lost"
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return f"{error.strerror}; make the folder writable, or choose another with --directory"
+    return str(error.strerror)

@@ -1,0 +1,188 @@
+"""Training steps of one model, measured from the lightest mode to the heaviest.
+
+Two kinds of measured steps: *phased* ones wait for the GPU around each phase, *free* ones only at their ends, as a
+training loop runs. Gradients are cleared outside the phases and inside the free step.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from stepscope.measure import memory, precision
+from stepscope.measure.clock import Clock
+from stepscope.measure.summary import StoppingRule, summarise
+from stepscope.measure.telemetry import Telemetry
+from stepscope.model.chosen import load
+from stepscope.model.loss import cross_entropy
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
+
+# From the least memory to the most.
+MODES = ("inference", "forward", "forward-backward", "step")
+FREE_STEP = {"inference": "inference", "forward": "forward", "forward-backward": "forward+backward", "step": "step"}
+
+
+class Workload:
+    """A model with its batch and optimizer, and the phases of its training step."""
+
+    def __init__(self, spec: dict):
+        device = spec["device"]
+        shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
+        self._autocast = lambda: precision.autocast(spec["precision"], device)
+        self._model = build_model(shape, spec["context"], spec.get("attention", "naive"), device, spec["seed"])
+        batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
+        self._tokens, self._targets = batch
+        self._optimizer = load("optimizer", spec.get("optimizer", "own")).make(self._model.parameters())
+        self._loss: torch.Tensor | None = None
+
+    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+        """The phases of a mode, in their order."""
+        if mode == "inference":
+            return {"inference": self._inference}
+        count = MODES.index(mode)
+        every = {"forward": self._forward, "backward": self._backward, "optimizer": self._optimize}
+        return dict(list(every.items())[:count])
+
+    def clear_gradients(self) -> None:
+        """What every training loop does first: drop the gradients of the step before."""
+        self._optimizer.zero_grad(set_to_none=True)
+
+    def drop_graph(self) -> None:
+        """Let go of the loss, and with it of all that a forward pass without backward has saved."""
+        self._loss = None
+
+    def _inference(self) -> None:
+        with torch.no_grad(), self._autocast():
+            self._model(self._tokens)
+
+    def _forward(self) -> None:
+        with self._autocast():
+            self._loss = cross_entropy(self._model(self._tokens), self._targets)
+
+    def _backward(self) -> None:
+        self._loss.backward()
+
+    def _optimize(self) -> None:
+        self._optimizer.step()
+
+
+@dataclass
+class Outcome:
+    """What one mode gave: `ok` or `oom`, the peak memory, and a row for each sample."""
+
+    mode: str
+    status: str = "ok"
+    reason: str = ""
+    peaks: dict = field(default_factory=dict)
+    rows: list[dict] = field(default_factory=list)
+
+
+def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
+    """Measure every mode up to the spec's, one after the other; yields each as it ends.
+
+    Where one runs out of memory, it and the heavier ones are `oom`. Other errors pass through.
+    """
+    device = spec["device"]
+    modes = MODES[: MODES.index(spec.get("mode", "step")) + 1]
+    workload, failed = None, None
+    for mode in modes:
+        outcome = Outcome(mode)
+        if failed:
+            outcome.status, outcome.reason = "oom", f"{failed} ran out of memory before it"
+        else:
+            memory.reset_peaks(device)
+            try:
+                workload = workload or Workload(spec)
+                warmup = spec["warmup"]
+                for kind in ("phased", "free") if len(workload.phases(mode)) > 1 else ("free",):
+                    _series(workload, mode, kind, warmup, spec, telemetry, outcome.rows)
+                    warmup = 0  # the free steps do the same work: they are warm
+            except Exception as error:
+                if not memory.is_out_of_memory(error):
+                    raise
+                outcome.status, failed = "oom", mode
+                outcome.reason = str(error).strip().splitlines()[0][:300]
+            outcome.peaks = memory.peaks(device)
+            if workload is not None:
+                _tidy(workload, device)
+        yield outcome
+
+
+def _series(
+    workload: Workload, mode: str, kind: str, warmup: int, spec: dict, telemetry: Telemetry, rows: list[dict]
+) -> None:
+    """Warm up, then measure until the stopping rule is content; every sample is appended to `rows` at once."""
+    clock = Clock(spec["device"])
+    steps = _phased_step if kind == "phased" else _free_step
+    names = list(workload.phases(mode)) if kind == "phased" else [FREE_STEP[mode]]
+    series: dict[str, list[float]] = {name: [] for name in names}
+
+    def one(step: int, is_warmup: bool) -> None:
+        before = telemetry.read()
+        for phase, (seconds, event_seconds) in steps(workload, mode, clock).items():
+            rows.append(
+                {"mode": mode, "kind": kind, "step": step, "phase": phase, "warmup": is_warmup}
+                | {"seconds": seconds, "event_seconds": event_seconds}
+                | before
+            )
+            if not is_warmup:
+                series[phase].append(seconds)
+
+    for step in range(warmup):
+        one(step, True)
+    if warmup:  # what only the first steps need is not the steady state's peak
+        memory.reset_peaks(spec["device"])
+    rule = StoppingRule(spec["steps"], spec["max_steps"], spec["max_seconds"])
+    step = warmup
+    while not (series[names[0]] and rule.enough(list(series.values()))):
+        one(step, False)
+        step += 1
+    telemetry.read()
+
+
+def _phased_step(workload: Workload, mode: str, clock: Clock) -> dict[str, tuple[float, float | None]]:
+    workload.clear_gradients()
+    times = {name: clock.time(phase) for name, phase in workload.phases(mode).items()}
+    workload.drop_graph()
+    return times
+
+
+def _free_step(workload: Workload, mode: str, clock: Clock) -> dict[str, tuple[float, float | None]]:
+    phases = workload.phases(mode).values()
+
+    def whole() -> None:
+        workload.clear_gradients()
+        for phase in phases:
+            phase()
+
+    time = clock.time(whole)
+    workload.drop_graph()
+    return {FREE_STEP[mode]: time}
+
+
+def _tidy(workload: Workload, device: str) -> None:
+    """Leave no gradients or graph of this mode to the next one's peak."""
+    with contextlib.suppress(torch.OutOfMemoryError):
+        workload.drop_graph()
+        workload.clear_gradients()
+    memory.release(device)
+
+
+def summary(outcomes: list[Outcome]) -> dict:
+    """The record's summary: each mode's status and peaks, and each series' statistics in seconds."""
+    modes = {
+        outcome.mode: {"status": outcome.status, "reason": outcome.reason, **outcome.peaks} for outcome in outcomes
+    }
+    series: dict[tuple[str, str, str], list[dict]] = {}
+    for outcome in outcomes:
+        for row in outcome.rows:
+            series.setdefault((row["mode"], row["kind"], row["phase"]), []).append(row)
+    phases = []
+    for (mode, kind, phase), rows in series.items():
+        measured = [row["seconds"] for row in rows if not row["warmup"]]
+        status = modes[mode]["status"]
+        entry = {"mode": mode, "kind": kind, "phase": phase, "status": status, "first": rows[0]["seconds"]}
+        phases.append(entry | (summarise(measured) if status == "ok" else {}))
+    return {"modes": modes, "phases": phases}

@@ -1,0 +1,80 @@
+"""What NVML says of the GPU while it measures: clock, power, temperature, throttling, other processes.
+
+Only reads; never changes a setting of the card.
+"""
+
+import contextlib
+
+# nvmlClocksEventReasons of nvml.h that slow the card down (not: idle, or clocks that an administrator set).
+_THROTTLE_REASONS = {
+    0x4: "power cap",
+    0x8: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+
+
+class Telemetry:
+    """Readings of one GPU, by UUID; without NVML every reading is empty, and `available` says so."""
+
+    def __init__(self, uuid: str | None):
+        self._handle = None
+        self._reasons = 0
+        if uuid is None:
+            return
+        with contextlib.suppress(Exception):  # no NVML, or a driver that denies it: measuring goes on without
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+            self._nvml = pynvml
+
+    @property
+    def available(self) -> bool:
+        """Whether there is a GPU to read."""
+        return self._handle is not None
+
+    def read(self) -> dict[str, float | None]:
+        """SM clock in MHz, power in W, temperature in °C, each None where the card does not tell."""
+        if self._handle is None:
+            return {"sm_clock_mhz": None, "power_w": None, "temperature_c": None}
+        nvml = self._nvml
+        self._reasons |= self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
+        milliwatts = self._ask(nvml.nvmlDeviceGetPowerUsage)
+        return {
+            "sm_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
+            "power_w": None if milliwatts is None else milliwatts / 1000,
+            "temperature_c": self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+        }
+
+    def throttle(self) -> list[str]:
+        """Names of what slowed the card down in any reading so far."""
+        return [name for bit, name in _THROTTLE_REASONS.items() if self._reasons & bit]
+
+    def processes(self) -> int | None:
+        """Number of processes that compute on the GPU now."""
+        if self._handle is None:
+            return None
+        found = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses)
+        return None if found is None else len(found)
+
+    def memory_used(self) -> int | None:
+        """Bytes of the GPU's memory that processes hold now, what the driver keeps for itself not counted."""
+        if self._handle is None:
+            return None
+        try:
+            return self._nvml.nvmlDeviceGetMemoryInfo(self._handle, version=self._nvml.nvmlMemory_v2).used
+        except Exception:
+            return None
+
+    def limits(self) -> dict:
+        """The card's power limit in W, None where it does not tell."""
+        milliwatts = self._ask(self._nvml.nvmlDeviceGetEnforcedPowerLimit) if self._handle is not None else None
+        return {"power_limit_w": None if milliwatts is None else milliwatts / 1000}
+
+    def _ask(self, question, *arguments):
+        try:
+            return question(self._handle, *arguments)
+        except self._nvml.NVMLError:
+            return None

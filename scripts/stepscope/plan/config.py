@@ -1,0 +1,105 @@
+"""The configuration: presets laid over it, checked against the schema, each error one line that names the key."""
+
+import difflib
+import json
+from pathlib import Path
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the message is one line that names the key, the value and what to do."""
+
+
+def merged(base: dict, over: dict) -> dict:
+    """`base` with `over` laid on top: mappings key by key, everything else replaced. Neither is changed."""
+    result = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(result.get(key), dict)
+        result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def with_preset(config: dict, given: dict, folder: Path) -> dict:
+    """`config` with its preset's file from `folder` laid over it, and what the user gave (`given`) over that.
+
+    Raises ConfigError for a preset that has no file.
+    """
+    name = config.get("preset", "default")
+    if name == "default":
+        return config
+    presets = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in presets:
+        raise ConfigError(f"config key preset: there is no preset {name!r}; choose from default, {', '.join(presets)}")
+    import yaml
+
+    return merged(merged(config, yaml.safe_load((folder / f"{name}.yaml").read_text())), given)
+
+
+def checked(config: dict, schema: dict) -> dict:
+    """`config` with the schema's defaults filled in.
+
+    Raises ConfigError for the first thing that the schema forbids.
+    """
+    import jsonschema
+
+    filled = _with_defaults(config, schema, schema)
+    problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
+    if problems:
+        raise ConfigError(_explained(problems[0]))
+    return filled
+
+
+def _with_defaults(value: object, schema: dict, root: dict) -> object:
+    """The value with the defaults of missing keys, at every depth of mappings."""
+    schema = _resolved(schema, root)
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    result = {key: _with_defaults(item, properties.get(key, {}), root) for key, item in value.items()}
+    for key, part in properties.items():
+        part = _resolved(part, root)
+        if key not in result and "default" in part:
+            result[key] = _with_defaults(json.loads(json.dumps(part["default"])), part, root)
+    return result
+
+
+def _resolved(schema: dict, root: dict) -> dict:
+    """The schema that a `$ref` of the form #/$defs/NAME points to, with what stands beside the `$ref`."""
+    if "$ref" not in schema:
+        return schema
+    return {**root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], **schema}
+
+
+def _explained(error) -> str:
+    """One line for a jsonschema ValidationError."""
+    key = ".".join(map(str, error.absolute_path)) or "(top level)"
+    shown = json.dumps(error.instance)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    if error.validator == "additionalProperties":
+        known = list(error.schema.get("properties", {}))
+        patterns = list(error.schema.get("patternProperties", {}))
+        unknown = [name for name in error.instance if name not in known]
+        if patterns and not known:
+            return f"config key {key}: {unknown[0]!r} is not a usable name; use letters, digits, '.', '_' and '-'"
+        close = difflib.get_close_matches(str(unknown[0]), known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
+        where = f"config key {key}" if error.absolute_path else "config"
+        return f"{where}: unknown key {unknown[0]!r}{hint}"
+    if error.validator == "propertyNames" or (error.validator == "pattern" and error.parent is not None):
+        return f"config key {key}: {shown} is not a usable name; use letters, digits, '.', '_' and '-'"
+    if error.validator == "enum":
+        return f"config key {key}: {shown} is not one of {', '.join(map(str, error.validator_value))}"
+    if error.validator in ("minimum", "exclusiveMinimum"):
+        least = "at least" if error.validator == "minimum" else "more than"
+        return f"config key {key}: {shown} is too small; use {least} {error.validator_value}"
+    if error.validator == "minItems":
+        return f"config key {key}: the list is empty; give at least {error.validator_value} entry"
+    if error.validator == "minProperties":
+        return f"config key {key}: nothing is given; give at least {error.validator_value} entry"
+    if error.validator == "uniqueItems":
+        return f"config key {key}: {shown} holds a value twice; remove one"
+    if error.validator == "type":
+        return f"config key {key}: {shown} is not of type {error.validator_value}"
+    if error.validator == "required":
+        missing = [name for name in error.validator_value if name not in error.instance]
+        return f"config key {key}: {missing[0]!r} is missing"
+    return f"config key {key}: {error.message}"

@@ -1,0 +1,87 @@
+"""From the configuration's grids to cells: one cell is one point, measured by one process."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.plan.config import ConfigError
+
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+MODES = ("inference", "forward", "forward-backward", "step")
+# How the same model is run, with the value that stands neither in a path nor in a spec.
+NEUTRAL = {"mode": "step", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0, "repeat": 1}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a study's grid.
+
+    `name` is its folder below results/, `spec` all that the measuring program is told, `program` its file in scripts/,
+    `chosen` the implementations that it loads by name, as code_digest() takes them.
+    """
+
+    name: str
+    study: str
+    size: str | None
+    program: str
+    spec: dict
+    chosen: dict = field(default_factory=dict)
+
+    @property
+    def spec_json(self) -> str:
+        """The spec as sorted JSON."""
+        return json.dumps(self.spec, sort_keys=True)
+
+    @property
+    def flags(self) -> str:
+        """The spec as command-line flags."""
+        return flags_of(self.spec)
+
+
+def flags_of(spec: dict) -> str:
+    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
+    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in spec.items() if key != "study")
+
+
+def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
+    """The points of a grid, in its order: the product of each entry's lists, one entry after the other.
+
+    Raises ConfigError if the grid is empty, or names a point twice.
+    """
+    axes = tuple(axes)
+    found: list[dict] = []
+    for entry in entries:
+        lists = [[entry[axis]] if not isinstance(entry[axis], list) else entry[axis] for axis in axes if axis in entry]
+        names = [axis for axis in axes if axis in entry]
+        found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
+    if not found:
+        raise ConfigError(f"config key {study}.grid: the grid is empty; give at least one entry with its axes")
+    return found
+
+
+def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
+    """The same cells. Raises ConfigError if two have one name: the grid holds a point twice."""
+    seen = set()
+    for cell in cells:
+        if cell.name in seen:
+            raise ConfigError(f"config key {study}.grid: {cell.name} is there twice; remove one")
+        seen.add(cell.name)
+    return cells
+
+
+def options_path(options: dict) -> str:
+    """`/batch=64/repeat=2` for the options that are not neutral; empty if all are."""
+    return "".join(f"/{key}={value}" for key, value in options.items())
+
+
+def name_pattern(values: Iterable) -> str:
+    """Wildcard constraint that matches exactly these values."""
+    return "|".join(re.escape(str(value)) for value in sorted(set(map(str, values)))) or "none"
+
+
+def command_of(program: str, spec: dict) -> str:
+    """What a person types in the project's folder to measure this spec."""
+    return f"python {Path('scripts') / program} {flags_of(spec)}"

@@ -1,0 +1,190 @@
+"""What identifies the machine that a cell runs on, found without importing torch.
+
+The identity holds the type of GPU (name, memory, driver) or CPU, and the versions of the software that a cell uses;
+never a UUID, so that a grid may be put together on several machines of one type.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+class MachineError(Exception):
+    """The machine cannot do what the configuration asks for; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the driver names it; memory in MiB, 0 where only /proc was there to read."""
+
+    name: str
+    uuid: str
+    memory_mib: int
+    driver: str
+
+
+def visible_gpus() -> list[Gpu]:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves visible, in its order; [] without an NVIDIA driver."""
+    gpus = _gpus_from_nvml() or _gpus_from_proc()
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return gpus
+    chosen = []
+    for entry in (entry.strip() for entry in wanted.split(",")):
+        found = [gpu for i, gpu in enumerate(gpus) if entry and (entry == str(i) or gpu.uuid.startswith(entry))]
+        if not found:  # as CUDA does: the list ends at the first entry that names no device
+            break
+        chosen.append(found[0])
+    return chosen
+
+
+@functools.cache
+def _gpus_from_nvml() -> list[Gpu]:
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            Gpu(
+                name=_text(pynvml.nvmlDeviceGetName(handle)),
+                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
+                driver=driver,
+            )
+            for handle in handles
+        ]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _gpus_from_proc() -> list[Gpu]:
+    try:
+        driver = re.search(r"Kernel Module\D*([\d.]+)", (PROC / "driver/nvidia/version").read_text())
+        files = sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
+        found = [dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", file.read_text(), re.MULTILINE)) for file in files]
+    except OSError:
+        return []
+    version = driver.group(1) if driver else "unknown"
+    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in found]
+
+
+@functools.cache
+def cpu_name() -> str:
+    """Model name of the processor, from /proc/cpuinfo."""
+    try:
+        match = re.search(r"^model name\s*:\s*(.+)$", (PROC / "cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        match = None
+    return " ".join(match.group(1).split()) if match else os.uname().machine
+
+
+def usable_cores() -> int:
+    """Processor cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+@functools.cache
+def torch_version() -> str | None:
+    """Version of the installed torch with its build, as "2.13.0+cpu"; None without torch."""
+    return _torch_version_fields().get("__version__")
+
+
+def torch_has_cuda() -> bool:
+    """Whether the installed torch was built with CUDA."""
+    return _torch_version_fields().get("cuda") is not None
+
+
+@functools.cache
+def _torch_version_fields() -> dict[str, str]:
+    """The string assignments of torch/version.py, read as text: finding a package does not import it."""
+    try:
+        spec = importlib.util.find_spec("torch")
+        text = (Path(next(iter(spec.submodule_search_locations))) / "version.py").read_text()
+    except (AttributeError, ImportError, OSError, StopIteration, TypeError, ValueError):
+        return {}
+    return dict(re.findall(r"^(\w+)(?::[^=\n]*)?\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed package by its metadata; None if it is not installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def tool_version(name: str) -> str | None:
+    """First line that `name --version` prints; None if the program is not on the PATH."""
+    if shutil.which(name) is None:
+        return None
+    shown = subprocess.run([name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    return next(iter((shown.stdout or shown.stderr).splitlines()), "").strip()
+
+
+def choose_device(wanted: str) -> str:
+    """`cuda` or `cpu` for the configuration's `device` (auto, cuda or cpu).
+
+    Raises MachineError if `cuda` is asked for and this machine has no GPU that the installed torch can use.
+    """
+    if wanted == "cpu":
+        return "cpu"
+    gpus, version = visible_gpus(), torch_version()
+    if gpus and (torch_has_cuda() or version is None):
+        return "cuda"
+    if wanted == "auto":
+        return "cpu"
+    if not gpus:
+        raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
+    raise MachineError(f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA build")
+
+
+def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None) -> dict:
+    """What a cell's staleness is judged by, besides its spec and its code.
+
+    `tools` are the programs that the study uses (nsys, a compiler): None stands for one that is missing, so that a
+    cell goes stale when it appears. `packages` are versions pinned for another environment than this one's.
+    """
+    found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    if device == "cuda":
+        gpus = visible_gpus()
+        if not gpus:
+            raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
+        found |= {"gpu": gpus[0].name, "gpu_memory_mib": gpus[0].memory_mib, "driver": gpus[0].driver}
+        found |= {"triton": package_version("triton")}
+    else:
+        found |= {"cpu": cpu_name()}
+    found |= {"torch": torch_version()}
+    if packages is not None:
+        found |= {name: packages.get(name) for name in ("python", "torch", "triton") if name in found}
+    if tools:
+        found["tools"] = {name: tool_version(name) for name in sorted(tools)}
+    return found
+
+
+def hardware_label(device: str) -> str:
+    """Folder name for the machine at hand, made from the name of its GPU or CPU."""
+    name = visible_gpus()[0].name if device == "cuda" else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or device

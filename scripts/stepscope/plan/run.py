@@ -1,0 +1,57 @@
+"""What holds for one run of the workflow: it is alone in its folder, and says how far it is."""
+
+import fcntl
+import logging
+import os
+from pathlib import Path
+
+
+class RunLock:
+    """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL included."""
+
+    def __init__(self, path: Path = Path(".snakemake/stepscope.lock")):
+        self._path = path
+        self._file = None
+
+    def take(self) -> str | None:
+        """Take the lock until the process ends; returns None, or one line that says who has it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self._path, "a+")  # noqa: SIM115 - held until the process ends
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            holder = self._file.read().strip() or "unknown"
+            self._file.close()
+            return f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or end it"
+        self._file.truncate(0)
+        self._file.write(str(os.getpid()))
+        self._file.flush()
+        return None
+
+
+class Progress(logging.Handler):
+    """Prints `17 of 60 cells` when a cell's job has finished. A handler of Snakemake's own logger."""
+
+    def __init__(self, rules: set[str], total: int, done: int):
+        super().__init__()
+        self._rules, self._total, self._done = rules, total, done
+        self._running: set[int] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Follow the jobs' events: which of them are cells, and when they end."""
+        job = getattr(record, "jobid", None)
+        if job is None:
+            job = getattr(record, "job_id", None)
+        event = getattr(getattr(record, "event", None), "value", None)
+        if event == "job_info" and getattr(record, "rule_name", None) in self._rules:
+            self._running.add(job)
+        elif event == "job_finished" and job in self._running:
+            self._running.discard(job)
+            self._done += 1
+            print(f"{self._done} of {self._total} cells", flush=True)
+
+
+def missing(records: list[str]) -> list[str]:
+    """Those of the records that are not there."""
+    return [record for record in records if not Path(record).is_file()]
