@@ -1,0 +1,40 @@
+"""Put a study's cells together: results/…/record.json and samples.csv become STUDY.csv and STUDY_samples.csv.
+
+Refuses, by name, a cell that is damaged or that was measured by another spec, other code or on another type of
+machine, and prints the command that measures just those again.
+"""
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+from stepscope.tables import cells
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__)
+    flags.add_argument("--plan", type=Path, required=True, help="the plan that the workflow wrote")
+    flags.add_argument("--study", required=True, help="name of the study")
+    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells")
+    flags.add_argument("--out", type=Path, required=True, help="folder of the tables")
+    flags.add_argument("--partial", action="store_true", help="give cells without a usable result a row that says so")
+    given = flags.parse_args()
+    try:
+        plan = cells.read_plan(given.plan)
+        found = cells.read_cells(plan, given.study, given.results, given.partial)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    except cells.Refusal as refusal:
+        for name, problem in refusal.problems.items():
+            print(f"error: results/{name}: {problem}", file=sys.stderr)
+        sys.exit(f"To measure exactly these again: {cells.remedy(refusal.problems)}")
+    try:
+        tables = importlib.import_module(f"stepscope.tables.{given.study}")
+        tables.write(found, plan["studies"][given.study]["noisy"], given.out)
+    except OSError as error:
+        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+
+
+if __name__ == "__main__":
+    main()
