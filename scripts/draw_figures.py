@@ -1,0 +1,22 @@
+"""Draws the figures of one study, each as SVG and PNG, from the tables in a folder."""
+
+import argparse
+from pathlib import Path
+
+from stepscope.figures import figures_of, theme
+from stepscope.report.tables import Tables
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", required=True, help="the study whose figures are drawn, such as timing")
+    parser.add_argument("--tables", required=True, type=Path, help="folder with <study>.csv and <study>_samples.csv")
+    parser.add_argument("--out", required=True, type=Path, help="folder for the figures")
+    arguments = parser.parse_args()
+    tables = Tables(arguments.tables, [arguments.study])
+    for name, draw in figures_of(arguments.study).items():
+        theme.write(draw, tables, arguments.out, name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What a section is made of besides prose. Each block is written by two back ends: markdown.py and webpage.py."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; `group` stands above neighbouring columns that share it. Numbers are right-aligned."""
+
+    label: str
+    unit: str = ""
+    group: str = ""
+    number: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A table's cell: a main line, a smaller line below, badges, a link; `sort` is the number that sorting uses."""
+
+    text: str = ""
+    below: str = ""
+    sort: float | None = None
+    badges: tuple[str, ...] = ()
+    link: str = ""
+    code: bool = False
+
+
+@dataclass(slots=True)
+class Table:
+    """`notes` stand below the table. A `folded` table is closed until the reader opens it."""
+
+    name: str
+    caption: str
+    columns: list[Column]
+    rows: list[list[Cell]]
+    notes: list[str] = field(default_factory=list)
+    folded: bool = False
+
+
+@dataclass(slots=True)
+class Picture:
+    """A figure: the name of its file, what to see and the fixed parameters, and the text for who cannot see it."""
+
+    name: str
+    caption: str
+    alternative: str
+
+
+@dataclass(slots=True)
+class Box:
+    """A warning at the top: a title, a sentence, and the things that it is about."""
+
+    title: str
+    sentence: str
+    table: Table
+
+
+# A badge's text, and what it means. Sections pass the keys.
+BADGES = {
+    "oom": ("OOM", "out of memory: the peak reached is in the memory columns"),
+    "unsupported": ("n/a", "not possible on this machine; the reason is below the table"),
+    "noisy": ("~", "noisy: the confidence interval is wider than the mark"),
+    "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),
+    "shared": ("shared", "another process used the GPU"),
+    "failed": ("failed", "the measurement failed"),
+    "missing": ("missing", "not measured"),
+    "ok": ("ok", "measured"),
+}
+
+
+def badge(key: str) -> tuple[str, str]:
+    """(text, meaning) of a badge; an unknown one stands for itself."""
+    return BADGES.get(key, (key, key))

@@ -1,0 +1,99 @@
+"""Numbers as text: as many digits as the measurement supports."""
+
+import math
+
+_MOST_DIGITS = 4
+
+
+def known(value: object) -> bool:
+    """Is there a finite number?"""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def decimals_for(value: float, uncertainty: float, digits: int) -> int:
+    """Decimals that show `digits` significant digits of the uncertainty, but never more than four of the value."""
+    most = _MOST_DIGITS - 1 - _exponent(value)
+    wanted = digits - 1 - _exponent(uncertainty) if known(uncertainty) and uncertainty > 0 else most
+    return max(0, min(wanted, most, 6))
+
+
+def _exponent(value: float) -> int:
+    """Power of ten of the leading digit; 0 for zero or a missing value."""
+    return math.floor(math.log10(abs(value))) if known(value) and value != 0 else 0
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Thousands separators and a fixed number of decimals; what rounds to nothing says so."""
+    text = f"{value:,.{decimals}f}"
+    if value > 0 and not text.strip("0.,"):
+        return f"<{10.0**-decimals:.{decimals}f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def significant(value: object, digits: int = 3) -> str:
+    """A number with so many significant digits: 0.0123, 1.23, 12,300 stays 12,345 in whole units."""
+    if not known(value):
+        return ""
+    return fixed(value, max(0, digits - 1 - _exponent(value)))
+
+
+def mean_and_std(mean: float, std: float) -> str:
+    """`12.34 ± 0.05`: two digits of the standard deviation."""
+    decimals = decimals_for(mean, std, digits=2)
+    return fixed(mean, decimals) + (f" ± {fixed(std, decimals)}" if known(std) else "")
+
+
+def median_and_interval(median: float, low: float, high: float) -> str:
+    """`12.34 [12.30, 12.38]`: one digit of half the interval's width."""
+    if not (known(low) and known(high)):
+        return significant(median, 4)
+    decimals = decimals_for(median, (high - low) / 2, digits=1)
+    return f"{fixed(median, decimals)} [{fixed(low, decimals)}, {fixed(high, decimals)}]"
+
+
+def gib(size: object) -> str:
+    """Bytes as GiB (2^30 bytes), without the unit."""
+    return significant(size / 2**30, 3) if known(size) else ""
+
+
+def count(value: object) -> str:
+    """A whole number with thousands separators."""
+    return f"{value:,.0f}" if known(value) else ""
+
+
+def parameters(value: object) -> str:
+    """Parameter count: 128.6 M, 3.41 B."""
+    if not known(value):
+        return ""
+    for unit, scale in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= scale:
+            return f"{significant(value / scale, 4 if unit == 'M' and value >= 1e8 else 3)} {unit}"
+    return count(value)
+
+
+def percent(share: object, digits: int = 2) -> str:
+    """A share of one as `12 %`."""
+    return f"{significant(share * 100, digits)} %" if known(share) else ""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `2 h 05 min`, `3 min 20 s` or `12.3 s`."""
+    if seconds < 60:
+        return f"{significant(float(seconds), 3)} s"
+    if seconds < 3600:
+        return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
+    return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
+
+
+def listing(items: list[str], most: int = 6) -> str:
+    """`a, b and c`; what goes beyond `most` is counted."""
+    items = [str(item) for item in items]
+    if len(items) > most:
+        return f"{', '.join(items[:most])} and {len(items) - most:,} more"
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+
+
+def value_range(values, digits: int = 3, unit: str = "") -> str:
+    """`1.92 to 2.10`, or one number where both are the same."""
+    low, high = significant(float(min(values)), digits), significant(float(max(values)), digits)
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"

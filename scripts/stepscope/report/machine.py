@@ -1,0 +1,128 @@
+"""What ran and on what: the same for every study, from the columns that all tables have."""
+
+import pandas as pd
+
+from stepscope.report import formatting
+from stepscope.report.blocks import Box, Cell, Column, Table
+from stepscope.report.tables import Tables, column, ordered
+
+_BAD = ("missing", "failed")
+_STATUSES = ("ok", "oom", "unsupported", "failed", "missing")
+_FACTS = (
+    ("device", "device_name", None),
+    ("device memory", "device_memory_bytes", lambda value: f"{formatting.gib(value)} GiB"),
+    ("devices seen (UUID)", "device_uuid", None),
+    ("driver", "driver", None),
+    ("power limit", "power_limit_w", lambda value: f"{value:,.0f} W"),
+    ("CPU threads", "threads", formatting.count),
+    ("Python", "python", None),
+    ("PyTorch", "torch", None),
+    ("CUDA", "cuda", None),
+    ("Triton", "triton", None),
+    ("git commit", "git_commit", lambda value: str(value)[:12]),
+)
+
+
+def every_cell(tables: Tables) -> pd.DataFrame:
+    """The columns that all studies share, for all cells of all studies; `study` says which."""
+    shared = [
+        "cell",
+        "hardware",
+        "status",
+        "reason",
+        "log",
+        "command",
+        "started",
+        "duration_s",
+        "batch",
+        "vocab_size",
+        "warmup",
+        "seed",
+    ]
+    shared += [name for _, name, _ in _FACTS]
+    frames = []
+    for study in tables.studies:
+        frame = tables[study]
+        if not frame.empty:
+            frames.append(pd.DataFrame({"study": study, **{name: column(frame, name) for name in shared}}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *shared])
+
+
+def incomplete_box(tables: Tables) -> Box | None:
+    """The box that names the cells that a partial report lacks; None where it lacks none."""
+    cells = every_cell(tables)
+    lost = cells[cells["status"].isin(_BAD)]
+    if lost.empty:
+        return None
+    rows = [
+        [Cell(row["cell"] or ""), Cell(row["status"]), Cell(row["reason"] or ""), _log_cell(row["log"])]
+        for row in lost.to_dict("records")
+    ]
+    columns = [Column(name, number=False) for name in ("cell", "status", "reason", "log")]
+    sentence = f"{len(lost):,} of {len(cells):,} cells are missing or failed; every number below is of the others."
+    return Box("This report is partial.", sentence, Table("incomplete", "Cells without a result", columns, rows))
+
+
+def _log_cell(log: str | None) -> Cell:
+    return Cell("log", link=log) if log else Cell("")
+
+
+def overview(tables: Tables) -> list[tuple[str, str]]:
+    """Facts on the whole run: (name, value)."""
+    cells = every_cell(tables)
+    facts = []
+    for study in tables.studies:
+        statuses = cells.loc[cells["study"] == study, "status"].value_counts()
+        kinds = [f"{statuses[name]:,} {name}" for name in _STATUSES if statuses.get(name, 0)]
+        count = f"{statuses.sum():,} cells" + (f" ({', '.join(kinds)})" if kinds else "")
+        facts.append((f"Study {study}", count))
+    days = cells["started"].dropna().astype(str).str[:16].str.replace("T", " ")
+    if len(days):
+        facts.append(("Measured", days.min() if days.min() == days.max() else f"{days.min()} to {days.max()} (UTC)"))
+    seconds = cells["duration_s"].astype(float).sum()
+    if seconds:
+        facts.append(("Time spent measuring", formatting.duration(seconds)))
+    names = {"Batch size": "batch", "Vocabulary": "vocab_size", "Warm-up steps": "warmup", "Seed": "seed"}
+    for name, key in names.items():
+        values = [formatting.count(value) for value in ordered(cells[key].astype(float))]
+        if values:
+            facts.append((name, ", ".join(values)))
+    return facts
+
+
+def machine_table(tables: Tables) -> Table:
+    """A column a hardware label; several values of one label are all listed."""
+    cells = every_cell(tables)
+    labels = ordered(cells["hardware"])
+    rows = []
+    for name, key, shown in _FACTS:
+        texts = [_values(cells.loc[cells["hardware"] == hardware, key], shown) for hardware in labels]
+        if any(texts):
+            rows.append([Cell(name), *(Cell(text or "–") for text in texts)])
+    columns = [Column("", number=False), *(Column(hardware, number=False) for hardware in labels)]
+    return Table("machine", "The machines and their software. Where cells differ, each value is listed.", columns, rows)
+
+
+def _values(values: pd.Series, shown) -> str:
+    distinct = ordered(values, key=str)
+    return ", ".join(str(value) if shown is None else shown(value) for value in distinct)
+
+
+def sizes_table(tables: Tables) -> Table | None:
+    """The model sizes that were measured, with what their names mean."""
+    shape = ["size", "d_model", "d_ff", "num_layers", "num_heads", "parameters"]
+    frames = [tables[study] for study in tables.studies]
+    frames = [frame[shape] for frame in frames if set(shape) <= set(frame.columns)]
+    if not frames:
+        return None
+    sizes = pd.concat(frames).dropna(subset=["d_model"]).drop_duplicates().sort_values("parameters")
+    rows = []
+    for row in sizes.to_dict("records"):
+        numbers = [Cell(formatting.count(row[name]), sort=row[name]) for name in shape[1:-1]]
+        rows.append([Cell(row["size"] or ""), *numbers, _parameters(row["parameters"])])
+    columns = [Column("size", number=False), *(Column(name) for name in shape[1:])]
+    return Table("sizes", "Model sizes.", columns, rows)
+
+
+def _parameters(value: float) -> Cell:
+    return Cell(formatting.count(value), sort=value if formatting.known(value) else None)

@@ -1,0 +1,104 @@
+"""Puts the report together: one Markdown source with blocks, filled in twice, once by each back end."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from stepscope.report.escaping import Prose, markdown
+from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
+from stepscope.report.markdown import MarkdownBlocks
+from stepscope.report.sections import section_of
+from stepscope.report.tables import Tables
+from stepscope.report.webpage import WebBlocks
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to write: the studies in their order, the folders, and what a person typed to get it."""
+
+    studies: list[str]
+    tables: Path
+    figures: Path
+    templates: Path
+    title: str
+    command: str
+    partial: bool
+
+
+def report(request: Request) -> tuple[str, str]:
+    """The report as (Markdown, HTML)."""
+    tables = Tables(request.tables, request.studies)
+    context = _context(request, tables)
+    environment = _environment(request.templates)
+    text = _body(environment, MarkdownBlocks(), context)
+    web = WebBlocks(request.figures)
+    body, headings = web.page(_body(environment, web, context))
+    page = Environment(loader=FileSystemLoader(request.templates), autoescape=True, undefined=StrictUndefined)
+    html = page.get_template("index.html.j2").render(
+        title=request.title,
+        body=body,
+        headings=[heading for heading in headings if heading[0] in (2, 3)],
+        style=(request.templates / "style.css").read_text(encoding="utf-8"),
+        script=(request.templates / "script.js").read_text(encoding="utf-8"),
+    )
+    return _without_gaps(text), html
+
+
+def write(request: Request, folder: Path) -> None:
+    """Writes report.md and index.html into the folder, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in zip(("report.md", "index.html"), report(request), strict=True):
+        beside = folder / f".{name}.{os.getpid()}"
+        beside.write_text(content, encoding="utf-8")
+        beside.replace(folder / name)
+
+
+def _context(request: Request, tables: Tables) -> dict:
+    """What the frame's template is filled with; each section's own context is under its study's name."""
+    sections = {study: section_of(study) for study in request.studies}
+    return {
+        "title": request.title,
+        "command": request.command,
+        "studies": request.studies,
+        "box": incomplete_box(tables) if request.partial else None,
+        "findings": [sentence for section in sections.values() for sentence in section.findings(tables)],
+        "overview": overview(tables),
+        "machine": machine_table(tables),
+        "sizes": sizes_table(tables),
+        "methods": [study for study in request.studies if (request.templates / f"methods/{study}.md.j2").exists()],
+        "sections": {study: section.context(tables) for study, section in sections.items()},
+    }
+
+
+def _environment(templates: Path) -> Environment:
+    """Markdown templates: every value is escaped, unless it is Prose."""
+    return Environment(
+        loader=FileSystemLoader(templates),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=lambda value: value if isinstance(value, Prose) else markdown(value),
+    )
+
+
+def _body(environment: Environment, blocks, context: dict) -> str:
+    environment.globals.update(
+        table=blocks.table, figure=blocks.figure, commands=blocks.commands, warning=blocks.box, code=blocks.command_line
+    )
+    parts = [environment.get_template("head.md.j2").render(context)]
+    for study in context["studies"]:
+        parts.append(environment.get_template(f"sections/{study}.md.j2").render(context["sections"][study]))
+    parts.append(environment.get_template("foot.md.j2").render(context))
+    return "\n\n".join(parts)
+
+
+def _without_gaps(text: str) -> str:
+    """At most one empty line in a row."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.strip() or (lines and lines[-1]):
+            lines.append(line.rstrip())
+    return "\n".join(lines).strip() + "\n"

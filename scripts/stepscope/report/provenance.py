@@ -1,0 +1,28 @@
+"""The command, code and raw samples of each cell, for every study."""
+
+import pandas as pd
+
+from stepscope.report.blocks import Cell, Column, Table
+
+
+def commands_table(frame: pd.DataFrame, study: str) -> Table | None:
+    """A row a cell: what a person types to measure it, and where its files are."""
+    if frame.empty:
+        return None
+    columns = [Column(name, number=False) for name in ("cell", "command", "code", "commit", "samples", "log")]
+    rows = [_row(row) for row in frame.to_dict("records")]
+    caption = f"The command that measured each cell of {study}, the digest of the code that ran, its samples and log."
+    return Table(f"commands-{study}", caption, columns, rows, folded=True)
+
+
+def _row(row: dict) -> list[Cell]:
+    measured = row.get("status") not in ("missing", "failed")
+    cell, command = row["cell"] or "", row.get("command")
+    return [
+        Cell(cell),
+        Cell(command, code=True) if command else Cell("–"),
+        Cell(str(row["code"])[:12], code=True) if row.get("code") else Cell("–"),
+        Cell(str(row["git_commit"])[:10], code=True) if row.get("git_commit") else Cell("–"),
+        Cell("samples.csv", link=f"{cell}/samples.csv") if measured else Cell("–"),
+        Cell("log", link=row["log"]) if row.get("log") else Cell("–"),
+    ]

@@ -1,0 +1,13 @@
+"""One module a study, found by the study's name.
+
+A module offers `context(tables) -> dict`, what report/sections/<study>.md.j2 is filled with,
+and `findings(tables) -> list[str]`, sentences for the summary.
+"""
+
+from importlib import import_module
+from types import ModuleType
+
+
+def section_of(study: str) -> ModuleType:
+    """The section module of a study."""
+    return import_module(f"stepscope.report.sections.{study}")

@@ -1,0 +1,127 @@
+"""Reading results/tables/*.csv, and the orders in which things are shown."""
+
+import csv
+import io
+from pathlib import Path
+
+import pandas as pd
+
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
+PHASES = ("inference", "forward", "backward", "optimizer", "forward_backward", "step")
+MODES = ("inference", "forward", "forward_backward", "step")
+NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": "0"}
+
+_TEXT = {
+    "cell", "hardware", "size", "precision", "mode", "attention", "compile", "optimizer", "checkpoint", "status",
+    "reason", "throttle", "command", "code", "git_commit", "started", "device", "device_name", "device_uuid", "driver",
+    "python", "torch", "cuda", "triton", "log", "operation", "kind", "phase",
+}  # fmt: skip
+
+
+def label(phase: str) -> str:
+    """`forward_backward` in columns is `forward+backward` in prose."""
+    return phase.replace("_backward", "+backward")
+
+
+def precision_rank(precision: str) -> tuple[int, str]:
+    """Sort key: the known precisions in their order, then any other by name."""
+    return (PRECISIONS.index(precision) if precision in PRECISIONS else len(PRECISIONS), str(precision))
+
+
+def ordered(values, key=None) -> list:
+    """Distinct values without the missing ones, sorted."""
+    return sorted(pd.Series(values).dropna().unique(), key=key)
+
+
+class Tables:
+    """The tables of some studies in a folder, read when asked for. A table that is not there is an empty one."""
+
+    def __init__(self, folder: Path, studies: list[str]):
+        self.folder = Path(folder)
+        self.studies = list(studies)
+        self._read: dict[str, pd.DataFrame] = {}
+
+    def __getitem__(self, study: str) -> pd.DataFrame:
+        """A study's table, a row a cell."""
+        if study not in self._read:
+            path = self.folder / f"{study}.csv"
+            wanted = study in self.studies and path.exists()
+            self._read[study] = _typed(pd.read_csv(path, **_AS_WRITTEN)) if wanted else pd.DataFrame()
+        return self._read[study]
+
+    def samples(self, study: str, cells: list[str], columns: list[str]) -> pd.DataFrame:
+        """The raw samples of a few cells; only their lines are parsed, since a large grid has millions."""
+        path = self.folder / f"{study}_samples.csv"
+        if study not in self.studies or not path.exists() or not cells:
+            return pd.DataFrame(columns=columns)
+        return _typed(pd.read_csv(_lines_of(path, cells), usecols=columns, dtype="str", **_PLAIN))
+
+
+def _lines_of(path: Path, cells: list[str]) -> io.StringIO:
+    """The head of a samples file and the lines of some cells, whose name is the first column."""
+    starts = io.StringIO()
+    csv.writer(starts, lineterminator=",\n").writerows([cell] for cell in cells)
+    wanted = tuple(starts.getvalue().splitlines())
+    with path.open(encoding="utf-8", newline="") as lines:
+        return io.StringIO("".join([next(lines), *(line for line in lines if line.startswith(wanted))]))
+
+
+_PLAIN = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
+_AS_WRITTEN = {"dtype": "str", **_PLAIN}
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Columns by their names: text, true or false, else numbers. `warmup` marks samples, but counts steps of cells."""
+    return pd.DataFrame({name: _typed_column(name, frame[name]) for name in frame.columns}, index=frame.index)
+
+
+def _typed_column(name: str, values: pd.Series) -> pd.Series:
+    if name in _TEXT or name.endswith("_status"):
+        return values.astype("object").where(values.notna(), None)
+    if name == "noisy" or name.endswith("_noisy") or (name == "warmup" and values.isin(["True", "False"]).any()):
+        return values.astype("str").str.lower().isin(["true", "1", "1.0"])
+    return pd.to_numeric(values, errors="coerce").astype(float)
+
+
+def column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column, all missing where the table does not have it."""
+    return frame[name] if name in frame else pd.Series([None] * len(frame), index=frame.index, dtype="object")
+
+
+def options(frame: pd.DataFrame) -> pd.Series:
+    """The options of each cell that are not at their neutral value, as `attention=sdpa compile=block`; else empty."""
+    text = pd.Series([""] * len(frame), index=frame.index, dtype="object")
+    for name, neutral in NEUTRAL.items():
+        values = column(frame, name).fillna(neutral).astype(str).str.removesuffix(".0")
+        text = text + values.map(
+            lambda value, name=name, neutral=neutral: "" if value == neutral else f"{name}={value} "
+        )
+    return text.str.strip()
+
+
+def with_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows sorted by hardware, precision, parameters, size, context, batch, options and repeat; `options` added."""
+    if frame.empty:
+        return frame
+    frame = frame.assign(options=options(frame), repeat=column(frame, "repeat").astype(float).fillna(1).astype(int))
+    frame["_precision"] = column(frame, "precision").map(precision_rank)
+    known = frame.groupby("size")["parameters"].transform("max") if "parameters" in frame else 0
+    frame["_parameters"] = pd.Series(known, index=frame.index).fillna(float("inf"))
+    keys = ["hardware", "_precision", "_parameters", "size", "context", "batch", "options", "repeat"]
+    keys = [key for key in keys if key in frame]
+    return frame.sort_values(keys, kind="stable").drop(columns=["_precision", "_parameters"]).reset_index(drop=True)
+
+
+def main_grid(frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells that figures draw: the first run of each, at one batch size and one set of options.
+
+    The neutral options where there are any, else the most frequent ones; the most frequent batch size.
+    """
+    if frame.empty:
+        return frame
+    frame = with_order(frame)
+    frame = frame[frame["repeat"] == frame["repeat"].min()]
+    plain = frame["options"] == ""
+    frame = frame[plain if plain.any() else frame["options"] == frame["options"].mode()[0]]
+    batches = frame["batch"].dropna() if "batch" in frame else pd.Series(dtype=float)
+    return frame[frame["batch"] == batches.mode()[0]] if len(batches) else frame

@@ -1,0 +1,224 @@
+"""The tables of the timing study."""
+
+import math
+
+import pandas as pd
+
+from stepscope.report import formatting
+from stepscope.report.blocks import BADGES, Cell, Column, Table
+from stepscope.report.tables import MODES, PHASES, label, ordered, precision_rank
+
+_TIMES_NOTE = (
+    "Each time: mean ± sample standard deviation, and below it the median with its 95 % bootstrap confidence interval, "
+    "in ms. Columns sort by the median."
+)
+
+
+def groups(timing: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
+    """(hardware, precision, first runs) in their order, a table each."""
+    if timing.empty:
+        return []
+    first = timing[timing["repeat"] == 1]
+    return [
+        (hardware, precision, first[(first["hardware"] == hardware) & (first["precision"] == precision)])
+        for hardware in ordered(first["hardware"])
+        for precision in ordered(first.loc[first["hardware"] == hardware, "precision"], key=precision_rank)
+    ]
+
+
+def leading(part: pd.DataFrame, whole: pd.DataFrame) -> tuple[list[Column], list[list[Cell]]]:
+    """What names a cell: size with the row's marks, parameters, context; batch, mode and options that vary."""
+    columns = [Column("size", number=False), Column("parameters"), Column("context", "tokens")]
+    extra = [name for name in ("batch", "mode", "options") if whole[name].nunique() > 1]
+    columns += [Column(name, number=name == "batch") for name in extra]
+    rows = []
+    for row in part.to_dict("records"):
+        cells = [
+            Cell(str(row["size"] or ""), badges=marks(row)),
+            number(row["parameters"], formatting.parameters),
+            number(row["context"], formatting.count),
+        ]
+        cells += [number(row[name], formatting.count) if name == "batch" else Cell(row[name] or "–") for name in extra]
+        rows.append(cells)
+    return columns, rows
+
+
+def marks(row: dict) -> tuple[str, ...]:
+    """The marks of a whole cell."""
+    found = [row["status"]] if row.get("status") in ("failed", "missing") else []
+    found += ["throttled"] if row.get("throttle") else []
+    found += ["shared"] if formatting.known(row.get("other_processes")) and row["other_processes"] > 0 else []
+    return tuple(found)
+
+
+def number(value: object, shown) -> Cell:
+    """A number and its text; a dash where there is none."""
+    return Cell(shown(value), sort=float(value)) if formatting.known(value) else Cell("–")
+
+
+def phase_cell(row: dict, phase: str) -> Cell:
+    """Mean ± std over median [interval], or why there is none."""
+    status, median = row.get(f"{phase}_status"), row.get(f"{phase}_median_ms", math.nan)
+    if not formatting.known(median):
+        return Cell(badges=(status,)) if status in ("oom", "unsupported", "failed") else Cell("–")
+    return Cell(
+        formatting.mean_and_std(row[f"{phase}_mean_ms"], row.get(f"{phase}_std_ms", math.nan)),
+        formatting.median_and_interval(median, row.get(f"{phase}_ci_low_ms"), row.get(f"{phase}_ci_high_ms")),
+        sort=median,
+        badges=("noisy",) if row.get(f"{phase}_noisy") else (),
+    )
+
+
+def ratio_cell(row: dict, name: str) -> Cell:
+    """A ratio of two times."""
+    return number(row.get(name), lambda value: f"{value:.2f}")
+
+
+def times_table(hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame) -> Table:
+    """Time of each phase of the cells of one hardware and precision."""
+    columns, rows = leading(part, whole)
+    measured = [phase for phase in PHASES if _measured(part, phase)]
+    columns += [Column(label(phase), "ms") for phase in measured]
+    ratios = [("forward_backward_over_forward", "f+b / f"), ("backward_over_forward", "b / f")]
+    ratios = [(name, title) for name, title in ratios if name in part and part[name].notna().any()]
+    columns += [Column(title, group="ratio of medians") for _, title in ratios]
+    for cells, row in zip(rows, part.to_dict("records"), strict=True):
+        cells += [phase_cell(row, phase) for phase in measured]
+        cells += [ratio_cell(row, name) for name, _ in ratios]
+    caption = f"Time of each phase, {precision}, on {hardware}{_fixed(part, whole)}."
+    notes = [_TIMES_NOTE + (" f: forward, b: backward." if ratios else "")]
+    return Table(f"times-{hardware}-{precision}", caption, columns, rows, notes + reasons(part) + legend(rows))
+
+
+def _measured(part: pd.DataFrame, phase: str) -> bool:
+    """Was the phase tried in any cell?"""
+    return f"{phase}_status" in part and part[f"{phase}_status"].notna().any()
+
+
+def _fixed(part: pd.DataFrame, whole: pd.DataFrame) -> str:
+    """The parameters that do not vary, for a caption."""
+    batch = (
+        f"; batch {part['batch'].iloc[0]:,.0f}" if whole["batch"].nunique() == 1 and part["batch"].notna().any() else ""
+    )
+    constant = whole["options"].nunique() == 1 and part["options"].iloc[0]
+    return batch + (f"; {part['options'].iloc[0]}" if constant else "")
+
+
+def reasons(part: pd.DataFrame) -> list[str]:
+    """Why cells are unsupported, each reason once."""
+    found = part[part["status"].isin(["unsupported", "failed"])]
+    notes = []
+    for reason, cells in found.groupby(found["reason"].fillna("no reason was recorded"), sort=True):
+        names = [f"{row['size']} at {row['context']:,.0f}" for row in cells.to_dict("records")]
+        notes.append(f"n/a ({formatting.listing(names, 4)}): {reason}")
+    return notes[:8]
+
+
+def legend(rows: list[list[Cell]]) -> list[str]:
+    """What the badges in these rows mean."""
+    used = {key for row in rows for cell in row for key in cell.badges}
+    meanings = [f"{text}: {meaning}" for key, (text, meaning) in BADGES.items() if key in used]
+    return ["; ".join(meanings) + "."] if meanings else []
+
+
+def rates_table(hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame, ceiling: float | None) -> Table:
+    """Tokens per second, arithmetic rate and its share of the ceiling, peak memory."""
+    columns, rows = leading(part, whole)
+    tokens = [mode for mode in MODES if _any(part, f"{mode}_tokens_per_s")]
+    flops = [mode for mode in MODES if _any(part, f"{mode}_tflops")]
+    allocated = [mode for mode in MODES if _any(part, f"{mode}_peak_allocated_bytes")]
+    resident = [mode for mode in MODES if _any(part, f"{mode}_peak_resident_bytes")]
+    columns += [Column(label(mode), group="tokens/s") for mode in tokens]
+    share = " and share of the measured ceiling" if ceiling else ""
+    columns += [Column(label(mode), group=f"TFLOP/s{share}") for mode in flops]
+    columns += [Column(label(mode), group="peak memory allocated, reserved (GiB)") for mode in allocated]
+    columns += [Column(label(mode), group="peak resident memory (GiB)") for mode in resident]
+    difference = _any(part, "phases_minus_step_ms")
+    columns += [Column("phases − step", "ms")] if difference else []
+    for cells, row in zip(rows, part.to_dict("records"), strict=True):
+        cells += [_rate(row, mode, "tokens_per_s", lambda value: formatting.significant(value, 4)) for mode in tokens]
+        cells += [_arithmetic(row, mode, ceiling) for mode in flops]
+        cells += [_peak(row, mode, "allocated", "reserved") for mode in allocated]
+        cells += [_peak(row, mode, "resident", "") for mode in resident]
+        cells += (
+            [number(row["phases_minus_step_ms"], lambda value: formatting.significant(value, 2))] if difference else []
+        )
+    caption = f"Throughput and memory, {precision}, on {hardware}{_fixed(part, whole)}."
+    notes = _rate_notes(precision, ceiling, bool(flops), difference)
+    return Table(f"rates-{hardware}-{precision}", caption, columns, rows, notes + legend(rows))
+
+
+def _any(part: pd.DataFrame, name: str) -> bool:
+    return name in part and part[name].notna().any()
+
+
+def _rate(row: dict, mode: str, name: str, shown) -> Cell:
+    """A rate of a mode, or why there is none."""
+    value, status = row.get(f"{mode}_{name}"), row.get(f"{mode}_status")
+    if formatting.known(value):
+        return Cell(shown(value), sort=value)
+    return Cell(badges=(status,)) if status in ("oom", "unsupported", "failed") else Cell("–")
+
+
+def _arithmetic(row: dict, mode: str, ceiling: float | None) -> Cell:
+    """TFLOP/s over its share of the ceiling."""
+    cell = _rate(row, mode, "tflops", formatting.significant)
+    if cell.sort is None or not ceiling:
+        return cell
+    return Cell(cell.text, formatting.percent(cell.sort / ceiling), cell.sort)
+
+
+def _peak(row: dict, mode: str, first: str, second: str) -> Cell:
+    """Peak memory in GiB, the second kind below the first; what was reached before running out is shown too."""
+    value = row.get(f"{mode}_peak_{first}_bytes")
+    if not formatting.known(value):
+        return Cell("–")
+    badges = ("oom",) if row.get(f"{mode}_status") == "oom" else ()
+    return Cell(formatting.gib(value), formatting.gib(row.get(f"{mode}_peak_{second}_bytes")), value, badges)
+
+
+def _rate_notes(precision: str, ceiling: float | None, flops: bool, difference: bool) -> list[str]:
+    notes = []
+    if flops and ceiling:
+        rate = formatting.significant(ceiling)
+        notes.append(
+            f"Shares are of the matrix product's rate measured in {precision} on this machine: {rate} TFLOP/s."
+        )
+    elif flops:
+        notes.append(f"No matrix product in {precision} was measured on this hardware: no shares.")
+    if difference:
+        notes.append(
+            "phases − step: the sum of the synchronised phases' medians minus the free step's; what overlap saves, "
+            "less what zero_grad adds."
+        )
+    return [" ".join(notes)] if notes else []
+
+
+def ceiling_of(ceilings: pd.DataFrame, hardware: str, precision: str) -> float | None:
+    """The measured matmul rate (TFLOP/s) of a hardware in exactly this precision."""
+    if ceilings.empty:
+        return None
+    own = ceilings[(ceilings["operation"] == "matmul") & (ceilings["hardware"] == hardware)]
+    rates = own.loc[own["precision"] == precision, "tflops"].dropna()
+    return float(rates.max()) if len(rates) else None
+
+
+def machine_state_table(timing: pd.DataFrame) -> Table | None:
+    """Clocks, power and temperature during each cell."""
+    shown = {
+        "sm_clock_min_mhz": ("lowest SM clock", "MHz"),
+        "sm_clock_median_mhz": ("median SM clock", "MHz"),
+        "power_max_w": ("highest power", "W"),
+        "temperature_max_c": ("highest temperature", "°C"),
+        "other_processes": ("other processes", ""),
+    }
+    shown = {name: words for name, words in shown.items() if _any(timing, name)}
+    if not shown:
+        return None
+    rows = []
+    for row in timing.to_dict("records"):
+        cells = [Cell(row["cell"] or "", badges=marks(row)), *(number(row[name], formatting.count) for name in shown)]
+        rows.append([*cells, Cell(row.get("throttle") or "none")])
+    columns = [Column("cell", number=False), *(Column(*words) for words in shown.values())]
+    columns.append(Column("throttle reasons", number=False))
+    return Table("state", "The machine's state during each cell.", columns, rows, legend(rows), folded=True)

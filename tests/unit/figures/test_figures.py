@@ -1,0 +1,113 @@
+"""Figures: their files, sizes, words, and what they do without data."""
+
+import itertools
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/unit/report"))
+
+import synthetic  # noqa: E402
+from stepscope.figures import colours, figures_of, theme  # noqa: E402
+from stepscope.figures.timing import _apart, pick  # noqa: E402
+from stepscope.figures.timing_samples import noisiest, series_of  # noqa: E402
+from stepscope.report.tables import Tables  # noqa: E402
+
+STUDIES = ("timing", "ceilings")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """The SVG and PNG of every figure, of two machines."""
+    folder = synthetic.write("two", tmp_path_factory.mktemp("tables"))
+    figures = {name: draw for study in STUDIES for name, draw in figures_of(study).items()}
+    tables = Tables(folder, list(STUDIES))
+    return {name: theme.render(draw, tables) for name, draw in figures.items()}
+
+
+def test_the_names_are_known():
+    assert list(figures_of("timing")) == [
+        "timing_by_size", "timing_by_context", "timing_phases", "timing_samples", "timing_distribution"
+    ]  # fmt: skip
+    assert list(figures_of("ceilings")) == ["ceilings"]
+
+
+def test_files_are_small_and_text_is_text(drawn):
+    for name, (svg, png) in drawn.items():
+        assert len(svg) < 300_000, name
+        assert png.startswith(b"\x89PNG")
+        assert b"<text" in svg and b"dc:date" not in svg
+
+
+def test_out_of_memory_is_marked(drawn):
+    assert drawn["timing_by_size"][0].count(b"OOM") > 4
+    assert b"OOM" in drawn["timing_by_context"][0] and b"OOM" in drawn["timing_phases"][0]
+
+
+def test_units_stand_on_the_axes(drawn):
+    for name, words in {
+        "timing_by_size": "step (ms)",
+        "timing_by_context": "context (tokens",
+        "timing_samples": "time (ms",
+        "timing_distribution": "(%)",
+        "ceilings": "TFLOP/s",
+    }.items():
+        assert words in drawn[name][0].decode(), name
+
+
+def test_colours_are_those_that_the_page_knows(drawn):
+    for name in ("fp32", "bf16", "fp16"):
+        assert colours.PRECISION[name] in drawn["timing_by_size"][0].decode()
+    assert len(colours.VARIABLES) == len(set(colours.VARIABLES.values()))
+
+
+def test_a_figure_without_data_says_so(tmp_path):
+    for study in STUDIES:
+        for draw in figures_of(study).values():
+            svg, _ = theme.render(draw, Tables(tmp_path, [study]))
+            assert b"nothing to draw" in svg
+
+
+def test_labels_are_moved_apart_evenly():
+    assert theme.spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    assert theme.spread([0.1, 0.9], 0.1) == [0.1, 0.9]
+    placed = sorted(theme.spread([0.50, 0.52, 0.54, 0.9], 0.1))
+    assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(placed))
+
+
+def test_picking_keeps_the_ends():
+    assert pick([1, 2, 3], 5) == [1, 2, 3]
+    assert pick(list(range(10)), 4) == [0, 3, 6, 9]
+    assert _apart([1.0, 1.01, 10.0]) == [True, False, True]
+
+
+def test_the_noisiest_is_the_one_with_the_widest_interval():
+    base = {"hardware": "gpu", "context": 128, "precision": "fp32", "parameters": 1.0, "step_median_ms": 10.0}
+    rows = [
+        {**base, "cell": n, "size": n, "step_ci_low_ms": 10 - w, "step_ci_high_ms": 10 + w}
+        for n, w in (("a", 1), ("b", 2))
+    ]
+    found = noisiest(pd.DataFrame(rows))
+    assert list(found["cell"]) == ["b", "a"]
+    assert found["width"].iloc[0] == pytest.approx(0.4)
+
+
+def test_a_phase_is_shown_by_the_samples_that_its_numbers_come_from():
+    rows = [("forward", "free", 1.0), ("forward-backward", "phased", 2.0), ("step", "phased", 3.0)]
+    samples = pd.DataFrame(rows, columns=["mode", "kind", "seconds"]).assign(phase="forward")
+    assert list(series_of(samples, "forward")["seconds"]) == [3.0]
+    assert list(series_of(samples[:2], "forward")["seconds"]) == [2.0]
+    assert list(series_of(samples[:1], "forward")["seconds"]) == [1.0]
+    assert series_of(samples, "step").empty
+
+
+def test_samples_of_a_few_cells_are_read_alone(tmp_path):
+    cells = ["a", 'a,b "c"', "ab"]
+    frame = pd.DataFrame({"cell": cells * 2, "seconds": range(6), "warmup": [True] * 3 + [False] * 3})
+    frame.to_csv(tmp_path / "timing_samples.csv", index=False)
+    found = Tables(tmp_path, ["timing"]).samples("timing", cells[:2], ["cell", "seconds", "warmup"])
+    assert list(found["seconds"]) == [0, 1, 3, 4]
+    assert list(found["warmup"]) == [True, True, False, False]

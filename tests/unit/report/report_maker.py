@@ -1,0 +1,23 @@
+"""Makes whole reports of synthetic tables, for unit and browser tests."""
+
+from pathlib import Path
+
+import synthetic
+from stepscope.figures import figures_of, theme
+from stepscope.report.page import Request, write
+from stepscope.report.tables import Tables
+
+ROOT = Path(__file__).resolve().parents[3]
+STUDIES = ["timing", "ceilings"]
+
+
+def make_report(folder: Path, variant: str, change=None, partial: bool = False, draw: bool = True) -> Path:
+    """Tables, figures and report of a variant below `folder`; returns the folder of the report."""
+    tables = synthetic.write(variant, folder / "tables", change)
+    for study in STUDIES:
+        for name, function in figures_of(study).items():
+            picture = function if draw else lambda _tables: theme.empty("not drawn in this test")
+            theme.write(picture, Tables(tables, [study]), folder / "figures", name)
+    request = Request(STUDIES, tables, folder / "figures", ROOT / "report", "Title", "snakemake report", partial)
+    write(request, folder / "report")
+    return folder / "report"
