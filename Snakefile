@@ -1,0 +1,26 @@
+# StepScope: benchmarks a Transformer's training step and writes the report.
+#   snakemake --cores 1 report      measure what is missing or stale, then write results/report/index.html
+#   snakemake -n report             what that would do
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+
+configfile: f"{workflow.basedir}/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/timing.smk"
+include: "rules/ceilings.smk"
+include: "rules/report.smk"
+
+
+localrules:
+    report,
+
+
+rule report:
+    default_target: True
+    input:
+        "results/report/index.html",
+        "results/report/report.md",

@@ -1,0 +1,132 @@
+# What the studies share: the checked configuration, the machine, and the registry of cells.
+# Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+import sys
+from pathlib import Path
+
+from snakemake.common.configfile import load_configfile
+from snakemake.logging import logger
+
+ROOT = Path(workflow.basedir)
+SCRIPTS = ROOT / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+from stepscope.plan import machine as this_machine
+from stepscope.plan.code_digest import code_digest
+from stepscope.plan.config import ConfigError, checked, with_preset
+from stepscope.plan.registry import Registry
+from stepscope.plan.run import Progress, RunLock, missing
+
+try:
+    config = checked(
+        with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),
+        load_configfile(ROOT / "rules/config.schema.yaml"),
+    )
+    DEVICE = this_machine.choose_device(config["device"])
+except (ConfigError, this_machine.MachineError) as error:
+    sys.exit(str(error))
+
+HARDWARE = this_machine.hardware_label(DEVICE)
+THREADS = (1 if DEVICE == "cuda" else this_machine.usable_cores()) if config["threads"] == "auto" else config["threads"]
+CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
+PYTHON = "python" if CONDA else sys.executable
+REGISTRY = Registry(
+    config=config,
+    device=DEVICE,
+    hardware=HARDWARE,
+    threads=THREADS,
+    environment=ROOT / "envs/measure.yaml" if CONDA else None,
+)
+# A GPU cell takes the GPU; a CPU cell takes all cores, so that nothing runs beside it.
+CELL_GPUS = 1 if DEVICE == "cuda" else 0
+CELL_THREADS = 1 if DEVICE == "cuda" else this_machine.usable_cores()
+
+
+wildcard_constraints:
+    hardware=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    context=r"\d+",
+    precision="fp32|tf32|bf16|fp16",
+    options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
+
+
+def add_study(study, rule, expand, tools=()):
+    """Register a study's cells; `rule` measures one of them, `tools` are the programs that it uses."""
+    try:
+        REGISTRY.add(study, rule, expand, tools)
+    except (ConfigError, this_machine.MachineError) as error:
+        sys.exit(str(error))
+
+
+def cell_params(folder):
+    """What a cell's rule tells its program, and what Snakemake compares: any change makes the cell stale."""
+
+    def of_cell(look_up):
+        return lambda wildcards: look_up(REGISTRY.cell(folder.format(**wildcards)))
+
+    return {
+        "cell": of_cell(lambda cell: cell.spec_json),
+        "code": of_cell(REGISTRY.code),
+        "machine": of_cell(REGISTRY.machine_json),
+        "flags": of_cell(lambda cell: cell.flags),
+    }
+
+
+def study_tables(study):
+    """The tidy tables of a study."""
+    return [f"results/tables/{study}.csv", f"results/tables/{study}_samples.csv"]
+
+
+REPORT_FIGURES = []
+
+
+def figure_outputs(study, names, category):
+    """A study's figures as outputs of its drawing rule, to be shown by `snakemake --report` too."""
+    outputs = {}
+    for name in names:
+        outputs[name] = report(
+            f"results/figures/{name}.svg",
+            category=category,
+            labels={"figure": name.removeprefix(f"{study}_").replace("_", " ")},
+            caption=f"../report/captions/{name}.rst",
+        )
+        outputs[f"{name}_png"] = f"results/figures/{name}.png"
+        REPORT_FIGURES.append(f"results/figures/{name}.svg")
+    return outputs
+
+
+def report_code(program, *by_name):
+    """Digest of the code that a reporting job runs."""
+    return code_digest(program, by_name)
+
+
+RUN_LOCK = RunLock()
+
+
+def begin_run():
+    """Keep other runs out of this folder, and count the cells as they come in."""
+    refused = RUN_LOCK.take()
+    if refused:
+        sys.exit(refused)
+    records = REGISTRY.records()
+    to_measure = sum(job.rule.name in REGISTRY.rules for job in workflow.dag.needrun_jobs())
+    logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(records) - to_measure))
+
+
+def say_where_the_report_is():
+    """The last line of a run that succeeded."""
+    page = Path("results/report/index.html")
+    if page.is_file() and not missing(REGISTRY.records()):
+        print(f"The report: {page.resolve()}")
+
+
+def say_what_is_missing():
+    """The last lines of a run in which a job failed."""
+    records = REGISTRY.records()
+    lost = missing(records)
+    if lost:
+        print(f"{len(records) - len(lost)} of {len(records)} cells; without a result:")
+        for record in lost[:20]:
+            print(f"  {Path(record).parent}  (log: {Path(record).with_name('measure.log')})")
+        if len(lost) > 20:
+            print(f"  and {len(lost) - 20} more")
+        print("`snakemake --cores 1 partial` writes a report of the others and names these;")
+        print("`snakemake --cores 1 report` measures these again.")

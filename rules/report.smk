@@ -1,0 +1,125 @@
+# From the cells to the report: the plan, the tidy tables, the write-up.
+# Needs every study's cells and figures; makes results/plan, results/tables and results/report.
+
+
+def aggregate_records(wildcards):
+    """Records of the study's cells."""
+    return REGISTRY.records(wildcards.study)
+
+
+localrules:
+    plan,
+    partial,
+
+
+rule write_report:
+    input:
+        tables=[study_tables(study) for study in REGISTRY.studies],
+        figures=REPORT_FIGURES,
+        templates=sorted(path for path in (ROOT / "report").rglob("*.*") if "example" not in path.parts),
+    output:
+        markdown="results/report/report.md",
+        html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
+    log:
+        "results/report/report.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("write_report.py", *[f"stepscope.report.sections.{study}" for study in REGISTRY.studies]),
+        studies=" ".join(f"--study {study}" for study in REGISTRY.studies),
+    message:
+        "Writing the report"
+    shell:
+        r"""
+        exec {PYTHON:q} {SCRIPTS:q}/write_report.py \
+            {params.studies} \
+            --tables results/tables \
+            --figures results/figures \
+            --templates {ROOT:q}/report \
+            --out results/report \
+            >{log:q} 2>&1
+        """
+
+
+rule plan:
+    output:
+        REGISTRY.plan_path,
+    message:
+        "Writing down the plan: {REGISTRY.count} cells"
+    run:
+        REGISTRY.write_plan(output[0])
+
+
+rule aggregate:
+    input:
+        plan=REGISTRY.plan_path,
+        records=aggregate_records,
+    output:
+        table=report(
+            "results/tables/{study}.csv",
+            category="Tables",
+            labels={"study": "{study}", "table": "a row a cell"},
+            caption="../report/captions/table.rst",
+        ),
+        samples="results/tables/{study}_samples.csv",
+    log:
+        "results/tables/{study}.log",
+    wildcard_constraints:
+        study="|".join(REGISTRY.studies),
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=lambda wildcards: report_code("aggregate.py", f"stepscope.tables.{wildcards.study}"),
+    message:
+        "Putting together the {wildcards.study} tables"
+    shell:
+        r"""
+        exec {PYTHON:q} {SCRIPTS:q}/aggregate.py \
+            --plan {input.plan:q} \
+            --study {wildcards.study} \
+            --results results \
+            --out results/tables \
+            >{log:q} 2>&1
+        """
+
+
+rule partial:
+    input:
+        plan=REGISTRY.plan_path,
+    log:
+        "results/partial/report.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        studies=" ".join(REGISTRY.studies),
+    message:
+        "Writing results/partial/report/index.html of what there is, naming what is missing"
+    shell:
+        r"""
+        exec >{log:q} 2>&1
+        flags=""
+        for study in {params.studies}; do
+            {PYTHON:q} {SCRIPTS:q}/aggregate.py --partial \
+                --plan {input.plan:q} --study $study --results results --out results/partial/tables
+            {PYTHON:q} {SCRIPTS:q}/draw_figures.py \
+                --study $study --tables results/partial/tables --out results/partial/figures
+            flags="$flags --study $study"
+        done
+        {PYTHON:q} {SCRIPTS:q}/write_report.py --partial $flags \
+            --tables results/partial/tables \
+            --figures results/partial/figures \
+            --templates {ROOT:q}/report \
+            --out results/partial/report
+        """
+
+
+onstart:
+    begin_run()
+
+
+onsuccess:
+    say_where_the_report_is()
+
+
+onerror:
+    say_what_is_missing()

@@ -1,0 +1,1 @@
+"""StepScope's library: everything that the programs in scripts/ share."""
