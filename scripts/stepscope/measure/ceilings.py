@@ -47,7 +47,7 @@ def _series(operation: Callable, spec: dict, telemetry: Telemetry, rows: list[di
 def _operation(spec: dict) -> Callable[[], object]:
     """The product of two random matrices (order, order), or the copy of one random tensor into another.
 
-    Random, because some GPUs run faster on zeros.
+    Random, because some GPUs run faster on zeros; the right one transposed, as a linear layer's weight is.
     """
     device = spec["device"]
     torch.manual_seed(spec["seed"])
@@ -58,7 +58,7 @@ def _operation(spec: dict) -> Callable[[], object]:
     shape, dtype = (spec["order"], spec["order"]), precision.dtype(spec["precision"])
     left, right = (torch.randn(shape, device=device).to(dtype) for _ in range(2))
     product = torch.empty(shape, device=device, dtype=dtype)
-    return lambda: torch.mm(left, right, out=product)
+    return lambda: torch.mm(left, right.t(), out=product)
 
 
 def rate_in_words(spec: dict, seconds: float) -> str:

@@ -10,12 +10,24 @@ _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def unsupported(precision: str, device: str) -> str | None:
     """Why the device cannot run the precision, in one line; None if it can."""
     if device == "cpu":
-        return "TF32 is a format of NVIDIA's tensor cores; a CPU has none" if precision == "tf32" else None
+        return _unsupported_on_cpu(precision)
     major, minor = torch.cuda.get_device_capability()
     if precision in ("tf32", "bf16") and major < 8:
         name = torch.cuda.get_device_name()
         return f"{precision} needs compute capability 8.0 or more; {name} has {major}.{minor}"
     return None
+
+
+def _unsupported_on_cpu(precision: str) -> str | None:
+    if precision == "tf32":
+        return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
+    has_instructions = {
+        "bf16": torch.ops.mkldnn._is_mkldnn_bf16_supported,
+        "fp16": torch.ops.mkldnn._is_mkldnn_fp16_supported,
+    }.get(precision)
+    if has_instructions is None or has_instructions():
+        return None
+    return f"this processor has no {precision} instructions; torch would emulate them, some 100 times slower than fp32"
 
 
 def configure(precision: str) -> None:
