@@ -37,6 +37,7 @@ def every_cell(tables: Tables) -> pd.DataFrame:
         "batch",
         "vocab_size",
         "warmup",
+        "noise_mark",
         "seed",
     ]
     shared += [name for _, name, _ in _FACTS]
@@ -87,6 +88,9 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
         values = [formatting.count(value) for value in ordered(cells[key].astype(float))]
         if values:
             facts.append((name, ", ".join(values)))
+    marks = [formatting.percent(value) for value in ordered(cells["noise_mark"].astype(float))]
+    if marks:
+        facts.append(("Noise mark", f"± {', '.join(marks)} of the median"))
     return facts
 
 

@@ -19,8 +19,8 @@ _TEXT = {
 
 
 def label(phase: str) -> str:
-    """`forward_backward` in columns is `forward+backward` in prose."""
-    return phase.replace("_backward", "+backward")
+    """`forward_backward` in columns is `forward+backward` in prose, `free_forward` the forward of a free step."""
+    return phase.removeprefix("free_").replace("_backward", "+backward")
 
 
 def precision_rank(precision: str) -> tuple[int, str]:

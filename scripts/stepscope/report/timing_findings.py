@@ -28,14 +28,14 @@ def _of_one_machine(own: pd.DataFrame, ceilings: pd.DataFrame, hardware: str) ->
     measured = [name for name in _BY_IMPORTANCE if first.get(f"{name}_median_ms", pd.Series()).notna().any()]
     phase = measured[0] if measured else None
     if phase is None:
-        return ["No cell finished.", *_out_of_memory(first), *_marks(own)]
+        return ["No cell finished.", *_out_of_memory(first), *_unsupported(first), *_marks(own)]
     parts = [
         _extremes(first, phase),
         _ratio(first),
         *_speed_ups(own, phase),
         _ceiling_share(first, phase, ceilings, hardware),
     ]
-    return [sentence for sentence in parts if sentence] + _out_of_memory(first) + _marks(own)
+    return [sentence for sentence in parts if sentence] + _out_of_memory(first) + _unsupported(first) + _marks(own)
 
 
 def name(row: pd.Series) -> str:
@@ -146,6 +146,15 @@ def _out_of_memory(first: pd.DataFrame) -> list[str]:
     texts = [f"{size} at context {context:,.0f} ({names})" for (size, context), names in places.items()]
     shown = "; ".join(texts[:8]) + (f"; and {len(texts) - 8:,} more points" if len(texts) > 8 else "")
     return [f"Out of memory in {len(lost):,} of {_cells(first)}, before the last phase was measured: {shown}."]
+
+
+def _unsupported(first: pd.DataFrame) -> list[str]:
+    lost = first[first["status"] == "unsupported"]
+    return [
+        f"Not possible in {len(cells):,} of {_cells(first)} ({formatting.listing(ordered(cells['precision']), 4)}): "
+        f"{reason.rstrip('.')}."
+        for reason, cells in lost.groupby(lost["reason"].fillna("no reason was recorded"), sort=True)
+    ]
 
 
 def _marks(own: pd.DataFrame) -> list[str]:

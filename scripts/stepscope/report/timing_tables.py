@@ -6,12 +6,18 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.blocks import BADGES, Cell, Column, Table
-from stepscope.report.tables import MODES, PHASES, label, ordered, precision_rank
+from stepscope.report.tables import MODES, label, ordered, precision_rank
 
 _TIMES_NOTE = (
     "Each time: mean ± sample standard deviation, and below it the median with its 95 % bootstrap confidence interval, "
     "in ms. Columns sort by the median."
 )
+_RATIOS_NOTE = " f+b / f: forward+backward over forward, free steps; b / f: backward over forward, phased steps."
+# What the columns of times stand under, and the phases there.
+_KINDS = {
+    "free steps (ms)": ("inference", "free_forward", "forward_backward", "step"),
+    "phased steps (ms)": ("forward", "backward", "optimizer"),
+}
 
 
 def groups(timing: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
@@ -77,16 +83,16 @@ def ratio_cell(row: dict, name: str) -> Cell:
 def times_table(hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame) -> Table:
     """Time of each phase of the cells of one hardware and precision."""
     columns, rows = leading(part, whole)
-    measured = [phase for phase in PHASES if _measured(part, phase)]
-    columns += [Column(label(phase), "ms") for phase in measured]
+    measured = [(phase, group) for group, phases in _KINDS.items() for phase in phases if _measured(part, phase)]
+    columns += [Column(label(phase), group=group) for phase, group in measured]
     ratios = [("forward_backward_over_forward", "f+b / f"), ("backward_over_forward", "b / f")]
     ratios = [(name, title) for name, title in ratios if name in part and part[name].notna().any()]
     columns += [Column(title, group="ratio of medians") for _, title in ratios]
     for cells, row in zip(rows, part.to_dict("records"), strict=True):
-        cells += [phase_cell(row, phase) for phase in measured]
+        cells += [phase_cell(row, phase) for phase, _ in measured]
         cells += [ratio_cell(row, name) for name, _ in ratios]
     caption = f"Time of each phase, {precision}, on {hardware}{_fixed(part, whole)}."
-    notes = [_TIMES_NOTE + (" f: forward, b: backward." if ratios else "")]
+    notes = [_TIMES_NOTE + (_RATIOS_NOTE if ratios else "")]
     return Table(f"times-{hardware}-{precision}", caption, columns, rows, notes + reasons(part) + legend(rows))
 
 
@@ -110,7 +116,7 @@ def reasons(part: pd.DataFrame) -> list[str]:
     notes = []
     for reason, cells in found.groupby(found["reason"].fillna("no reason was recorded"), sort=True):
         names = [f"{row['size']} at {row['context']:,.0f}" for row in cells.to_dict("records")]
-        notes.append(f"n/a ({formatting.listing(names, 4)}): {reason}")
+        notes.append(f"n/a ({formatting.listing(names, 4)}): {reason.rstrip('.')}.")
     return notes[:8]
 
 
@@ -121,13 +127,17 @@ def legend(rows: list[list[Cell]]) -> list[str]:
     return ["; ".join(meanings) + "."] if meanings else []
 
 
-def rates_table(hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame, ceiling: float | None) -> Table:
-    """Tokens per second, arithmetic rate and its share of the ceiling, peak memory."""
+def rates_table(
+    hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame, ceiling: float | None
+) -> Table | None:
+    """Tokens per second, arithmetic rate and its share of the ceiling, peak memory; None where no cell ran."""
     columns, rows = leading(part, whole)
     tokens = [mode for mode in MODES if _any(part, f"{mode}_tokens_per_s")]
     flops = [mode for mode in MODES if _any(part, f"{mode}_tflops")]
     allocated = [mode for mode in MODES if _any(part, f"{mode}_peak_allocated_bytes")]
     resident = [mode for mode in MODES if _any(part, f"{mode}_peak_resident_bytes")]
+    if not (tokens or allocated or resident):
+        return None
     columns += [Column(label(mode), group="tokens/s") for mode in tokens]
     share = " and share of the measured ceiling" if ceiling else ""
     columns += [Column(label(mode), group=f"TFLOP/s{share}") for mode in flops]

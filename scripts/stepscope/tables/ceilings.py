@@ -29,6 +29,7 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         "bytes_moved": moved,
         "seed": spec["seed"],
         "warmup": spec["warmup"],
+        "noise_mark": noisy,
         "status": found.get("status", cell.status),
         "reason": found.get("reason", cell.reason),
         **statistics_columns("", found, noisy),

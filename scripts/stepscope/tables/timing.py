@@ -7,10 +7,11 @@ from stepscope.model.shape import ModelShape
 from stepscope.plan.grid import NEUTRAL
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
 
-# Column prefix → the series that it shows, the first of them that the cell has: (mode, kind, phase). The phases come
-# from the heaviest mode that ran, whose steps are those of training.
+# Column prefix → the series that it shows, the first of them that the cell has: (mode, kind, phase). Forward, backward
+# and optimizer come from the phased steps of the heaviest mode that ran, the others from free steps of their own mode.
 PHASES = {
     "inference": [("inference", "free", "inference")],
+    "free_forward": [("forward", "free", "forward")],
     "forward": [
         ("step", "phased", "forward"),
         ("forward-backward", "phased", "forward"),
@@ -28,7 +29,12 @@ MODES = {
     "forward_backward": ("forward-backward", ("forward-backward", "free", "forward+backward"), flops.step_flops),
     "step": ("step", ("step", "free", "step"), flops.step_flops),
 }
-NEEDS = {"backward": "forward-backward", "optimizer": "step", "forward_backward": "forward-backward"}
+NEEDS = {
+    "free_forward": "forward",
+    "backward": "forward-backward",
+    "optimizer": "step",
+    "forward_backward": "forward-backward",
+}
 WORST = ("ok", "unsupported", "oom")
 KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
 SAMPLES = [
@@ -70,6 +76,7 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         "parameters": shape.parameters,
         "seed": spec["seed"],
         "warmup": spec["warmup"],
+        "noise_mark": noisy,
         "status": status,
         "reason": reasons[0] if reasons else cell.reason,
         **_times(summary, noisy),
@@ -93,7 +100,7 @@ def _times(summary: dict, noisy: float | None) -> dict:
         medians[prefix] = found.get("median")
     phases = [medians[name] for name in ("forward", "backward", "optimizer")]
     step = medians["step"]
-    columns["forward_backward_over_forward"] = _ratio(medians["forward_backward"], medians["forward"])
+    columns["forward_backward_over_forward"] = _ratio(medians["forward_backward"], medians["free_forward"])
     columns["backward_over_forward"] = _ratio(medians["backward"], medians["forward"])
     columns["phases_minus_step_ms"] = None if None in (*phases, step) else 1000 * (sum(phases) - step)
     return columns

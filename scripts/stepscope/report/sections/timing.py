@@ -20,13 +20,14 @@ def context(tables: Tables) -> dict:
     """What report/sections/timing.md.j2 is filled with."""
     timing = with_order(tables["timing"])
     parts = groups(timing)
+    rates = [
+        rates_table(hardware, precision, part, timing, ceiling_of(tables["ceilings"], hardware, precision))
+        for hardware, precision, part in parts
+    ]
     return {
         "pictures": _pictures(main_grid(tables["timing"])),
         "times": [times_table(hardware, precision, part, timing) for hardware, precision, part in parts],
-        "rates": [
-            rates_table(hardware, precision, part, timing, ceiling_of(tables["ceilings"], hardware, precision))
-            for hardware, precision, part in parts
-        ],
+        "rates": [table for table in rates if table],
         "repeats": repeats_table(spreads(timing)),
         "state": machine_state_table(timing),
         "commands_of_cells": commands_table(timing, "timing"),
