@@ -20,7 +20,7 @@ def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
         if not memory.is_out_of_memory(error):
             raise
         return {"status": "oom", "reason": str(error).strip().splitlines()[0][:300]}, rows
-    return {"status": "ok", "reason": "", "first": rows[0]["seconds"], **summarise(series)}, rows
+    return {"status": "ok", "reason": "", "first_step": rows[0]["seconds"], **summarise(series)}, rows
 
 
 def _series(operation: Callable, spec: dict, telemetry: Telemetry, rows: list[dict]) -> list[float]:

@@ -5,6 +5,7 @@ training loop runs. Gradients are cleared outside the phases and inside the free
 """
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -170,10 +171,22 @@ def _tidy(workload: Workload, device: str) -> None:
     memory.release(device)
 
 
+def _first_step(rows: list[dict]) -> float | None:
+    """Seconds of a mode's first step, all its phases together."""
+    first = [row["seconds"] for row in rows if row["step"] == 0 and row["kind"] == rows[0]["kind"]]
+    return math.fsum(first) if first else None
+
+
 def summary(outcomes: list[Outcome]) -> dict:
-    """The record's summary: each mode's status and peaks, and each series' statistics in seconds."""
+    """The record's summary: each mode's status, peaks and first step, and each series' statistics, in seconds."""
     modes = {
-        outcome.mode: {"status": outcome.status, "reason": outcome.reason, **outcome.peaks} for outcome in outcomes
+        outcome.mode: {
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "first_step": _first_step(outcome.rows),
+            **outcome.peaks,
+        }
+        for outcome in outcomes
     }
     series: dict[tuple[str, str, str], list[dict]] = {}
     for outcome in outcomes:
@@ -183,6 +196,6 @@ def summary(outcomes: list[Outcome]) -> dict:
     for (mode, kind, phase), rows in series.items():
         measured = [row["seconds"] for row in rows if not row["warmup"]]
         status = modes[mode]["status"]
-        entry = {"mode": mode, "kind": kind, "phase": phase, "status": status, "first": rows[0]["seconds"]}
+        entry = {"mode": mode, "kind": kind, "phase": phase, "status": status}
         phases.append(entry | (summarise(measured) if status == "ok" else {}))
     return {"modes": modes, "phases": phases}

@@ -1,27 +1,57 @@
 """Statistics of one series of samples, and the rule that says when there are enough of them. Standard library only."""
 
-import random
+import functools
+import itertools
+import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 CONFIDENCE = 0.95
-RESAMPLES = 1000
 NARROW = 0.01  # half the interval over the median, at which a series may end
-CHECK_EVERY = 5  # samples between two looks at the interval, which takes some milliseconds
+CHECK_EVERY = 5  # samples between two looks at the interval
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
     """Bootstrap confidence interval of the median, by percentiles (Efron and Tibshirani 1993, chapter 13).
 
-    Resampled with a fixed seed: the same samples give the same interval. Raises ValueError without samples.
+    Not resampled: the distribution of the median over all resamples is computed (Efron 1979, section 3), so the same
+    samples always give the same interval. Raises ValueError without samples.
     """
     if not samples:
         raise ValueError("no samples")
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(samples, k=len(samples))) for _ in range(RESAMPLES))
-    tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
-    return medians[tail], medians[-1 - tail]
+    ranked = sorted(samples)
+    medians = sorted(((ranked[i] + ranked[j]) / 2, share) for i, j, share in _median_shares(len(ranked)))
+    return _percentile(medians), _percentile(reversed(medians))
+
+
+def _percentile(medians: Iterable[tuple[float, float]]) -> float:
+    """The first value at which the shares, added up, pass the tail outside the interval."""
+    values, shares = zip(*medians, strict=True)
+    passed = itertools.accumulate(shares)
+    return next(value for value, share in zip(values, passed, strict=True) if share > (1 - CONFIDENCE) / 2)
+
+
+@functools.cache
+def _median_shares(n: int) -> list[tuple[int, int, float]]:
+    """Of all resamples of n ranked samples, the share whose two middle values have the ranks i and j (from 0).
+
+    For an odd n there is one middle value, and i = j. A rank up to k is drawn with the probability k / n.
+    """
+    half = (n + 1) // 2
+
+    def at_most(k: int) -> float:  # P(the half-th smallest of n draws has a rank up to k)
+        return sum(math.comb(n, r) * (k / n) ** r * (1 - k / n) ** (n - r) for r in range(half, n + 1))
+
+    of_rank = [at_most(k + 1) - at_most(k) for k in range(n)]
+    if n % 2:
+        return [(k, k, share) for k, share in enumerate(of_rank)]
+    # Of 2 m draws, m have their largest at rank i and the other m their smallest at rank j.
+    largest = [((k + 1) / n) ** half - (k / n) ** half for k in range(n)]
+    ways = math.comb(n, half)
+    shares = [(i, j, ways * largest[i] * largest[n - 1 - j]) for i in range(n) for j in range(i + 1, n)]
+    apart = [math.fsum(share for i, _, share in shares if i == k) for k in range(n)]
+    return [(k, k, of_rank[k] - apart[k]) for k in range(n)] + shares
 
 
 def summarise(samples: Sequence[float]) -> dict:

@@ -4,7 +4,9 @@ Only reads; never changes a setting of the card.
 """
 
 import contextlib
+import time
 
+_EVERY = 0.1  # seconds between two readings: asking takes the driver milliseconds
 # nvmlClocksEventReasons of nvml.h that slow the card down (not: idle, or clocks that an administrator set).
 _THROTTLE_REASONS = {
     0x4: "power cap",
@@ -21,6 +23,8 @@ class Telemetry:
     def __init__(self, uuid: str | None):
         self._handle = None
         self._reasons = 0
+        self._last: dict[str, float | None] = {"sm_clock_mhz": None, "power_w": None, "temperature_c": None}
+        self._read_at = -_EVERY
         if uuid is None:
             return
         with contextlib.suppress(Exception):  # no NVML, or a driver that denies it: measuring goes on without
@@ -36,17 +40,19 @@ class Telemetry:
         return self._handle is not None
 
     def read(self) -> dict[str, float | None]:
-        """SM clock in MHz, power in W, temperature in °C, each None where the card does not tell."""
-        if self._handle is None:
-            return {"sm_clock_mhz": None, "power_w": None, "temperature_c": None}
+        """SM clock in MHz, power in W, temperature in °C, at most 0.1 s old; each None where the card does not tell."""
+        if self._handle is None or time.monotonic() - self._read_at < _EVERY:
+            return dict(self._last)
         nvml = self._nvml
         self._reasons |= self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
         milliwatts = self._ask(nvml.nvmlDeviceGetPowerUsage)
-        return {
+        self._last = {
             "sm_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
             "power_w": None if milliwatts is None else milliwatts / 1000,
             "temperature_c": self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
         }
+        self._read_at = time.monotonic()
+        return dict(self._last)
 
     def throttle(self) -> list[str]:
         """Names of what slowed the card down in any reading so far."""

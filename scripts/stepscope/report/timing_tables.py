@@ -204,6 +204,32 @@ def _rate_notes(precision: str, ceiling: float | None, flops: bool, difference: 
     return [" ".join(notes)] if notes else []
 
 
+def first_steps_table(timing: pd.DataFrame) -> Table | None:
+    """Time of each mode's first step, over how many times its median that is; None where none was recorded."""
+    modes = [mode for mode in MODES if _any(timing, f"{mode}_first_step_ms")]
+    if not modes:
+        return None
+    rows = []
+    for row in timing.to_dict("records"):
+        rows.append([Cell(row["cell"] or "", badges=marks(row)), *(_first_step(row, mode) for mode in modes)])
+    columns = [Column("cell", number=False), *(Column(label(mode), "ms") for mode in modes)]
+    caption = "The first step of each mode, and how many times the median of its later free steps it took."
+    note = (
+        "Inference comes first in each process, and so pays for loading kernels and libraries. The first of "
+        "forward+backward and of step are phased steps."
+    )
+    return Table("first-steps", caption, columns, rows, [note, *legend(rows)], folded=True)
+
+
+def _first_step(row: dict, mode: str) -> Cell:
+    first = row.get(f"{mode}_first_step_ms")
+    median = row.get(f"{'free_forward' if mode == 'forward' else mode}_median_ms")
+    if not formatting.known(first):
+        return Cell("–")
+    ratio = f"× {formatting.significant(first / median, 2)}" if formatting.known(median) else ""
+    return Cell(formatting.significant(first, 3), ratio, first)
+
+
 def ceiling_of(ceilings: pd.DataFrame, hardware: str, precision: str) -> float | None:
     """The measured matmul rate (TFLOP/s) of a hardware in exactly this precision."""
     if ceilings.empty:

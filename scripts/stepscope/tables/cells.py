@@ -147,7 +147,7 @@ def machine_columns(record: dict) -> dict:
 def statistics_columns(prefix: str, found: dict, noisy_share: float | None) -> dict:
     """A series' statistics in milliseconds, as columns; empty where it has none."""
     columns = {f"{prefix}samples": found.get("count"), f"{prefix}outliers": found.get("outliers")}
-    for key in ("mean", "std", "median", "iqr", "ci_low", "ci_high", "first"):
+    for key in ("mean", "std", "median", "iqr", "ci_low", "ci_high"):
         value = found.get(key)
         columns[f"{prefix}{key}_ms"] = None if value is None else 1000 * value
     if "median" in found:

@@ -114,6 +114,8 @@ def _rates_and_memory(summary: dict, shape: ModelShape, spec: dict) -> dict:
         done = operations(shape, spec["batch"], spec["context"])
         columns[f"{prefix}_tokens_per_s"] = None if seconds is None else spec["batch"] * spec["context"] / seconds
         columns[f"{prefix}_tflops"] = None if seconds is None else done / seconds / 1e12
+        first = summary["modes"].get(mode, {}).get("first_step")
+        columns[f"{prefix}_first_step_ms"] = None if first is None else 1000 * first
         for name in ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes"):
             columns[f"{prefix}_{name}"] = summary["modes"].get(mode, {}).get(name)
     return columns

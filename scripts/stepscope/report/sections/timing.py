@@ -8,7 +8,14 @@ from stepscope.report.formatting import listing
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables, main_grid, ordered, with_order
 from stepscope.report.timing_repeats import repeats_table, spreads
-from stepscope.report.timing_tables import ceiling_of, groups, machine_state_table, rates_table, times_table
+from stepscope.report.timing_tables import (
+    ceiling_of,
+    first_steps_table,
+    groups,
+    machine_state_table,
+    rates_table,
+    times_table,
+)
 
 
 def findings(tables: Tables) -> list[str]:
@@ -29,6 +36,7 @@ def context(tables: Tables) -> dict:
         "times": [times_table(hardware, precision, part, timing) for hardware, precision, part in parts],
         "rates": [table for table in rates if table],
         "repeats": repeats_table(spreads(timing)),
+        "first_steps": first_steps_table(timing),
         "state": machine_state_table(timing),
         "commands_of_cells": commands_table(timing, "timing"),
     }
