@@ -39,7 +39,7 @@ def code_digest(program: str, by_name: Iterable[str] = ()) -> str:
     """
     total = hashlib.sha256()
     for name, path in sorted(_reachable(SCRIPTS / program, tuple(by_name)).items()):
-        total.update(f"{name}\0{_module_digest(path)}\0".encode())
+        total.update(f"{name}\0{_read(path)[0]}\0".encode())
     return total.hexdigest()[:16]
 
 
@@ -86,49 +86,55 @@ def _file_of(name: str) -> Path | None:
 def _imported(path: Path) -> tuple[str, ...]:
     """Names that the file may import, parents included; `from a import b` gives both a and a.b."""
     names = []
-    for node in ast.walk(_parsed(path)):
+    for node in _read(path)[1]:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+        elif node.module and node.level == 0:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
     parents = {".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))}
     return tuple(sorted({*names, *parents}))
 
 
 @functools.cache
-def _parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes(), filename=str(path))
-
-
-@functools.cache
-def _module_digest(path: Path) -> str:
-    return source_digest(_parsed(path))
-
-
-def source_digest(source: str | ast.Module) -> str:
-    """SHA-256 of Python source as a canonical syntax tree: no docstrings, comments, positions or empty fields."""
-    tree = ast.parse(source) if isinstance(source, str) else source
+def _read(path: Path) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
+    """The file's source_digest(), and its import statements at any depth."""
     parts: list[str] = []
-    _canonical(tree, parts)
+    imports: list[ast.Import | ast.ImportFrom] = []
+    _canonical(ast.parse(path.read_bytes(), filename=str(path)), parts, imports)
+    return _hashed(parts), imports
+
+
+def source_digest(source: str) -> str:
+    """SHA-256 of Python source as a canonical syntax tree: no docstrings, comments, positions or empty fields."""
+    parts: list[str] = []
+    _canonical(ast.parse(source), parts, [])
+    return _hashed(parts)
+
+
+def _hashed(parts: list[str]) -> str:
     return hashlib.sha256("".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _canonical(node: object, parts: list[str]) -> None:
+def _canonical(node: object, parts: list[str], imports: list) -> None:
+    """Append the canonical text of a syntax tree to `parts`, and its import statements to `imports`."""
     if isinstance(node, ast.AST):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(node)
         parts.append(type(node).__name__ + "(")
-        for field, value in ast.iter_fields(node):
-            if field in _IGNORED_FIELDS or value is None or value == []:
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if value is None or value == [] or field in _IGNORED_FIELDS:
                 continue
             if field == "body" and isinstance(node, _WITH_DOCSTRING) and _starts_with_docstring(value):
                 value = value[1:]
             parts.append(field + "=")
-            _canonical(value, parts)
+            _canonical(value, parts, imports)
             parts.append(",")
         parts.append(")")
     elif isinstance(node, list):
         parts.append("[")
         for item in node:
-            _canonical(item, parts)
+            _canonical(item, parts, imports)
             parts.append(",")
         parts.append("]")
     else:
