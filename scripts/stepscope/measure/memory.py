@@ -1,6 +1,5 @@
 """Peak memory of a part of a program, and what counts as running out of it."""
 
-import gc
 import re
 from pathlib import Path
 
@@ -40,7 +39,6 @@ def peaks(device: str) -> dict[str, int]:
 
 
 def release(device: str) -> None:
-    """Give back what nothing refers to any more."""
-    gc.collect()
+    """Give the driver back what nothing refers to any more."""
     if device == "cuda":
         torch.cuda.empty_cache()

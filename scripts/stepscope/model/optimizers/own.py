@@ -15,16 +15,17 @@ def make(
     betas: tuple[float, float] = BETAS,
     eps: float = EPSILON,
     weight_decay: float = WEIGHT_DECAY,
-) -> torch.optim.Optimizer:
+) -> "AdamW":
     """Our AdamW over `parameters`. Raises ValueError when a setting is out of range."""
     return AdamW(parameters, lr, betas, eps, weight_decay)
 
 
-class AdamW(torch.optim.Optimizer):
+class AdamW:
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
 
-    Keeps two moments of each parameter's shape and dtype, made in the first step. A parameter without gradient is
-    skipped, and its step count with it.
+    Not a torch.optim.Optimizer: making one imports torch's compiler, which takes as long as importing torch. Keeps two
+    moments of each parameter's shape and dtype, made in the first step. A parameter without gradient is skipped, and
+    its step count with it.
     """
 
     def __init__(
@@ -39,34 +40,41 @@ class AdamW(torch.optim.Optimizer):
             raise ValueError(f"lr, eps and weight_decay must not be negative: {lr}, {eps}, {weight_decay}")
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas must lie in [0, 1): {betas}")
-        super().__init__(parameters, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self._parameters = list(parameters)
+        self._lr, self._betas, self._eps, self._weight_decay = lr, betas, eps, weight_decay
+        self._moments: dict[Tensor, tuple[Tensor, Tensor]] = {}
+        # Counts live on the host: corrections computed from them are plain numbers, nothing waits for the device.
+        self._steps: dict[Tensor, int] = {}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop every parameter's gradient, or fill it with zeros."""
+        for parameter in self._parameters:
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad.zero_()
 
     @torch.no_grad()
     def step(self) -> None:
         """Update every parameter that has a gradient."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                self._update(parameter, parameter.grad)
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict) -> None:
-        state = self.state[parameter]
-        if not state:
-            # The count lives on the host: corrections computed from it are plain numbers, nothing waits for the device.
-            state["step"] = 0
-            state["first_moment"] = torch.zeros_like(parameter)
-            state["second_moment"] = torch.zeros_like(parameter)
-        state["step"] += 1
-        first_moment, second_moment = state["first_moment"], state["second_moment"]
-        beta1, beta2 = group["betas"]
+    def _update(self, parameter: Tensor, gradient: Tensor) -> None:
+        if parameter not in self._moments:
+            self._moments[parameter] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        first_moment, second_moment = self._moments[parameter]
+        step = self._steps[parameter] = self._steps.get(parameter, 0) + 1
+        beta1, beta2 = self._betas
 
         first_moment.lerp_(gradient, 1 - beta1)
         second_moment.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
 
         # lr * m_hat / (sqrt(v_hat) + eps), with both bias corrections drawn out of the tensors into two numbers
         # (Kingma and Ba 2015, end of section 2).
-        correction1 = 1 - beta1 ** state["step"]
-        correction2 = math.sqrt(1 - beta2 ** state["step"])
-        denominator = second_moment.sqrt().add_(group["eps"] * correction2)
-        parameter.mul_(1 - group["lr"] * group["weight_decay"])
-        parameter.addcdiv_(first_moment, denominator, value=-group["lr"] * correction2 / correction1)
+        correction1 = 1 - beta1**step
+        correction2 = math.sqrt(1 - beta2**step)
+        denominator = second_moment.sqrt().add_(self._eps * correction2)
+        parameter.mul_(1 - self._lr * self._weight_decay)
+        parameter.addcdiv_(first_moment, denominator, value=-self._lr * correction2 / correction1)
