@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-from snakemake.common.configfile import load_configfile
 from snakemake.logging import logger
 
 ROOT = Path(workflow.basedir)
@@ -12,14 +11,14 @@ sys.path.insert(0, str(SCRIPTS))
 
 from stepscope.plan import machine as this_machine
 from stepscope.plan.code_digest import code_digest
-from stepscope.plan.config import ConfigError, checked, with_preset
+from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import Progress, RunLock, missing
 
 try:
     config = checked(
         with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),
-        load_configfile(ROOT / "rules/config.schema.yaml"),
+        read_yaml(ROOT / "rules/config.schema.yaml"),
     )
     DEVICE = this_machine.choose_device(config["device"])
 except (ConfigError, this_machine.MachineError) as error:

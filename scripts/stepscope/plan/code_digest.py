@@ -23,6 +23,8 @@ BOOKKEEPING = frozenset(
         "stepscope.measure.provenance",  # versions and names for the record
         "stepscope.measure.record",  # how results are written
         "stepscope.plan.code_digest",  # this module
+        "stepscope.plan.config",  # how the configuration is read; what comes of it is the spec
+        "stepscope.plan.machine",  # how the machine is named; what comes of it is compared by itself
     }
 )
 

@@ -18,6 +18,13 @@ def merged(base: dict, over: dict) -> dict:
     return result
 
 
+def read_yaml(path: Path) -> dict:
+    """A YAML file of ours, read by the parser in C where there is one: it is five times as fast."""
+    import yaml
+
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
 def with_preset(config: dict, given: dict, folder: Path) -> dict:
     """`config` with its preset's file from `folder` laid over it, and what the user gave (`given`) over that.
 
@@ -29,9 +36,7 @@ def with_preset(config: dict, given: dict, folder: Path) -> dict:
     presets = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in presets:
         raise ConfigError(f"config key preset: there is no preset {name!r}; choose from default, {', '.join(presets)}")
-    import yaml
-
-    return merged(merged(config, yaml.safe_load((folder / f"{name}.yaml").read_text())), given)
+    return merged(merged(config, read_yaml(folder / f"{name}.yaml")), given)
 
 
 def checked(config: dict, schema: dict) -> dict:
