@@ -26,8 +26,8 @@ rule measure_ceilings:
         "Measuring the ceiling of {wildcards.operation} in {wildcards.precision}"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/measure_ceilings.py \
-            {params.flags} \
+        exec "$PYTHON" "$SCRIPTS"/measure_ceilings.py \
+            {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
@@ -49,7 +49,7 @@ rule ceilings_figures:
         "Drawing the ceilings figure"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/draw_figures.py \
+        exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
             --study ceilings \
             --tables results/tables \
             --out results/figures \

@@ -1,5 +1,6 @@
 # What the studies share: the checked configuration, the machine, and the registry of cells.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+import os
 import sys
 from pathlib import Path
 
@@ -28,6 +29,8 @@ HARDWARE = this_machine.hardware_label(DEVICE)
 THREADS = (1 if DEVICE == "cuda" else this_machine.usable_cores()) if config["threads"] == "auto" else config["threads"]
 CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
 PYTHON = "python" if CONDA else sys.executable
+# Paths of this checkout reach the shell blocks by variables: as params they would make every cell of a moved one stale.
+shell.prefix("set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; ")
 REGISTRY = Registry(
     config=config,
     device=DEVICE,
@@ -55,17 +58,23 @@ def add_study(study, rule, expand, tools=()):
         sys.exit(str(error))
 
 
+def planned_cell(folder):
+    """The cell of a folder; ends the run with one line if no grid holds it."""
+    try:
+        return REGISTRY.cell(folder)
+    except ConfigError as error:
+        sys.exit(str(error))
+
+
 def cell_params(folder):
-    """What a cell's rule tells its program, and what Snakemake compares: any change makes the cell stale."""
+    """What makes a cell stale: `cell` is its spec as flags, `code` the code that it runs and the machine's type."""
 
     def of_cell(look_up):
-        return lambda wildcards: look_up(REGISTRY.cell(folder.format(**wildcards)))
+        return lambda wildcards: look_up(planned_cell(folder.format(**wildcards)))
 
     return {
-        "cell": of_cell(lambda cell: cell.spec_json),
-        "code": of_cell(REGISTRY.code),
-        "machine": of_cell(REGISTRY.machine_json),
-        "flags": of_cell(lambda cell: cell.flags),
+        "cell": of_cell(lambda cell: cell.flags),
+        "code": of_cell(lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
     }
 
 
@@ -95,6 +104,12 @@ def figure_outputs(study, names, category):
 def report_code(program, *by_name):
     """Digest of the code that a reporting job runs."""
     return code_digest(program, by_name)
+
+
+def report_templates():
+    """What the report is made from, as paths from the working directory: a moved checkout changes none of them."""
+    found = (ROOT / "report").rglob("*.*")
+    return sorted(os.path.relpath(path) for path in found if "example" not in path.relative_to(ROOT).parts)
 
 
 RUN_LOCK = RunLock()

@@ -2,11 +2,6 @@
 # Needs every study's cells and figures; makes results/plan, results/tables and results/report.
 
 
-def aggregate_records(wildcards):
-    """Records of the study's cells."""
-    return REGISTRY.records(wildcards.study)
-
-
 localrules:
     plan,
     partial,
@@ -16,7 +11,7 @@ rule write_report:
     input:
         tables=[study_tables(study) for study in REGISTRY.studies],
         figures=REPORT_FIGURES,
-        templates=sorted(path for path in (ROOT / "report").rglob("*.*") if "example" not in path.parts),
+        templates=report_templates(),
     output:
         markdown="results/report/report.md",
         html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
@@ -31,11 +26,11 @@ rule write_report:
         "Writing the report"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/write_report.py \
+        exec "$PYTHON" "$SCRIPTS"/write_report.py \
             {params.studies} \
             --tables results/tables \
             --figures results/figures \
-            --templates {ROOT:q}/report \
+            --templates "$SCRIPTS"/../report \
             --out results/report \
             >{log:q} 2>&1
         """
@@ -44,16 +39,19 @@ rule write_report:
 rule plan:
     output:
         REGISTRY.plan_path,
+    log:
+        "results/plan/plan.log",
     message:
         "Writing down the plan: {REGISTRY.count} cells"
     run:
         REGISTRY.write_plan(output[0])
+        Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
 
 
 rule aggregate:
     input:
         plan=REGISTRY.plan_path,
-        records=aggregate_records,
+        records=lambda wildcards: REGISTRY.records(wildcards.study),
     output:
         table=report(
             "results/tables/{study}.csv",
@@ -74,7 +72,7 @@ rule aggregate:
         "Putting together the {wildcards.study} tables"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/aggregate.py \
+        exec "$PYTHON" "$SCRIPTS"/aggregate.py \
             --plan {input.plan:q} \
             --study {wildcards.study} \
             --results results \
@@ -99,16 +97,16 @@ rule partial:
         exec >{log:q} 2>&1
         flags=""
         for study in {params.studies}; do
-            {PYTHON:q} {SCRIPTS:q}/aggregate.py --partial \
+            "$PYTHON" "$SCRIPTS"/aggregate.py --partial \
                 --plan {input.plan:q} --study $study --results results --out results/partial/tables
-            {PYTHON:q} {SCRIPTS:q}/draw_figures.py \
+            "$PYTHON" "$SCRIPTS"/draw_figures.py \
                 --study $study --tables results/partial/tables --out results/partial/figures
             flags="$flags --study $study"
         done
-        {PYTHON:q} {SCRIPTS:q}/write_report.py --partial $flags \
+        "$PYTHON" "$SCRIPTS"/write_report.py --partial $flags \
             --tables results/partial/tables \
             --figures results/partial/figures \
-            --templates {ROOT:q}/report \
+            --templates "$SCRIPTS"/../report \
             --out results/partial/report
         """
 

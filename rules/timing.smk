@@ -30,8 +30,8 @@ rule time_step:
         "Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/time_step.py \
-            {params.flags} \
+        exec "$PYTHON" "$SCRIPTS"/time_step.py \
+            {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
@@ -53,7 +53,7 @@ rule timing_figures:
         "Drawing the timing figures"
     shell:
         r"""
-        exec {PYTHON:q} {SCRIPTS:q}/draw_figures.py \
+        exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
             --study timing \
             --tables results/tables \
             --out results/figures \

@@ -8,7 +8,8 @@ record.json and samples.csv.
 import sys
 
 from stepscope.measure import arguments, cell, printing
-from stepscope.plan.grid import PRECISIONS, command_of
+from stepscope.plan.axes import PRECISIONS
+from stepscope.plan.grid import command_of
 
 COLUMNS = ["step", "phase", "warmup", "seconds", "event_seconds", "sm_clock_mhz", "power_w", "temperature_c"]
 

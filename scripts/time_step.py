@@ -10,7 +10,8 @@ import sys
 from stepscope.measure import arguments, cell, printing
 from stepscope.model.chosen import CHOSEN_BY_NAME, names
 from stepscope.model.shape import ModelShape
-from stepscope.plan.grid import MODES, NEUTRAL, PRECISIONS, command_of
+from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.plan.grid import command_of
 
 COLUMNS = [
     "mode",

@@ -19,7 +19,7 @@ def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
     except Exception as error:
         if not memory.is_out_of_memory(error):
             raise
-        return {"status": "oom", "reason": str(error).strip().splitlines()[0][:300]}, rows
+        return {"status": "oom", "reason": memory.reason(error)}, rows
     return {"status": "ok", "reason": "", "first_step": rows[0]["seconds"], **summarise(series)}, rows
 
 

@@ -21,9 +21,12 @@ def hold(device_name: str) -> Iterator[None]:
     with contextlib.suppress(PermissionError):  # another user made it, with these rights
         folder.chmod(0o1777)
     path = folder / f"{device_name}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    with contextlib.suppress(PermissionError):
-        os.fchmod(descriptor, 0o666)
+    try:  # without O_CREAT, which Linux forbids on another user's file in a sticky folder (fs.protected_regular)
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with contextlib.suppress(PermissionError):  # made by another user just now
+            os.fchmod(descriptor, 0o666)
     with os.fdopen(descriptor, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,6 +15,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
 
 
+def reason(error: BaseException) -> str:
+    """What the error says, in one line; its type's name if it says nothing, as Python's own MemoryError."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
 def reset_peaks(device: str) -> None:
     """Start to look for a new peak."""
     if device == "cuda":

@@ -59,8 +59,10 @@ def available_memory() -> int:
 def limit_address_space(share: float = 0.9) -> None:
     """Let an allocation beyond `share` of the available memory fail, so that the kernel need not kill the process.
 
-    For the CPU only: CUDA maps far more addresses than it uses.
+    A lower limit that is already set stays. For the CPU only: CUDA maps far more addresses than it uses.
     """
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * os.sysconf("SC_PAGE_SIZE") + int(share * available_memory())
-    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY or limit < soft:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

@@ -1,4 +1,4 @@
-"""How a cell's results are written: samples.csv, then record.json, each whole or not at all, and read again."""
+"""How a cell's results are written: samples.csv and record.json, whole or not at all, the record last."""
 
 import csv
 import errno
@@ -16,13 +16,16 @@ class WriteError(Exception):
 
 
 def write(folder: Path, columns: list[str], rows: list[dict], record: dict) -> None:
-    """Write samples.csv and then record.json, which holds the samples' SHA-256. Raises WriteError in one line."""
+    """Write samples.csv and then record.json, which holds the samples' SHA-256.
+
+    Raises WriteError in one line; what was there before is then still there.
+    """
     samples = samples_csv(columns, rows).encode()
     record = {"schema_version": SCHEMA_VERSION, **record, "samples_sha256": hashlib.sha256(samples).hexdigest()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / "samples.csv", samples)
-        _replace(folder / "record.json", (json.dumps(record, indent=1, sort_keys=True) + "\n").encode())
+        text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+        _replace({folder / "samples.csv": samples, folder / "record.json": text.encode()})
     except OSError as error:
         raise WriteError(f"cannot write {error.filename or folder}: {_advice(error)}") from None
 
@@ -36,17 +39,20 @@ def samples_csv(columns: list[str], rows: list[dict]) -> str:
     return text.getvalue()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    """Write beside the path, force it to the disk, then rename: the path never shows a part of the content."""
-    beside = path.with_name(f".{path.name}.part")
+def _replace(contents: dict[Path, bytes]) -> None:
+    """Write beside each path, force it to the disk, then rename all in order: no path ever shows a part."""
+    beside = {path: path.with_name(f".{path.name}.part") for path in contents}
     try:
-        with open(beside, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.rename(path)
+        for path, content in contents.items():
+            with open(beside[path], "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, part in beside.items():
+            part.rename(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        for part in beside.values():
+            part.unlink(missing_ok=True)
         error.filename = str(path)
         raise
 

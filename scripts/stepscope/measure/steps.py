@@ -104,7 +104,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
                 if not memory.is_out_of_memory(error):
                     raise
                 outcome.status, failed = "oom", mode
-                outcome.reason = str(error).strip().splitlines()[0][:300]
+                outcome.reason = memory.reason(error)
             outcome.peaks = memory.peaks(device)
             if workload is not None:
                 _tidy(workload, device)

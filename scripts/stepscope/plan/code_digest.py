@@ -24,6 +24,7 @@ BOOKKEEPING = frozenset(
         "stepscope.measure.record",  # how results are written
         "stepscope.plan.code_digest",  # this module
         "stepscope.plan.config",  # how the configuration is read; what comes of it is the spec
+        "stepscope.plan.grid",  # how a grid becomes specs, and a spec a command
         "stepscope.plan.machine",  # how the machine is named; what comes of it is compared by itself
     }
 )
@@ -125,6 +126,8 @@ def _canonical(node: object, parts: list[str], imports: list) -> None:
         parts.append(type(node).__name__ + "(")
         for field in node._fields:
             value = getattr(node, field, None)
+            if isinstance(node, ast.JoinedStr):  # Python 3.12 puts an empty string after a nested format specifier
+                value = [part for part in value if not (isinstance(part, ast.Constant) and part.value == "")]
             if value is None or value == [] or field in _IGNORED_FIELDS:
                 continue
             if field == "body" and isinstance(node, _WITH_DOCSTRING) and _starts_with_docstring(value):

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from pathlib import Path
 
 
@@ -46,11 +47,22 @@ def checked(config: dict, schema: dict) -> dict:
     """
     import jsonschema
 
+    _require_text_keys(config, "")
     filled = _with_defaults(config, schema, schema)
     problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
     if problems:
         raise ConfigError(_explained(problems[0]))
     return filled
+
+
+def _require_text_keys(value: object, where: str) -> None:
+    """YAML reads a bare 7 or yes as a number or a truth value; as a key that is never meant."""
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if not isinstance(key, str):
+            raise ConfigError(
+                f"config key {where or '(top level)'}: {key} is not a usable name; use letters, or write it in quotes"
+            )
+        _require_text_keys(item, f"{where}.{key}".lstrip("."))
 
 
 def _with_defaults(value: object, schema: dict, root: dict) -> object:
@@ -80,9 +92,12 @@ def _explained(error) -> str:
     shown = json.dumps(error.instance)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if error.validator == "additionalProperties":
-        known = list(error.schema.get("properties", {}))
-        patterns = list(error.schema.get("patternProperties", {}))
-        unknown = [name for name in error.instance if name not in known]
+        known, patterns = list(error.schema.get("properties", {})), list(error.schema.get("patternProperties", {}))
+        unknown = [
+            name
+            for name in error.instance
+            if name not in known and not any(re.search(pattern, name) for pattern in patterns)
+        ]
         if patterns and not known:
             return f"config key {key}: {unknown[0]!r} is not a usable name; use letters, digits, '.', '_' and '-'"
         close = difflib.get_close_matches(str(unknown[0]), known, n=1)
@@ -104,6 +119,8 @@ def _explained(error) -> str:
         return f"config key {key}: {shown} holds a value twice; remove one"
     if error.validator == "type":
         return f"config key {key}: {shown} is not of type {error.validator_value}"
+    if error.validator == "oneOf":
+        return f"config key {key}: {shown} does not fit. {error.schema.get('description', '')}".rstrip()
     if error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         return f"config key {key}: {missing[0]!r} is missing"

@@ -1,18 +1,12 @@
 """From the configuration's grids to cells: one cell is one point, measured by one process."""
 
 import itertools
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.plan.config import ConfigError
-
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-MODES = ("inference", "forward", "forward-backward", "step")
-# How the same model is run, with the value that stands neither in a path nor in a spec.
-NEUTRAL = {"mode": "step", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0, "repeat": 1}
 
 
 @dataclass(frozen=True)
@@ -31,14 +25,9 @@ class Cell:
     chosen: dict = field(default_factory=dict)
 
     @property
-    def spec_json(self) -> str:
-        """The spec as sorted JSON."""
-        return json.dumps(self.spec, sort_keys=True)
-
-    @property
     def flags(self) -> str:
-        """The spec as command-line flags."""
-        return flags_of(self.spec)
+        """The spec as command-line flags, sorted by name: the same for the same spec."""
+        return flags_of(dict(sorted(self.spec.items())))
 
 
 def flags_of(spec: dict) -> str:

@@ -81,7 +81,7 @@ def _text(value: str | bytes) -> str:
 
 def _gpus_from_proc() -> list[Gpu]:
     try:
-        driver = re.search(r"Kernel Module\D*([\d.]+)", (PROC / "driver/nvidia/version").read_text())
+        driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text())
         files = sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
         found = [dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", file.read_text(), re.MULTILINE)) for file in files]
     except OSError:
@@ -165,20 +165,24 @@ def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] 
     """What a cell's staleness is judged by, besides its spec and its code.
 
     `tools` are the programs that the study uses (nsys, a compiler): None stands for one that is missing, so that a
-    cell goes stale when it appears. `packages` are versions pinned for another environment than this one's.
+    cell goes stale when it appears. `packages` are versions pinned for another environment than this one's. What
+    cannot be known has no key.
     """
     found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     if device == "cuda":
         gpus = visible_gpus()
         if not gpus:
             raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
-        found |= {"gpu": gpus[0].name, "gpu_memory_mib": gpus[0].memory_mib, "driver": gpus[0].driver}
+        found |= {"gpu": gpus[0].name, "driver": gpus[0].driver}
+        if gpus[0].memory_mib:
+            found |= {"gpu_memory_mib": gpus[0].memory_mib}
         found |= {"triton": package_version("triton")}
     else:
         found |= {"cpu": cpu_name()}
     found |= {"torch": torch_version()}
-    if packages is not None:
-        found |= {name: packages.get(name) for name in ("python", "torch", "triton") if name in found}
+    if packages is not None:  # what is not pinned there cannot be known here
+        versions = {name: packages[name] for name in ("python", "torch", "triton") if name in packages}
+        found = {key: value for key, value in found.items() if key not in ("python", "torch", "triton")} | versions
     if tools:
         found["tools"] = {name: tool_version(name) for name in sorted(tools)}
     return found

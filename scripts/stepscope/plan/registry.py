@@ -24,6 +24,7 @@ class Registry:
         self.rules: set[str] = set()
         self._cells: dict[str, Cell] = {}
         self._machine: dict[str, dict] = {}
+        self._machine_json: dict[str, str] = {}
         self._packages = pinned_versions(environment.read_text()) if environment else None
 
     def add(self, study: str, rule: str, expand, tools: tuple[str, ...] = ()) -> None:
@@ -36,6 +37,7 @@ class Registry:
         self.rules.add(rule)
         self._cells |= {cell.name: cell for cell in cells}
         self._machine[study] = machine.identity(self.device, tools, self._packages)
+        self._machine_json[study] = json.dumps(self._machine[study], sort_keys=True)
 
     def cell(self, folder: str) -> Cell:
         """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid holds."""
@@ -50,7 +52,7 @@ class Registry:
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine and software that the cell runs on, as sorted JSON."""
-        return json.dumps(self._machine[cell.study], sort_keys=True)
+        return self._machine_json[cell.study]
 
     @property
     def count(self) -> int:

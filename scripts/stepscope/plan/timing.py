@@ -2,8 +2,9 @@
 
 from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
+from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.config import ConfigError
-from stepscope.plan.grid import NEUTRAL, Cell, options_path, points, without_duplicates
+from stepscope.plan.grid import Cell, options_path, points, without_duplicates
 
 PROGRAM = "time_step.py"
 AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stepscope.model import flops
 from stepscope.model.shape import ModelShape
-from stepscope.plan.grid import NEUTRAL
+from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
 
 # Column prefix → the series that it shows, the first of them that the cell has: (mode, kind, phase). Forward, backward

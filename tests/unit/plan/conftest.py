@@ -1,0 +1,70 @@
+"""Helpers for the tests of planning: the project's own configuration, and a scripts/ folder made for one test."""
+
+from pathlib import Path
+
+import pytest
+from stepscope.plan import code_digest
+from stepscope.plan.config import checked, read_yaml, with_preset
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def project_root():
+    """Folder of the checkout."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def schema():
+    """The configuration's schema."""
+    return read_yaml(ROOT / "rules/config.schema.yaml")
+
+
+@pytest.fixture
+def make_config(schema):
+    """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
+
+    def make(**given):
+        config = read_yaml(ROOT / "config.yaml") | given
+        return checked(with_preset(config, given, ROOT / "rules/presets"), schema)
+
+    return make
+
+
+class Scripts:
+    """A scripts/ folder of a test's own."""
+
+    def __init__(self, folder):
+        self._folder = folder
+
+    def write(self, sources):
+        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is stepscope/a/b.py."""
+        for name, source in sources.items():
+            path = self._folder / ("stepscope" if "/" in name else "") / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+
+    def digest(self, by_name=()):
+        """Digest of program.py as a new process computes it."""
+        forget()
+        return code_digest.code_digest("program.py", by_name)
+
+    def modules(self, by_name=()):
+        """Modules that count for program.py."""
+        forget()
+        return code_digest.modules("program.py", by_name)
+
+
+def forget():
+    """Forget the files that were read."""
+    for cached in (code_digest._file_of, code_digest._imported, code_digest._read):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def scripts(tmp_path, monkeypatch):
+    """An empty scripts/ folder that digests are taken of."""
+    monkeypatch.setattr(code_digest, "SCRIPTS", tmp_path)
+    yield Scripts(tmp_path)
+    forget()

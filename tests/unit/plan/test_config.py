@@ -1,0 +1,170 @@
+"""The configuration: presets, defaults, and what a user reads when something is wrong."""
+
+import copy
+
+import pytest
+from stepscope.model.chosen import names
+from stepscope.plan import ceilings, timing
+from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
+
+NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
+GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
+
+
+def grid(**over):
+    return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
+
+
+def test_merging_goes_key_by_key_and_replaces_lists():
+    base = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}
+    over = {"a": {"c": [3]}, "d": {"g": 2}, "e": None}
+    before = copy.deepcopy((base, over))
+    assert merged(base, over) == {"a": {"b": 1, "c": [3]}, "d": {"g": 2}, "e": None}
+    assert (base, over) == before
+
+
+def test_what_the_user_gave_wins_over_the_preset_and_the_preset_over_the_file(tmp_path):
+    (tmp_path / "quick.yaml").write_text("a: 2\nb: 2\n")
+    config = {"preset": "quick", "a": 3, "b": 1, "c": 1}
+    assert with_preset(config, {"a": 3}, tmp_path) == {"preset": "quick", "a": 3, "b": 2, "c": 1}
+
+
+def test_the_default_preset_is_the_file_as_it_stands(tmp_path):
+    assert with_preset({"preset": "default", "a": 1}, {}, tmp_path) == {"preset": "default", "a": 1}
+    assert with_preset({"a": 1}, {}, tmp_path) == {"a": 1}
+
+
+def test_an_unknown_preset_is_named_with_those_that_exist(tmp_path):
+    (tmp_path / "quick.yaml").write_text("a: 2\n")
+    with pytest.raises(ConfigError, match=r"^config key preset: .*'quik'; choose from default, quick$"):
+        with_preset({"preset": "quik"}, {}, tmp_path)
+
+
+def test_missing_keys_get_the_schemas_defaults(schema):
+    given = {"sizes": {"nano": NANO}, "timing": {"warmup": {"cpu": 7}}}
+    before = copy.deepcopy((given, schema))
+    filled = checked(given, schema)
+    assert (given, schema) == before
+    assert filled["device"] == filled["threads"] == "auto"
+    assert filled["model"] == {"vocab_size": 10000, "batch": 4, "seed": 0}
+    assert filled["timing"]["warmup"] == {"cuda": 5, "cpu": 7}
+    assert filled["timing"]["steps"]["cuda"] == {"min": 10, "max": 60, "seconds": 4}
+    assert filled["timing"]["noisy"] == {"cuda": 0.02, "cpu": 0.10}
+    assert filled["timing"]["grid"] == {"cuda": [], "cpu": []}
+    assert filled["ceilings"]["cuda"]["precision"] == ["fp32", "tf32", "bf16", "fp16"]
+
+
+def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_root):
+    """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
+    file = read_yaml(project_root / "config.yaml")
+    expected = {**file, "timing": {**file["timing"], "grid": {"cuda": [], "cpu": []}}}
+    assert checked({"sizes": file["sizes"]}, schema) == expected
+
+
+WRONG = [
+    ({"device": "gpu"}, ["device", '"gpu"', "auto, cuda, cpu"]),
+    ({"modle": {}}, ["'modle'", "did you mean 'model'?"]),
+    ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, device"]),
+    ({1: 2}, ["1 is not a usable name", "known keys"]),
+    ({"preset": 5}, ["preset", "5", "string"]),
+    ({"timing": None}, ["timing", "null", "object"]),
+    ({"timing": {"noisy": {"cpu": 0}}}, ["timing.noisy.cpu", "0 is too small", "more than 0"]),
+    ({"timing": {"time_limit": 0}}, ["timing.time_limit", "0 is too small", "at least 1"]),
+    ({"timing": {"steps": {"cpu": {"min": 1, "max": 5, "seconds": 1}}}}, ["timing.steps.cpu.min", "1", "at least 2"]),
+    ({"model": {"batch": 2.5}}, ["model.batch", "2.5", "integer"]),
+    ({"model": {"seed": -1}}, ["model.seed", "-1", "at least 0"]),
+    ({"sizes": {"a": 5}}, ["sizes.a", "5", "object"]),
+    ({"sizes": {"a": {"d_model": 2, "d_ff": 2, "num_layers": 1}}}, ["sizes.a", "'num_heads' is missing"]),
+    (grid(size="nano"), ["timing.grid.cpu.0.size", '"nano"', "array"]),
+    (grid(size=[]), ["timing.grid.cpu.0.size", "empty", "at least 1"]),
+    (grid(context=["x"]), ["timing.grid.cpu.0.context.0", '"x"', "integer"]),
+    (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", '"fp8"', "fp32, tf32, bf16, fp16"]),
+    (grid(precision=["fp32", "fp32"]), ["timing.grid.cpu.0.precision", "twice", "remove one"]),
+    (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "'attenton'", "did you mean 'attention'?"]),
+    (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx...", "twice"]),
+    ({"timing": {"grid": {"cpu": [{"size": ["nano"], "context": [1]}]}}}, ["cpu.0", "'precision' is missing"]),
+]
+
+
+@pytest.mark.parametrize("over, shown", WRONG)
+def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, schema, project_root):
+    with pytest.raises(ConfigError) as error:
+        checked(merged(read_yaml(project_root / "config.yaml"), over), schema)
+    line = str(error.value)
+    assert len(line.splitlines()) == 1
+    assert line.startswith("config")
+    for part in shown:
+        assert part in line
+
+
+@pytest.mark.parametrize("value", [0, "many", 2.5])
+def test_a_wrong_number_of_threads_is_told_what_is_right(value, schema, project_root):
+    with pytest.raises(ConfigError, match=r"^config key threads: .*auto"):
+        checked(read_yaml(project_root / "config.yaml") | {"threads": value}, schema)
+
+
+@pytest.mark.parametrize("name", ["a b", "../up", 7])
+def test_a_size_with_an_unusable_name_is_named(name, schema, project_root):
+    with pytest.raises(ConfigError, match=rf"^config key sizes: '?{name}'? is not a usable name; use letters"):
+        checked(merged(read_yaml(project_root / "config.yaml"), {"sizes": {name: NANO}}), schema)
+
+
+def test_a_configuration_without_sizes_says_so(schema):
+    for config in ({}, {"sizes": {}}):
+        with pytest.raises(ConfigError, match="sizes"):
+            checked(config, schema)
+
+
+def text_of(part, root):
+    """A key's description: its own, that of what it refers to, or that of its list's items."""
+    target = root["$defs"][part["$ref"].removeprefix("#/$defs/")] if "$ref" in part else part
+    return part.get("description") or target.get("description") or ("items" in part and text_of(part["items"], root))
+
+
+def described(schema, root, path=""):
+    """Every property that the schema allows, with its description or that of what it refers to."""
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
+    for name, part in schema.get("properties", {}).items():
+        yield f"{path}.{name}", text_of(part, root)
+        yield from described(part, root, f"{path}.{name}")
+    for part in [*schema.get("patternProperties", {}).values(), *filter(None, [schema.get("items")])]:
+        yield from described(part, root, path)
+
+
+def test_every_key_has_a_description(schema):
+    found = dict(described(schema, schema))
+    assert {".timing.grid.cuda.repeat", ".sizes.d_model", ".ceilings.cpu.steps.min"} <= set(found)
+    missing = sorted(key for key, text in found.items() if not text)
+    assert missing == []
+
+
+def test_the_schema_lists_the_implementations_that_exist(schema):
+    axes = schema["$defs"]["timing_grid"]["items"]["properties"]
+    assert sorted(axes["attention"]["items"]["enum"]) == names("attention")
+    assert sorted(axes["optimizer"]["items"]["enum"]) == names("optimizer")
+
+
+@pytest.mark.parametrize(
+    "preset, device, timing_cells, ceilings_cells",
+    [
+        # config.yaml: 5 sizes x 4 contexts x 3 precisions, and 3 sizes x 2 precisions x 2 repeats; 4 matmuls, a copy
+        ("default", "cuda", 60 + 12, 4 + 1),
+        ("default", "cpu", 2 * 2 * 2, 2 + 1),
+        ("smoke", "cuda", 2 * 2 * 2, 2 + 1),
+        ("smoke", "cpu", 2, 1 + 1),
+        # published.yaml, entry by entry
+        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1),
+        ("published", "cpu", 2 * 2 * 2, 2 + 1),
+    ],
+)
+def test_every_preset_is_valid_and_has_the_cells_that_it_should(
+    preset, device, timing_cells, ceilings_cells, make_config
+):
+    config = make_config(preset=preset)
+    assert len(timing.cells(config, device, "machine", 1)) == timing_cells
+    assert len(ceilings.cells(config, device, "machine", 1)) == ceilings_cells
+
+
+def test_every_preset_is_tested(project_root):
+    assert {path.stem for path in (project_root / "rules/presets").glob("*.yaml")} == {"smoke", "published"}

@@ -1,0 +1,124 @@
+"""From grids to cells: order, names, specs."""
+
+import pytest
+from stepscope.plan import ceilings, timing
+from stepscope.plan.config import ConfigError
+from stepscope.plan.grid import command_of, flags_of, name_pattern, options_path, points
+
+ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
+
+
+@pytest.fixture
+def cells_of(make_config):
+    """The timing cells of grid entries on a CPU."""
+
+    def cells(*entries, **over):
+        config = make_config(**over)
+        config["timing"]["grid"]["cpu"] = list(entries)
+        return timing.cells(config, "cpu", "machine", 3)
+
+    return cells
+
+
+def test_points_are_the_product_of_each_entrys_lists_in_order():
+    entries = [{"b": [1, 2], "a": ["x", "y"]}, {"a": ["z"]}]
+    assert points("timing", entries, ("a", "b", "c")) == [
+        {"a": "x", "b": 1},
+        {"a": "x", "b": 2},
+        {"a": "y", "b": 1},
+        {"a": "y", "b": 2},
+        {"a": "z"},
+    ]
+
+
+def test_an_empty_grid_is_refused():
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid: the grid is empty; give"):
+        points("timing", [], ("a",))
+
+
+def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
+    (cell,) = cells_of(ENTRY)
+    assert (cell.name, cell.study, cell.size, cell.program) == (
+        "machine/timing/nano/ctx64/fp32",
+        "timing",
+        "nano",
+        "time_step.py",
+    )
+    # config.yaml's values
+    assert cell.spec == {
+        **{"study": "timing", "d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10000},
+        **{"context": 64, "batch": 4, "precision": "fp32", "warmup": 2, "steps": 5, "max_steps": 20},
+        **{"max_seconds": 1, "seed": 0, "threads": 3, "device": "cpu"},
+    }
+    assert cell.chosen == {"attention": "naive", "optimizer": "own"}
+    assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 1 ")
+
+
+def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
+    (plain,) = cells_of(ENTRY)
+    neutral = {"mode": ["step"], "batch": [4], "attention": ["naive"], "optimizer": ["own"], "repeat": [1]}
+    assert cells_of({**ENTRY, **neutral}) == [plain]
+
+
+def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
+    options = {"repeat": [2], "optimizer": ["fused"], "attention": ["sdpa"], "mode": ["forward"], "batch": [64]}
+    (cell,) = cells_of({**ENTRY, **options})
+    assert cell.name.removeprefix("machine/timing/nano/ctx64/fp32") == (
+        "/batch=64/mode=forward/attention=sdpa/optimizer=fused/repeat=2"
+    )
+    assert {key: cell.spec[key] for key in options} == {key: value for key, (value,) in options.items()}
+    assert cell.chosen == {"attention": "sdpa", "optimizer": "fused"}
+
+
+def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
+    model = {"vocab_size": 10, "batch": 64, "seed": 0}
+    (cell,) = cells_of({**ENTRY, "batch": [64]}, model=model)
+    assert "batch" not in cell.name
+    assert cell.spec["batch"] == 64
+
+
+@pytest.mark.parametrize("again", [ENTRY, {**ENTRY, "repeat": [1]}, {**ENTRY, "batch": [4]}])
+def test_a_cell_that_is_there_twice_is_refused_by_name(again, cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid: machine/timing/nano/ctx64/fp32 is there twice; "):
+        cells_of(ENTRY, again)
+
+
+def test_an_unknown_size_is_refused_with_those_that_exist(cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid\.cpu: there is no size 'huge'; .* nano, tiny,"):
+        cells_of({**ENTRY, "size": ["huge"]})
+
+
+def test_a_shape_that_no_model_can_have_is_refused_by_name(cells_of):
+    sizes = {"odd": {"d_model": 10, "d_ff": 8, "num_layers": 1, "num_heads": 3}}
+    with pytest.raises(ConfigError, match=r"^config key sizes\.odd: d_model = 10 is not divisible by num_heads = 3$"):
+        cells_of({**ENTRY, "size": ["odd"]}, sizes=sizes)
+
+
+def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
+    cells = ceilings.cells(make_config(), "cpu", "machine", 3)
+    common = {"warmup": 2, "steps": 10, "max_steps": 30, "max_seconds": 1, "seed": 0, "threads": 3, "device": "cpu"}
+    assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
+        "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
+        "matmul/bf16": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "bf16", **common},
+        "copy/fp32": {"study": "ceilings", "operation": "copy", "mebibytes": 256, "precision": "fp32", **common},
+    }
+
+
+def test_a_spec_as_flags_and_as_a_command():
+    spec = {"study": "timing", "d_model": 512, "max_seconds": 0.5, "mode": "forward-backward"}
+    assert flags_of(spec) == "--d-model 512 --max-seconds 0.5 --mode forward-backward"
+    assert command_of("time_step.py", spec) == f"python scripts/time_step.py {flags_of(spec)}"
+
+
+def test_a_cells_flags_are_sorted_by_name(cells_of):
+    words = cells_of(ENTRY)[0].flags.split()
+    names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
+    assert names == sorted(names)
+    assert words[words.index("--d-ff") + 1] == "512"
+
+
+def test_paths_of_options_and_patterns_of_names():
+    assert options_path({}) == ""
+    assert options_path({"batch": 64, "mode": "forward-backward"}) == "/batch=64/mode=forward-backward"
+    assert name_pattern(["2.7B", "xl", "2.7B"]) == r"2\.7B|xl"
+    assert name_pattern([]) == "none"

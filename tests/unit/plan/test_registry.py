@@ -1,0 +1,136 @@
+"""The registry of cells, and the plan that it writes."""
+
+import json
+
+import pytest
+from stepscope.plan import ceilings, machine, timing
+from stepscope.plan.config import ConfigError
+from stepscope.plan.registry import Registry, pinned_versions
+
+NANO = "machine/timing/nano/ctx64/fp32"
+
+
+@pytest.fixture
+def registry(make_config):
+    """A registry of both studies for a CPU, for a configuration and an environment."""
+
+    def make(environment=None, **over):
+        found = Registry(make_config(**over), "cpu", "machine", 2, environment)
+        found.add("timing", "time_step", timing.cells)
+        found.add("ceilings", "measure_ceilings", ceilings.cells)
+        return found
+
+    return make
+
+
+def test_cells_are_named_in_the_grids_order(registry):
+    found = registry(preset="smoke")
+    assert found.records("timing") == [f"results/machine/timing/nano/ctx{n}/fp32/record.json" for n in (64, 128)]
+    assert found.records("ceilings") == [
+        "results/machine/ceilings/matmul/fp32/record.json",
+        "results/machine/ceilings/copy/fp32/record.json",
+    ]
+    assert found.records() == found.records("timing") + found.records("ceilings")
+    assert found.count == 4
+    assert found.rules == {"time_step", "measure_ceilings"}
+
+
+def test_a_cell_is_found_by_its_folder(registry):
+    cell = registry().cell(f"results/{NANO}")
+    assert (cell.name, cell.spec["context"]) == (NANO, 64)
+
+
+def test_a_cell_that_no_grid_holds_is_refused_in_one_line(registry):
+    with pytest.raises(ConfigError, match=r"^machine/timing/nano/ctx65/fp32 is in no grid of the configuration; add"):
+        registry().cell("results/machine/timing/nano/ctx65/fp32")
+
+
+def test_the_code_of_a_cell_is_that_of_the_implementations_that_it_names(registry, make_config):
+    grid = make_config()["timing"]
+    entry = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
+    grid["grid"]["cpu"] = [{**entry, "attention": ["naive", "sdpa"]}, {**entry, "repeat": [2]}]
+    found = registry(timing=grid)
+    plain, sdpa, again = (found.code(cell) for cell in found.studies["timing"])
+    assert plain == again != sdpa
+
+
+def test_the_plan_says_what_to_expect(registry):
+    plan = json.loads(registry(preset="smoke").plan)
+    assert (plan["device"], plan["hardware"], plan["preset"]) == ("cpu", "machine", "smoke")
+    part = plan["studies"]["timing"]
+    assert part["noisy"] == 0.10
+    assert part["machine"] == machine.identity("cpu")
+    entry = part["cells"][0]
+    assert entry["cell"] == NANO
+    assert entry["size"] == "nano"
+    assert entry["spec"]["threads"] == 2
+    assert entry["command"].startswith("python scripts/time_step.py --d-model 128 ")
+
+
+def test_the_plans_path_changes_if_and_only_if_the_plan_does(registry, make_config):
+    plain = registry().plan_path
+    assert registry().plan_path == plain
+    assert registry(device="auto", sizes=make_config()["sizes"]).plan_path == plain
+    others = [
+        registry(preset="smoke"),
+        registry(model={"batch": 5}),
+        registry(timing={**make_config()["timing"], "noisy": {"cpu": 0.2}}),
+    ]
+    assert len({plain, *(other.plan_path for other in others)}) == 4
+
+
+def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config):
+    config = make_config()
+    backwards = {key: config[key] for key in reversed(config)}
+    found = Registry(backwards, "cpu", "machine", 2)
+    found.add("ceilings", "measure_ceilings", ceilings.cells)
+    found.add("timing", "time_step", timing.cells)
+    assert found.plan_path == registry().plan_path
+
+
+def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
+    (tmp_path / "0123.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("kept")
+    found = registry()
+    found.write_plan(str(tmp_path / "4567.json"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["4567.json", "notes.txt"]
+    assert (tmp_path / "4567.json").read_text() == found.plan
+
+
+def test_a_cells_machine_is_sorted_json(registry):
+    found = registry()
+    text = found.machine_json(found.cell(NANO))
+    assert json.loads(text) == machine.identity("cpu")
+    assert list(json.loads(text)) == sorted(json.loads(text))
+
+
+def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
+    found = Registry(make_config(), "cpu", "machine", 2)
+    found.add("timing", "time_step", timing.cells, tools=("no-such-tool",))
+    assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-such-tool": None}
+
+
+def test_the_measuring_environments_versions_are_read_from_its_file(project_root, registry):
+    path = project_root / "envs/measure.yaml"
+    pinned = pinned_versions(path.read_text())
+    # As the file has them.
+    assert pinned == {
+        **{"python": "3.12", "pip": "26.0", "torch": "2.13.0", "einops": "0.8.2"},
+        **{"nvidia-ml-py": "13.615.71", "pyyaml": "6.0.3"},
+    }
+    found = registry(environment=path)
+    assert {key: found._machine["timing"][key] for key in ("python", "torch")} == {"python": "3.12", "torch": "2.13.0"}
+
+
+def test_every_package_of_the_environments_has_a_version(project_root):
+    for path in (project_root / "envs").glob("*.yaml"):
+        lines = [line.strip() for line in path.read_text().partition("dependencies:")[2].splitlines()]
+        packages = [line for line in lines if line.startswith("- ") and line != "- pip:"]
+        assert len(pinned_versions(path.read_text())) == len(packages) > 3
+
+
+def test_versions_with_comments_and_local_parts():
+    text = (
+        "dependencies:\n  - python=3.12.4 # why\n  - a-b=1.0\n  - pip:\n      - torch==2.13.0+cpu\n      - loose>=2\n"
+    )
+    assert pinned_versions(text) == {"python": "3.12", "a-b": "1.0", "torch": "2.13.0+cpu"}
