@@ -97,3 +97,9 @@ def value_range(values, digits: int = 3, unit: str = "") -> str:
     """`1.92 to 2.10`, or one number where both are the same."""
     low, high = significant(float(min(values)), digits), significant(float(max(values)), digits)
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+
+
+def commit(value: object) -> str:
+    """The first ten digits of a commit's hash, and whether the checkout had been changed since."""
+    digits, _, dirty = str(value).partition("-")
+    return f"{digits[:10]} with changes" if dirty else digits[:10]

@@ -19,7 +19,7 @@ _FACTS = (
     ("PyTorch", "torch", None),
     ("CUDA", "cuda", None),
     ("Triton", "triton", None),
-    ("git commit", "git_commit", lambda value: str(value)[:12]),
+    ("git commit", "git_commit", formatting.commit),
 )
 
 

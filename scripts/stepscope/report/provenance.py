@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
 
 
@@ -22,7 +23,7 @@ def _row(row: dict) -> list[Cell]:
         Cell(cell),
         Cell(command, code=True) if command else Cell("–"),
         Cell(str(row["code"])[:12], code=True) if row.get("code") else Cell("–"),
-        Cell(str(row["git_commit"])[:10], code=True) if row.get("git_commit") else Cell("–"),
+        Cell(formatting.commit(row["git_commit"]), code=True) if row.get("git_commit") else Cell("–"),
         Cell("samples.csv", link=f"{cell}/samples.csv") if measured else Cell("–"),
         Cell("log", link=row["log"]) if row.get("log") else Cell("–"),
     ]
