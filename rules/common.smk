@@ -127,8 +127,9 @@ def begin_run():
 
 def say_where_the_report_is():
     """The last line of a run that succeeded."""
-    page = Path("results/report/index.html")
-    if page.is_file() and not missing(REGISTRY.records()):
+    partial_one = any(job.rule.name == "partial" for job in workflow.dag.jobs)
+    page = Path("results/partial/report/index.html" if partial_one else "results/report/index.html")
+    if page.is_file() and (partial_one or not missing(REGISTRY.records())):
         print(f"The report: {page.resolve()}")
 
 
