@@ -66,7 +66,7 @@ def _ratio(first: pd.DataFrame) -> str:
         return ""
     return (
         f"Forward and backward together take {formatting.value_range(ratios)} times as long as forward alone "
-        f"(median of {len(ratios):,} cells: {formatting.significant(float(ratios.median()))})."
+        f"(median of {_cells(ratios)}: {formatting.significant(float(ratios.median()))})."
     )
 
 

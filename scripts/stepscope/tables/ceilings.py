@@ -37,5 +37,5 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         "gb_per_s": moved / median / 1e9 if median and moved else None,
         **machine_columns(cell.record),
         "command": cell.entry["command"],
-        "log": f"results/{cell.name}/measure.log",
+        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
     }

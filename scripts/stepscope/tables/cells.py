@@ -75,28 +75,40 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
 
 def _read_cell(entry: dict, expected_machine: dict, folder: Path) -> CellResult:
     """One cell. Raises FileNotFoundError without a record, ValueError with one line where something disagrees."""
-    text = (folder / "record.json").read_bytes()
+    text = _content(folder / "record.json")
     try:
         record = json.loads(text)
-        spec, code, machine, digest = (record[key] for key in ("spec", "code", "machine", "samples_sha256"))
-        record["summary"], record["provenance"], record["telemetry"]
+        spec, machine, *others = (record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry"))
+        code, digest = record["code"], record["samples_sha256"]
+        if not all(isinstance(part, dict) for part in (spec, machine, *others)):
+            raise TypeError
     except (ValueError, KeyError, TypeError):
         raise ValueError("record.json is damaged (truncated or edited by hand)") from None
     if spec != entry["spec"]:
         raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
     if code != entry["code"]:
         raise ValueError(f"measured by other code (digest {code}, now {entry['code']})")
-    known = {key: value for key, value in expected_machine.items() if key != "torch" or "+" in str(value)}
-    same_release = str(machine.get("torch")).split("+")[0] == str(expected_machine.get("torch")).split("+")[0]
-    if any(machine.get(key) != value for key, value in known.items()) or not same_release:
-        raise ValueError(f"measured on another machine: {_difference(machine, expected_machine)}")
+    seen = {key: machine.get(key) for key in expected_machine}
+    if "torch" in seen and "+" not in str(expected_machine["torch"]):  # a release that may have any build
+        seen["torch"] = str(seen["torch"] or "").split("+")[0] or None
+    if seen != expected_machine:
+        raise ValueError(f"measured on another machine: {_difference(seen, expected_machine)}")
     try:
-        samples = (folder / "samples.csv").read_bytes()
+        samples = _content(folder / "samples.csv")
     except FileNotFoundError:
         raise ValueError("samples.csv is missing") from None
     if hashlib.sha256(samples).hexdigest() != digest:
         raise ValueError("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
     return CellResult(entry, "measured", record, tuple(samples.decode().splitlines()))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
 
 
 def _difference(found: dict, expected: dict) -> str:
@@ -159,7 +171,7 @@ def statistics_columns(prefix: str, found: dict, noisy_share: float | None) -> d
 
 
 def write_tables(folder: Path, study: str, rows: list[dict], samples_header: list[str], samples) -> None:
-    """Write STUDY.csv and STUDY_samples.csv, each whole or not at all; a row lacks no column that another has.
+    """Write STUDY.csv and STUDY_samples.csv, whole or not at all; a row lacks no column that another has.
 
     `samples` gives (key values, lines of the cell's samples.csv without its header).
     """
@@ -169,8 +181,12 @@ def write_tables(folder: Path, study: str, rows: list[dict], samples_header: lis
     writer = csv.DictWriter(table, columns, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    _replace(folder / f"{study}.csv", [table.getvalue()])
-    _replace(folder / f"{study}_samples.csv", _with_keys(samples_header, samples))
+    _replace(
+        {
+            folder / f"{study}.csv": [table.getvalue()],
+            folder / f"{study}_samples.csv": _with_keys(samples_header, samples),
+        }
+    )
 
 
 def _with_keys(header: list[str], samples):
@@ -182,8 +198,16 @@ def _with_keys(header: list[str], samples):
         yield from (f"{prefix},{line}\n" for line in lines)
 
 
-def _replace(path: Path, parts) -> None:
-    beside = path.with_name(f".{path.name}.part")
-    with open(beside, "w", encoding="utf-8") as file:
-        file.writelines(parts)
-    beside.rename(path)
+def _replace(contents: dict) -> None:
+    """Write beside each path, then rename all: no path ever shows a part of its content."""
+    beside = {path: path.with_name(f".{path.name}.part") for path in contents}
+    try:
+        for path, lines in contents.items():
+            with open(beside[path], "w", encoding="utf-8") as file:
+                file.writelines(lines)
+        for path, part in beside.items():
+            part.rename(path)
+    except OSError:
+        for part in beside.values():
+            part.unlink(missing_ok=True)
+        raise

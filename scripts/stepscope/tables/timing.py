@@ -83,7 +83,7 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         **_rates_and_memory(summary, shape, spec),
         **machine_columns(cell.record),
         "command": cell.entry["command"],
-        "log": f"results/{cell.name}/measure.log",
+        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
     }
 
 

@@ -1,0 +1,71 @@
+"""Helpers for the tests of measuring: running Python in a process of its own, and a tiny cell."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+TINY = {
+    **{"study": "timing", "d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11},
+    **{"context": 6, "batch": 2, "precision": "fp32", "warmup": 1, "steps": 2, "max_steps": 3, "max_seconds": 0},
+    **{"seed": 0, "threads": 1, "device": "cpu"},
+}
+
+
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path_factory, monkeypatch):
+    """Locks of a folder of our own, so that no test waits for a measurement on this machine."""
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path_factory.mktemp("locks")))
+
+
+@pytest.fixture
+def tiny():
+    """Spec of a timing cell that takes milliseconds."""
+    return dict(TINY)
+
+
+@pytest.fixture
+def start_python():
+    """Start Python code in a process with pipes; it and what it leaves are killed when the test ends."""
+    started = []
+
+    def start(code, *arguments, **options):
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\n{code}", *arguments]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, **(pipes | options))
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
+            pipe.close()
+
+
+@pytest.fixture
+def run_python(start_python):
+    """Run Python code in a process of its own; gives (exit code, stdout, stderr)."""
+
+    def run(code, *arguments, **options):
+        process = start_python(code, *arguments, **options)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    return run
+
+
+@pytest.fixture
+def run_program():
+    """Run a program of scripts/ as a person does; gives (exit code, stdout, stderr)."""
+
+    def run(program, words, **environment):
+        command = [sys.executable, str(SCRIPTS / program), *words.split()]
+        shown = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+        return shown.returncode, shown.stdout, shown.stderr
+
+    return run

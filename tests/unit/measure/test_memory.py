@@ -1,0 +1,70 @@
+"""What counts as running out of memory, and how peaks are found."""
+
+import pytest
+import torch
+from stepscope.measure import memory
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        torch.OutOfMemoryError(""),
+        MemoryError(),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory: you tried …"),
+        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("std::bad_alloc"),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
+    ],
+    ids=str,
+)
+def test_running_out_of_memory(error):
+    assert memory.is_out_of_memory(error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA error: an illegal memory access was encountered"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_NOT_SUPPORTED"),
+        RuntimeError("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
+        ValueError("out of memory"),
+        OSError(12, "Cannot allocate memory"),
+        KeyboardInterrupt("out of memory"),
+        IndexError("index out of range"),
+    ],
+    ids=str,
+)
+def test_other_errors(error):
+    assert not memory.is_out_of_memory(error)
+
+
+def test_a_failed_allocation_of_torch_on_the_cpu_is_out_of_memory():
+    with pytest.raises(RuntimeError) as raised:
+        torch.empty(2**60, dtype=torch.uint8)
+    assert memory.is_out_of_memory(raised.value)
+
+
+MEGABYTE = 10**6
+
+
+def resident():
+    """Bytes of memory of this process, as the kernel counts its pages."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_the_peak_is_what_was_allocated_since_the_reset():
+    memory.reset_peaks("cpu")
+    before = resident()
+    block = torch.ones(200 * MEGABYTE, dtype=torch.uint8)
+    peak = memory.peaks("cpu")["peak_resident_bytes"]
+    assert peak - before == pytest.approx(200 * MEGABYTE, abs=10 * MEGABYTE)
+    del block
+    # The peak stays when the memory is gone, until it is reset.
+    assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(peak, abs=MEGABYTE)
+    memory.reset_peaks("cpu")
+    assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(before, abs=10 * MEGABYTE)

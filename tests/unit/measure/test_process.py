@@ -1,0 +1,125 @@
+"""The limits of a measuring process, each tried in a process of its own."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stepscope.measure import process
+
+SCRIPTS = Path(process.__file__).resolve().parents[2]
+PARENT = """
+import subprocess
+child = subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+print(child.stdout.readline().decode().strip(), flush=True)
+sys.stdin.read()
+"""
+CHILD = """
+import os, sys
+sys.path.insert(0, "{scripts}")
+from stepscope.measure import process
+process.die_with_parent()
+print(os.getpid(), flush=True)
+os.pipe(); os.read(os.pipe()[0], 1)  # for ever
+"""
+
+
+def test_a_measuring_process_dies_with_its_parent(start_python):
+    parent = start_python(PARENT, CHILD.format(scripts=SCRIPTS))
+    child = int(parent.stdout.readline())
+    handle = os.pidfd_open(child)  # readable once the process has ended, whoever its parent is
+    parent.kill()
+    ended, _, _ = select.select([handle], [], [], 20)
+    if not ended:
+        os.kill(child, signal.SIGKILL)
+    os.close(handle)
+    assert ended
+
+
+def test_the_time_limit_ends_the_process_with_one_line(run_python):
+    code = """
+import os
+from stepscope.measure import process
+process.limit_time(0.001)
+os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
+"""
+    expected = "error: gave up after the time limit of 0.001 minutes (config key time_limit)\n"
+    assert run_python(code) == (1, "", expected)
+
+
+def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
+    code = "from stepscope.measure import process\nprocess.limit_time(60)\nprint('done')"
+    assert run_python(code) == (0, "done\n", "")
+
+
+def test_torch_uses_the_threads_that_were_set(run_python):
+    code = """
+from stepscope.measure import process
+process.set_threads(1)
+import torch
+print(torch.get_num_threads())
+"""
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2"}
+    assert run_python(code, env=environment)[1] == "1\n"
+
+
+ALLOCATE = """
+import resource
+import torch
+from stepscope.measure import memory, process
+process.available_memory = lambda: 500 * 2**20
+{before}
+process.limit_address_space()
+torch.empty({fits} * 2**20, dtype=torch.uint8)
+try:
+    torch.empty({too_large} * 2**20, dtype=torch.uint8)
+except Exception as error:
+    print(memory.is_out_of_memory(error), str(error).splitlines()[0])
+"""
+
+
+def test_an_allocation_beyond_the_available_memory_is_out_of_memory(run_python):
+    # 0.9 x 500 MiB
+    code, out, err = run_python(ALLOCATE.format(before="", fits=400, too_large=460))
+    assert (code, err) == (0, "")
+    assert re.match(r"True .*can't allocate memory", out)
+
+
+@pytest.mark.parametrize("hard", ["limit", "resource.RLIM_INFINITY"])
+def test_a_lower_limit_of_the_users_own_stays(hard, run_python):
+    before = (
+        "limit = int(open('/proc/self/statm').read().split()[0]) * 4096 + 200 * 2**20\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, (limit, {hard}))"
+    )
+    code, out, err = run_python(ALLOCATE.format(before=before, fits=100, too_large=250))
+    assert (code, err) == (0, "")
+    assert out.startswith("True")
+
+
+@pytest.mark.parametrize(
+    "maximum, current, expected",
+    [
+        ("max", "5", 8000 * 1024),
+        ("3000000", "1000000", 2000000),
+        ("99999999999", "1", 8000 * 1024),
+        (None, None, 8192000),
+    ],
+)
+def test_available_memory_is_the_machines_or_the_control_groups_rest(maximum, current, expected, tmp_path, monkeypatch):
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemFree: 1 kB\nMemAvailable:    8000 kB\nBuffers: 2 kB\n")
+    if maximum:
+        (tmp_path / "memory.max").write_text(maximum + "\n")
+        (tmp_path / "memory.current").write_text(current + "\n")
+    places = {"/proc/meminfo": tmp_path / "meminfo", "/sys/fs/cgroup": tmp_path}
+    monkeypatch.setattr(process, "Path", places.__getitem__)
+    assert process.available_memory() == expected
+
+
+def test_importing_the_limits_does_not_import_torch():
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import stepscope.measure.cell; print('torch' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code, SCRIPTS], capture_output=True, text=True, timeout=60)
+    assert shown.stdout == "False\n"

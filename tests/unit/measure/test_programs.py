@@ -1,0 +1,144 @@
+"""The measuring programs as a person runs them."""
+
+import csv
+import hashlib
+import json
+import statistics
+
+import pytest
+from stepscope.measure import precision
+
+SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
+QUICK = "--device cpu --threads 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
+TIME_STEP, CEILINGS = ("time_step.py", SHAPE), ("measure_ceilings.py", "--order 32")
+# The program in the process of a test's own code; its flags are that code's first argument.
+RUN = """
+import runpy
+sys.argv[1:] = sys.argv[1].split()
+runpy.run_path(sys.path[0] + "/time_step.py", run_name="__main__")
+"""
+
+
+def read(folder):
+    """(record, rows) that a program wrote, their hash checked."""
+    record = json.loads((folder / "record.json").read_text())
+    samples = (folder / "samples.csv").read_bytes()
+    assert record["samples_sha256"] == hashlib.sha256(samples).hexdigest()
+    return record, list(csv.DictReader(samples.decode().splitlines()))
+
+
+def medians(rows, *key):
+    """Median of each series' measured samples."""
+    series = {}
+    for row in rows:
+        if row["warmup"] == "False":
+            series.setdefault(tuple(row[name] for name in key), []).append(float(row["seconds"]))
+    return {name: statistics.median(values) for name, values in series.items()}
+
+
+def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(run_program, tmp_path, tiny):
+    # The environment's number of threads, as Snakemake sets it from --cores, changes nothing.
+    code, out, err = run_program("time_step.py", f"{SHAPE} {QUICK} --out {tmp_path}/cell", OMP_NUM_THREADS="2")
+    assert (code, err) == (0, "")
+    record, rows = read(tmp_path / "cell")
+    assert sorted(path.name for path in (tmp_path / "cell").iterdir()) == ["record.json", "samples.csv"]
+    assert record["spec"] == tiny
+    assert record["provenance"]["settings"]["threads"] == 1
+    assert record["provenance"]["hardware"]["device"] == record["machine"]["device"] == "cpu"
+    assert record["provenance"]["command"].startswith("python scripts/time_step.py --d-model 8 --d-ff 16 ")
+    shown = {(e["mode"], e["kind"], e["phase"]): e["median"] for e in record["summary"]["phases"]}
+    assert shown == medians(rows, "mode", "kind", "phase")
+    assert len(shown) == 1 + 1 + 3 + 4
+    # 2 x 11 x 8 + 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) + 8
+    assert "parameters: 0.001 M" in out
+    for entry in record["summary"]["phases"]:
+        assert f"{1000 * entry['median']:.3f}" in out
+
+
+def test_a_ceilings_record_agrees_with_its_samples_and_its_rate(run_program, tmp_path):
+    code, out, err = run_program("measure_ceilings.py", f"--order 64 {QUICK} --out {tmp_path}/cell")
+    assert (code, err) == (0, "")
+    record, rows = read(tmp_path / "cell")
+    assert {("matmul",): record["summary"]["median"]} == medians(rows, "phase")
+    assert f"{2 * 64**3 / record['summary']['median'] / 1e12:.3f} TFLOP/s" in out
+
+
+@pytest.mark.parametrize("program", [TIME_STEP[0], CEILINGS[0]])
+def test_help_shows_units_and_defaults(program, run_program):
+    code, out, _ = run_program(program, "--help")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "seconds after which a series of at least --steps ends (default: 4.0)" in text
+    assert "minutes after which to give up (default: 60.0)" in text
+    assert "(default: fp32)" in text
+    if program == "time_step.py":
+        assert "sequence length in tokens (default: 128)" in text
+        assert "--batch" in text and "sequences (default: 4)" in text
+
+
+def test_without_a_folder_nothing_is_written(tmp_path, run_python):
+    returned, out, err = run_python(RUN, f"{SHAPE} {QUICK}", cwd=tmp_path)
+    assert (returned, err) == (0, "")
+    assert "step             free    step" in out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "program, flags",
+    [("time_step.py", f"{SHAPE} --d-model 9"), ("time_step.py", "--ctx 1"), ("measure_ceilings.py", "--order 0")],
+)
+def test_a_wrong_flag_ends_with_one_line_and_exit_code_2(program, flags, run_program):
+    code, out, err = run_program(program, f"{flags} --device cpu")
+    assert (code, out) == (2, "")
+    assert err.count("error:") == 1
+    assert err.splitlines()[-1].startswith(f"{program}: error: ")
+
+
+def test_a_gpu_that_is_not_there_is_one_line(run_program):
+    code, _, err = run_program("time_step.py", f"{SHAPE} --device cuda", CUDA_VISIBLE_DEVICES="")
+    assert code == 2
+    assert err.splitlines()[-1].endswith("no NVIDIA GPU is visible here; use device: auto or device: cpu")
+
+
+@pytest.mark.parametrize("program, size, name", [(*TIME_STEP, "bf16"), (*CEILINGS, "tf32")])
+def test_what_the_processor_cannot_run_is_unsupported_and_no_failure(program, size, name, run_program, tmp_path):
+    reason = precision.unsupported(name, "cpu")
+    if reason is None:
+        pytest.skip(f"this processor runs {name}")
+    code, out, err = run_program(program, f"{size} {QUICK} --precision {name} --out {tmp_path}")
+    assert (code, err) == (0, "")
+    assert reason in out
+    record, rows = read(tmp_path)
+    assert rows == []
+    found = record["summary"].get("modes", {"": record["summary"]})
+    assert {(mode["status"], mode["reason"]) for mode in found.values()} == {("unsupported", reason)}
+    assert len(found) == (4 if "modes" in record["summary"] else 1)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_a_failure(run_program, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = run_program("measure_ceilings.py", f"--order 32 {QUICK} --out {tmp_path}/file/cell")
+    assert code == 1
+    assert err == f"error: cannot write {tmp_path}/file/cell: Not a directory\n"
+
+
+LITTLE_MEMORY = "from stepscope.measure import process\nprocess.available_memory = lambda: 500 * 2**20\n"
+
+
+def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path):
+    """Really out of memory: the forward pass of 24 layers keeps more than 24 x 33 MB of attention scores."""
+    shape = "--d-model 16 --d-ff 16 --num-layers 24 --num-heads 4 --vocab-size 11 --context 512 --batch 8"
+    flags = f"{shape} --device cpu --threads 1 --warmup 0 --steps 1 --max-seconds 0 --out {tmp_path}"
+    code, out, err = run_python(LITTLE_MEMORY + RUN, flags)
+    assert (code, err) == (0, "")
+    record, rows = read(tmp_path)
+    modes = record["summary"]["modes"]
+    assert {mode: found["status"] for mode, found in modes.items()} == {
+        **{"inference": "ok", "forward": "oom", "forward-backward": "oom", "step": "oom"},
+    }
+    assert {row["mode"] for row in rows} == {"inference"}
+    assert "can't allocate memory" in modes["forward"]["reason"]
+    assert modes["step"]["reason"] == "forward ran out of memory before it"
+    assert "forward: oom: " in out
+    # What had been reached by then: most of the 0.9 x 500 MiB.
+    assert modes["forward"]["peak_resident_bytes"] - modes["inference"]["peak_resident_bytes"] > 200 * 2**20

@@ -1,0 +1,219 @@
+"""Which cells are taken, and why others are refused."""
+
+import json
+import os
+
+import pytest
+from stepscope.tables import cells
+
+NAME = "machine/timing/nano/ctx6/fp32"
+SUMMARY = {"modes": {}, "phases": []}
+
+
+@pytest.fixture
+def cell(results, timing_spec):
+    """Folder of a cell that is as it should be."""
+    results.expect(NAME, timing_spec)
+    return results.measure(NAME, timing_spec, SUMMARY)
+
+
+def read(results, partial=False):
+    return cells.read_cells(results.plan(), "timing", results.folder, partial)
+
+
+def refusal(results):
+    """The one line that says why the cell is refused; the same that its row shows in a partial table."""
+    with pytest.raises(cells.Refusal) as refused:
+        read(results)
+    ((name, problem),) = refused.value.problems.items()
+    assert name == NAME
+    assert len(problem.splitlines()) == 1
+    (shown,) = read(results, partial=True)
+    assert (shown.name, shown.record, shown.samples) == (NAME, {}, ())
+    return shown.status, problem, shown.reason
+
+
+def edit(folder, change):
+    record = json.loads((folder / "record.json").read_text())
+    change(record)
+    (folder / "record.json").write_text(json.dumps(record))
+
+
+def test_a_good_cell_is_read_with_its_samples(results, cell):
+    (found,) = read(results)
+    assert (found.name, found.status, found.reason) == (NAME, "measured", "")
+    assert found.record["summary"] == SUMMARY
+    assert found.samples == ("mode,step,seconds", "step,0,0.25", "step,1,0.5")
+
+
+def test_cells_come_in_the_plans_order(results, timing_spec):
+    names = [f"machine/timing/{size}/ctx6/fp32" for size in "cab"]
+    for name in names:
+        results.expect(name, timing_spec)
+    for name in sorted(names):
+        results.measure(name, timing_spec, SUMMARY)
+    assert [found.name for found in read(results)] == names
+
+
+DAMAGED = "record.json is damaged (truncated or edited by hand)"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", "5", '"text"', "\x00", '{"spec": {}}', "half"], ids=lambda text: repr(text)
+)
+def test_a_damaged_record_is_refused(text, results, cell):
+    whole = (cell / "record.json").read_text()
+    (cell / "record.json").write_text(whole[: len(whole) // 2] if text == "half" else text)
+    assert refusal(results) == ("failed", DAMAGED, DAMAGED)
+
+
+def test_a_record_that_is_no_text_is_refused(results, cell):
+    (cell / "record.json").write_bytes(b"\xff\xfe\x00")
+    assert refusal(results)[1] == DAMAGED
+
+
+@pytest.mark.parametrize("key", ["spec", "code", "machine", "summary", "provenance", "telemetry", "samples_sha256"])
+def test_a_record_without_one_of_its_parts_is_refused(key, results, cell):
+    edit(cell, lambda record: record.pop(key))
+    assert refusal(results)[1] == DAMAGED
+
+
+@pytest.mark.parametrize("key", ["spec", "machine", "summary", "provenance", "telemetry"])
+def test_a_part_that_is_no_mapping_is_refused(key, results, cell):
+    edit(cell, lambda record: record.update({key: "text"}))
+    assert refusal(results)[1] == DAMAGED
+
+
+@pytest.mark.parametrize(
+    "change, shown",
+    [
+        ({"context": 7}, "context is 7 there, 6 now"),
+        ({"d_model": 16, "d_ff": 8}, "d_ff is 8 there, 16 now"),
+        ({"attention": "sdpa"}, "attention is 'sdpa' there, None now"),
+    ],
+)
+def test_a_record_of_another_spec_is_refused_with_the_difference(change, shown, results, cell):
+    edit(cell, lambda record: record["spec"].update(change))
+    assert refusal(results)[1] == f"record.json is of another spec: {shown}"
+
+
+def test_a_record_that_lacks_a_key_of_the_spec_is_refused_with_it(results, cell):
+    edit(cell, lambda record: record["spec"].pop("seed"))
+    assert refusal(results)[1] == "record.json is of another spec: seed is None there, 5 now"
+
+
+def test_a_record_of_other_code_is_refused_with_both_digests(results, cell):
+    edit(cell, lambda record: record.update(code="fedcba"))
+    assert refusal(results)[1] == "measured by other code (digest fedcba, now 0123456789abcdef)"
+
+
+@pytest.mark.parametrize(
+    "key, value, shown",
+    [
+        ("cpu", "Intel", "cpu is 'Intel' there, 'AMD EPYC' now"),
+        ("device", "cuda", "device is 'cuda' there, 'cpu' now"),
+        ("python", "3.11", "python is '3.11' there, '3.12' now"),
+        ("torch", "2.12.0+cpu", "torch is '2.12.0+cpu' there, '2.13.0+cpu' now"),
+        ("torch", "2.13.0+cu130", "torch is '2.13.0+cu130' there, '2.13.0+cpu' now"),
+        ("torch", "2.13.0", "torch is '2.13.0' there, '2.13.0+cpu' now"),
+        ("torch", None, "torch is None there, '2.13.0+cpu' now"),
+    ],
+)
+def test_a_record_of_another_machine_is_refused_with_the_difference(key, value, shown, results, cell):
+    edit(cell, lambda record: record["machine"].update({key: value}))
+    assert refusal(results)[1] == f"measured on another machine: {shown}"
+
+
+def test_a_plan_that_pins_a_release_takes_any_build_of_it(results, cell):
+    results.machine["torch"] = "2.13.0"
+    assert read(results)[0].status == "measured"
+    edit(cell, lambda record: record["machine"].update(torch="2.13.1+cpu"))
+    assert "torch is '2.13.1' there, '2.13.0' now" in refusal(results)[1]
+
+
+def test_the_difference_that_is_named_is_the_one_that_counts(results, cell):
+    """Neither the build of the same release nor what the plan does not know."""
+    results.machine |= {"torch": "2.13.0", "triton": "3.5.0"}
+    edit(cell, lambda record: record["machine"].update(triton="3.4.0", a_new_key=1))
+    assert refusal(results)[1] == "measured on another machine: triton is '3.4.0' there, '3.5.0' now"
+
+
+def test_what_the_plan_does_not_know_of_the_machine_is_not_compared(results, cell):
+    edit(cell, lambda record: record["machine"].update(triton="3.4.0"))
+    assert read(results)[0].status == "measured"
+
+
+@pytest.mark.parametrize("damage", ["step,0,0.26", "", "cut"])
+def test_edited_or_cut_samples_are_refused(damage, results, cell):
+    text = (cell / "samples.csv").read_text()
+    (cell / "samples.csv").write_text(text[:-3] if damage == "cut" else text.replace("step,0,0.25", damage))
+    assert refusal(results)[1].startswith("samples.csv is not the file that record.json was written with")
+
+
+def test_missing_samples_are_refused(results, cell):
+    (cell / "samples.csv").unlink()
+    assert refusal(results)[1] == "samples.csv is missing"
+
+
+def test_a_record_that_cannot_be_read_is_refused(results, cell):
+    (cell / "record.json").unlink()
+    (cell / "record.json").mkdir()
+    assert refusal(results)[1] == "record.json cannot be read: Is a directory"
+
+
+def test_a_cell_without_a_record_is_missing_or_failed(results, timing_spec):
+    results.expect(NAME, timing_spec)
+    assert refusal(results) == ("missing", "there is no record.json", "not measured yet")
+    log = results.folder / NAME / "measure.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("one\nerror: the last line \n\n")
+    assert refusal(results) == ("failed", "there is no record.json", "error: the last line")
+    log.write_text("\n")
+    assert refusal(results)[2] == "the log is empty"
+
+
+def test_good_cells_stand_beside_refused_ones_in_a_partial_table(results, cell, timing_spec):
+    results.expect("machine/timing/gone", timing_spec)
+    assert [found.status for found in read(results, partial=True)] == ["measured", "missing"]
+    with pytest.raises(cells.Refusal) as refused:
+        read(results)
+    assert list(refused.value.problems) == ["machine/timing/gone"]
+
+
+def test_the_remedy_measures_exactly_the_refused_cells():
+    assert cells.remedy({"a/b": "why", "c/batch=2": "why"}) == (
+        "snakemake --cores 1 report --forcerun results/a/b/record.json results/c/batch=2/record.json"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null"])
+def test_a_file_that_is_no_plan_is_one_line(text, tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"^{path} is no plan of this workflow \(.*\); delete it and run again$"):
+        cells.read_plan(path)
+
+
+def test_tables_have_every_rows_columns_and_every_sample_with_its_key(tmp_path):
+    rows = [{"cell": "a", "x": 1}, {"cell": 'b, "c"', "y": None, "x": 0.1 + 0.2}]
+    samples = [(["a", 1], ["0,0.5", "1,0.6"]), (['b, "c"', 2], ["0,0.7"]), (["none", 3], [])]
+    cells.write_tables(tmp_path / "new", "study", rows, ["cell", "n", "step", "seconds"], samples)
+    assert (tmp_path / "new/study.csv").read_text() == ('cell,x,y\na,1,\n"b, ""c""",0.30000000000000004,\n')
+    assert (tmp_path / "new/study_samples.csv").read_text() == (
+        'cell,n,step,seconds\na,1,0,0.5\na,1,1,0.6\n"b, ""c""",2,0,0.7\n'
+    )
+    assert sorted(os.listdir(tmp_path / "new")) == ["study.csv", "study_samples.csv"]
+
+
+def test_a_table_that_cannot_be_finished_leaves_the_one_before(tmp_path):
+    cells.write_tables(tmp_path, "study", [{"cell": "old"}], ["cell"], [(["old"], ["1"])])
+
+    def samples():
+        yield ["new"], ["2"]
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError):
+        cells.write_tables(tmp_path, "study", [{"cell": "new"}], ["cell"], samples())
+    assert (tmp_path / "study.csv").read_text() == "cell\nold\n"
+    assert (tmp_path / "study_samples.csv").read_text() == "cell\nold,1\n"
+    assert sorted(os.listdir(tmp_path)) == ["study.csv", "study_samples.csv"]
