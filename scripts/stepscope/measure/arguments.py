@@ -24,6 +24,17 @@ def not_negative(text: str) -> int:
     return value
 
 
+def duration(text: str) -> float:
+    """A finite number of at least 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is out of range; use a number of at least 0")
+    return value
+
+
 def _whole(text: str) -> int:
     try:
         return int(text)
@@ -51,10 +62,10 @@ def add_running(flags: argparse.ArgumentParser) -> None:
         "--max-steps", type=positive, default=None, help="most measured steps of a series (as many as --steps)"
     )
     group.add_argument(
-        "--max-seconds", type=float, default=4.0, help="seconds after which a series of at least --steps ends"
+        "--max-seconds", type=duration, default=4.0, help="seconds after which a series of at least --steps ends"
     )
     group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
-    group.add_argument("--time-limit", type=float, default=60.0, help="minutes after which to give up")
+    group.add_argument("--time-limit", type=duration, default=60.0, help="minutes after which to give up")
     group.add_argument(
         "--out",
         type=Path,

@@ -27,12 +27,21 @@ class Settings:
 class Cell(contextlib.AbstractContextManager):
     """Entering takes the device and prepares torch; finish() writes the record.
 
-    `chosen` maps options to the implementations that the program loads by name. Ends the program with one line and
-    exit code 1 where the device cannot be had or the results cannot be written.
+    `chosen` maps options to the implementations that the program loads by name, `tools` are the programs that it
+    uses. Ends the program with one line and exit code 1 where the device cannot be had or the results cannot be
+    written.
     """
 
-    def __init__(self, program: str, spec: dict, settings: Settings, command: str, chosen: dict[str, str]):
-        self._spec, self._settings, self._command = spec, settings, command
+    def __init__(
+        self,
+        program: str,
+        spec: dict,
+        settings: Settings,
+        command: str,
+        chosen: dict[str, str],
+        tools: tuple[str, ...] = (),
+    ):
+        self._spec, self._settings, self._command, self._tools = spec, settings, command, tools
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         self._code = code_digest(program, chosen_modules(chosen))
@@ -43,7 +52,7 @@ class Cell(contextlib.AbstractContextManager):
         gpu = next(iter(machine.visible_gpus()), None) if self._device == "cuda" else None
         self._open.enter_context(device_lock.hold(gpu.uuid if gpu else "cpu"))
         process.limit_time(self._settings.time_limit)
-        process.set_threads(self._spec["threads"])
+        process.set_environment(self._spec["threads"])
         self.telemetry = Telemetry(gpu.uuid if gpu else None)
         self._used_before = self.telemetry.memory_used() or 0
         self._others_before = self.telemetry.processes()
@@ -86,7 +95,7 @@ class Cell(contextlib.AbstractContextManager):
             "study": self._spec["study"],
             "spec": self._spec,
             "code": self._code,
-            "machine": machine.identity(self._device),
+            "machine": machine.identity(self._device, self._tools),
             "summary": summary,
             "telemetry": self._readings(rows),
             "provenance": provenance.describe(self._device, self._command, self.telemetry)

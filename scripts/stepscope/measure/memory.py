@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC_FAILED", re.IGNORECASE)
+_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

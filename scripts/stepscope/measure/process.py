@@ -19,10 +19,11 @@ def die_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def set_threads(threads: int) -> None:
-    """Number of threads for OpenMP and MKL; call it before torch is imported, which reads them then."""
+def set_environment(threads: int) -> None:
+    """What torch reads when it is imported: threads for OpenMP and MKL, and GPUs in NVML's order."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(threads)
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
 
 
 def limit_time(minutes: float) -> None:

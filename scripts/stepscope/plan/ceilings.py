@@ -1,6 +1,6 @@
 """The ceilings study's cells: the rates that the machine at hand reaches at best."""
 
-from stepscope.plan.grid import Cell, without_duplicates
+from stepscope.plan.grid import Cell, stopping_rule, without_duplicates
 
 PROGRAM = "measure_ceilings.py"
 
@@ -11,9 +11,7 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
     settings = study[device]
     common = {
         "warmup": study["warmup"][device],
-        "steps": settings["steps"]["min"],
-        "max_steps": settings["steps"]["max"],
-        "max_seconds": settings["steps"]["seconds"],
+        **stopping_rule(f"ceilings.{device}.steps", settings["steps"]),
         "seed": config["model"]["seed"],
         "threads": threads,
         "device": device,

@@ -51,6 +51,15 @@ def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
     return found
 
 
+def stopping_rule(where: str, steps: dict) -> dict:
+    """A configuration's {min, max, seconds} as parts of a spec. Raises ConfigError if the least exceeds the most."""
+    if steps["min"] > steps["max"]:
+        raise ConfigError(
+            f"config key {where}: min {steps['min']} is more than max {steps['max']}; lower min or raise max"
+        )
+    return {"steps": steps["min"], "max_steps": steps["max"], "max_seconds": steps["seconds"]}
+
+
 def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
     """The same cells. Raises ConfigError if two have one name: the grid holds a point twice."""
     seen = set()

@@ -4,7 +4,7 @@ from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.config import ConfigError
-from stepscope.plan.grid import Cell, options_path, points, without_duplicates
+from stepscope.plan.grid import Cell, options_path, points, stopping_rule, without_duplicates
 
 PROGRAM = "time_step.py"
 AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")
@@ -24,7 +24,7 @@ def shapes(config: dict) -> dict[str, ModelShape]:
 def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
     """The cells of the timing grid for a device, in the configuration's order."""
     study, sizes = config["timing"], shapes(config)
-    stopping = study["steps"][device]
+    stopping = stopping_rule(f"timing.steps.{device}", study["steps"][device])
     result = []
     for point in points("timing", study["grid"][device], AXES):
         missing = [axis for axis in ("size", "context", "precision") if axis not in point]
@@ -46,9 +46,7 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
             "batch": config["model"]["batch"],
             "precision": precision,
             "warmup": study["warmup"][device],
-            "steps": stopping["min"],
-            "max_steps": stopping["max"],
-            "max_seconds": stopping["seconds"],
+            **stopping,
             "seed": config["model"]["seed"],
             "threads": threads,
             "device": device,

@@ -22,6 +22,17 @@ def own_locks(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
+def one_thread():
+    """Torch on one thread: small work on several takes long on a machine that is busy."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def tiny():
     """Spec of a timing cell that takes milliseconds."""
     return dict(TINY)

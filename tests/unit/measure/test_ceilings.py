@@ -5,6 +5,8 @@ import torch
 from stepscope.measure import ceilings
 from stepscope.measure.telemetry import Telemetry
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SPEC = {
     **{"study": "ceilings", "operation": "matmul", "order": 32, "precision": "fp32", "warmup": 2, "steps": 3},
     **{"max_steps": 9, "max_seconds": 0, "seed": 0, "threads": 1, "device": "cpu"},

@@ -59,7 +59,7 @@ def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
 def test_torch_uses_the_threads_that_were_set(run_python):
     code = """
 from stepscope.measure import process
-process.set_threads(1)
+process.set_environment(1)
 import torch
 print(torch.get_num_threads())
 """

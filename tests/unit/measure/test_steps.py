@@ -7,6 +7,8 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
 from stepscope.plan.axes import MODES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 # (kind, phase) of each mode, as the design has them: phased and free steps; a single phase has no phased ones.
 MEASURED = {
     "inference": {("free", "inference")},

@@ -112,6 +112,8 @@ def test_defaults_that_depend_on_others(parse):
         ("time_step", f"{SHAPE} --warmup -1", "--warmup: -1 is negative; use 0 or more"),
         ("time_step", f"{SHAPE} --batch x", "--batch: 'x' is not a whole number"),
         ("time_step", f"{SHAPE} --steps 9 --max-steps 8", "--max-steps 8 is less than --steps 9"),
+        ("time_step", f"{SHAPE} --time-limit -1", "-1 is out of range; use a number of at least 0"),
+        ("time_step", f"{SHAPE} --max-seconds nan", "nan is out of range; use a number of at least 0"),
         ("time_step", f"{SHAPE} --precision fp8", "choose from"),
         ("time_step", f"{SHAPE} --ctx 8", "unrecognized arguments: --ctx 8"),
         ("time_step", f"{SHAPE} --contex 8", "unrecognized arguments: --contex 8"),
