@@ -11,7 +11,7 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
     settings = study[device]
     common = {
         "warmup": study["warmup"][device],
-        **stopping_rule(f"ceilings.{device}.steps", settings["steps"]),
+        **stopping_rule(settings["steps"]),
         "seed": config["model"]["seed"],
         "threads": threads,
         "device": device,

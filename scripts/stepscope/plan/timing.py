@@ -24,7 +24,7 @@ def shapes(config: dict) -> dict[str, ModelShape]:
 def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
     """The cells of the timing grid for a device, in the configuration's order."""
     study, sizes = config["timing"], shapes(config)
-    stopping = stopping_rule(f"timing.steps.{device}", study["steps"][device])
+    stopping = stopping_rule(study["steps"][device])
     result = []
     for point in points("timing", study["grid"][device], AXES):
         missing = [axis for axis in ("size", "context", "precision") if axis not in point]
