@@ -24,3 +24,4 @@ rule report:
     input:
         "results/report/index.html",
         "results/report/report.md",
+        lost_results(),

@@ -14,7 +14,7 @@ from stepscope.plan import machine as this_machine
 from stepscope.plan.code_digest import code_digest
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
-from stepscope.plan.run import Progress, RunLock, missing
+from stepscope.plan.run import Progress, RunLock, missing, unwritable
 
 try:
     config = checked(
@@ -24,6 +24,9 @@ try:
     DEVICE = this_machine.choose_device(config["device"])
 except (ConfigError, this_machine.MachineError) as error:
     sys.exit(str(error))
+
+if Path("results").exists() and not Path("results").is_dir():
+    sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
 
 HARDWARE = this_machine.hardware_label(DEVICE)
 THREADS = (1 if DEVICE == "cuda" else this_machine.usable_cores()) if config["threads"] == "auto" else config["threads"]
@@ -112,17 +115,24 @@ def report_templates():
     return sorted(os.path.relpath(path) for path in found if "example" not in path.relative_to(ROOT).parts)
 
 
+def lost_results():
+    """Results, or the plan, that are gone although there is a report: Snakemake would not miss them by itself."""
+    written = Path("results/report/index.html").is_file()
+    return missing([REGISTRY.plan_path, *REGISTRY.records(), *REGISTRY.samples()]) if written else []
+
+
 RUN_LOCK = RunLock()
 
 
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
-    refused = RUN_LOCK.take()
+    refused = RUN_LOCK.take() or unwritable(Path("results"))
     if refused:
         sys.exit(refused)
     records = REGISTRY.records()
-    to_measure = sum(job.rule.name in REGISTRY.rules for job in workflow.dag.needrun_jobs())
-    logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(records) - to_measure))
+    to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
+    done = set(records) - to_measure - set(missing(records))
+    logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
 
 
 def say_where_the_report_is():

@@ -43,7 +43,7 @@ def with_preset(config: dict, given: dict, folder: Path) -> dict:
 def checked(config: dict, schema: dict) -> dict:
     """`config` with the schema's defaults filled in.
 
-    Raises ConfigError for the first thing that the schema forbids.
+    Raises ConfigError for the first thing that the schema forbids, or a least number above the most.
     """
     import jsonschema
 
@@ -52,7 +52,18 @@ def checked(config: dict, schema: dict) -> dict:
     problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
     if problems:
         raise ConfigError(_explained(problems[0]))
+    _require_least_below_most(filled, "")
     return filled
+
+
+def _require_least_below_most(value: object, where: str) -> None:
+    """What a schema cannot say of `min` and `max`, wherever they stand beside each other."""
+    if not isinstance(value, dict):
+        return
+    if "min" in value and "max" in value and value["min"] > value["max"]:
+        raise ConfigError(f"config key {where}: min {value['min']} is more than max {value['max']}; raise max")
+    for key, item in value.items():
+        _require_least_below_most(item, f"{where}.{key}".lstrip("."))
 
 
 def _require_text_keys(value: object, where: str) -> None:

@@ -64,6 +64,10 @@ class Registry:
         cells = self.studies[study] if study else self._cells.values()
         return [f"results/{cell.name}/record.json" for cell in cells]
 
+    def samples(self) -> list[str]:
+        """The samples of each cell."""
+        return [f"results/{name}/samples.csv" for name in self._cells]
+
     @functools.cached_property
     def plan(self) -> str:
         """JSON: for each cell its name, study, size, spec, code, command; and each study's machine and noise mark."""

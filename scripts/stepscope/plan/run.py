@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -55,3 +56,13 @@ class Progress(logging.Handler):
 def missing(records: list[str]) -> list[str]:
     """Those of the records that are not there."""
     return [record for record in records if not Path(record).is_file()]
+
+
+def unwritable(folder: Path) -> str | None:
+    """None if files can be made in a folder, which is made if it is not there; else one line that says why not."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        return f"cannot write in {folder.resolve()}: {error.strerror}; make it writable, or choose another --directory"
+    return None

@@ -1,0 +1,243 @@
+"""Helpers for the tests of the workflow: copies of the project with a tiny grid, run by the real snakemake."""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report")
+TINY = {
+    "device": "cpu",
+    "threads": 1,
+    "model": {"vocab_size": 16, "batch": 1, "seed": 0},
+    "sizes": {
+        "alpha": {"d_model": 32, "d_ff": 16, "num_layers": 1, "num_heads": 2},
+        "beta": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2},
+    },
+    "timing": {
+        "warmup": {"cpu": 1},
+        "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
+        "grid": {
+            "cpu": [
+                {"size": ["alpha", "beta"], "context": [8], "precision": ["fp32"]},
+                {"size": ["beta"], "context": [16], "precision": ["fp32"], "attention": ["sdpa"]},
+            ]
+        },
+    },
+    "ceilings": {
+        "warmup": {"cpu": 1},
+        "cpu": {
+            "precision": ["fp32"],
+            "matmul_order": 32,
+            "copy_mebibytes": 1,
+            "steps": {"min": 2, "max": 2, "seconds": 1},
+        },
+    },
+}
+# What a file is edited to do: say that it is there, then wait while the file `hold` exists.
+PAUSE = """
+import os as own_os, pathlib as own_pathlib, time as own_time
+own_pathlib.Path("paused.part").write_text(str(own_os.getpid()))
+own_pathlib.Path("paused.part").rename("paused")
+while own_pathlib.Path("hold").exists():
+    own_time.sleep(0.02)
+"""
+BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended: its exit code, and what it printed on both streams."""
+
+    code: int
+    text: str
+
+    @property
+    def complaint(self) -> str:
+        """What it says is wrong, where that is all that it says: one line."""
+        lines = [line for line in self.text.splitlines() if not BANNER.match(line)]
+        assert self.code != 0, self.text
+        assert len(lines) == 1, self.text
+        return lines[0]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a dry run says would be done: cells by name without the hardware, and the rules of all other jobs."""
+
+    cells: set[str]
+    others: set[str]
+
+
+class Project:
+    """A copy of the project."""
+
+    ALPHA, BETA = "timing/alpha/ctx8/fp32", "timing/beta/ctx8/fp32"
+    SDPA = "timing/beta/ctx16/fp32/attention=sdpa"
+    MATMUL, COPY = "ceilings/matmul/fp32", "ceilings/copy/fp32"
+    TIMING, CEILINGS = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY})
+    REPORTING = frozenset({"plan", "aggregate", "timing_figures", "ceilings_figures", "write_report"})
+
+    def __init__(self, folder: Path, locks: Path):
+        self.folder = folder
+        self._environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "OUT")}
+        self._environment |= {"STEPSCOPE_LOCKS": str(locks), "CUDA_VISIBLE_DEVICES": ""}
+        self._started: list[subprocess.Popen] = []
+
+    def start(self, *words, program=SNAKEMAKE, cwd=None, environment=None, **options) -> subprocess.Popen:
+        """Start snakemake, or another program, in the project's folder."""
+        process = subprocess.Popen(
+            [str(program), *map(str, words)],
+            cwd=cwd or self.folder,
+            env=self._environment | {key: str(value) for key, value in (environment or {}).items()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **options,
+        )
+        self._started.append(process)
+        return process
+
+    def run(self, *words, **options) -> Run:
+        """Run snakemake, or another program, to its end."""
+        process = self.start(*words, **options)
+        text, _ = process.communicate(timeout=240)
+        return Run(process.returncode, text)
+
+    def python(self, *words) -> Run:
+        """Run a program of the project, as a person does."""
+        return self.run(*words, program=sys.executable)
+
+    def planned(self, *words, **options) -> Plan:
+        """What `snakemake -n report` would do."""
+        shown = self.run("-n", "-p", "report", *words, **options)
+        assert shown.code == 0, shown.text
+        cells = re.findall(r'--out "\$\(dirname results/[^/\s]+/(\S+)/record\.json\)"', shown.text)
+        table = re.search(r"^Job stats:\n.*\n-.*\n((?:\w+ +\d+\n)*)total +\d+$", shown.text, re.MULTILINE)
+        if table is None:
+            assert "Nothing to be done" in shown.text, shown.text
+            return Plan(set(), set())
+        counts = {rule: int(count) for rule, count in (line.split() for line in table.group(1).splitlines())}
+        assert counts.pop("time_step", 0) + counts.pop("measure_ceilings", 0) == len(cells) == len(set(cells))
+        return Plan(set(cells), set(counts) - {"report"})
+
+    def result(self, cell: str) -> Path:
+        """Folder of a cell's results."""
+        return next(self.folder.glob("results/*/timing")).parent / cell
+
+    def state_of_cells(self) -> dict[str, tuple]:
+        """For each cell that has a record: which files they are, and when they were written."""
+        base = next(self.folder.glob("results/*/timing")).parent
+        files = {path.parent: [path, path.with_name("samples.csv")] for path in base.rglob("record.json")}
+        return {
+            str(folder.relative_to(base)): tuple((file.stat().st_ino, file.stat().st_mtime_ns) for file in both)
+            for folder, both in files.items()
+        }
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        """Replace what stands once in a file."""
+        text = (self.folder / file).read_text()
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {file}"
+        (self.folder / file).write_text(text.replace(old, new))
+
+    def edit_json(self, file: Path, change) -> None:
+        """Change a JSON file by hand."""
+        content = json.loads(file.read_text())
+        change(content)
+        file.write_text(json.dumps(content))
+
+    def configure(self, change=None, **keys) -> None:
+        """Change config.yaml by keys of its top level, or by a function of the whole."""
+        path = self.folder / "config.yaml"
+        config = yaml.safe_load(path.read_text()) | keys
+        if change:
+            change(config)
+        path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def pause_after(self, file: str, line: str) -> None:
+        """Let the program wait in a file after a line, as long as the file `hold` exists."""
+        indent = re.match(" *", line).group() + (4 * " " if line.endswith(":") else "")
+        self.edit(file, f"{line}\n", f"{line}\n" + "".join(f"{indent}{part}\n" for part in PAUSE.splitlines()))
+        (self.folder / "hold").touch()
+
+    def paused(self) -> int:
+        """Wait until a program is in the pause; its process id."""
+        self.wait_until((self.folder / "paused").exists, "the program is in the pause")
+        return int((self.folder / "paused").read_text())
+
+    def go_on(self) -> None:
+        """End the pause."""
+        (self.folder / "hold").unlink()
+
+    def wait_until(self, holds, what: str) -> None:
+        """Ask again and again, for a minute."""
+        deadline = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < deadline, f"waited in vain until {what}"
+            time.sleep(0.02)
+
+    def end_all(self) -> None:
+        """Kill what was started and still runs."""
+        for process in self._started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.communicate()
+
+
+def copy_of_code(folder: Path) -> None:
+    """The project with the tiny grid, without any result."""
+    folder.mkdir()
+    leave = shutil.ignore_patterns("__pycache__", "example")
+    for part in PARTS:
+        source = ROOT / part
+        (shutil.copytree if source.is_dir() else shutil.copy2)(
+            source, folder / part, **({"ignore": leave} if source.is_dir() else {})
+        )
+    (folder / "config.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
+
+
+@pytest.fixture(scope="session")
+def measured_once(tmp_path_factory) -> Path:
+    """A project whose report was made by a real run, whose output is in run.txt; once for all of xdist's workers."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    done = base / "measured"
+    with open(base / "measured.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            copy_of_code(base / "measuring")
+            run = Project(base / "measuring", base / "locks").run("--cores", 1, "report")
+            assert run.code == 0, run.text
+            (base / "measuring/run.txt").write_text(run.text)
+            (base / "measuring").rename(done)
+    return done
+
+
+@pytest.fixture
+def bare_project(tmp_path):
+    """A project without results."""
+    copy_of_code(tmp_path / "project")
+    project = Project(tmp_path / "project", tmp_path / "locks")
+    yield project
+    project.end_all()
+
+
+@pytest.fixture
+def project(tmp_path, measured_once):
+    """A project of a test's own, in which every cell has been measured and the report written."""
+    shutil.copytree(measured_once, tmp_path / "project", symlinks=True)
+    project = Project(tmp_path / "project", tmp_path / "locks")
+    yield project
+    project.end_all()

@@ -1,0 +1,128 @@
+"""Results that are damaged, edited, of another origin or cannot be written: named in one line, and nothing is lost."""
+
+import ctypes
+import os
+import re
+import shlex
+import shutil
+
+import pytest
+
+CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24  # linux/capability.h, linux/prctl.h
+
+
+def cut(project, file):
+    path = project.result(project.BETA) / file
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def change_samples(project):
+    path = project.result(project.BETA) / "samples.csv"
+    path.write_text(re.sub(r"0\.(\d)", r"0.9", path.read_text(), count=1))
+
+
+def change_record(project, change):
+    project.edit_json(project.result(project.BETA) / "record.json", change)
+
+
+DAMAGES = {
+    "a truncated record": (lambda p: cut(p, "record.json"), "record.json is damaged"),
+    "an empty record": (lambda p: (p.result(p.BETA) / "record.json").write_text(""), "record.json is damaged"),
+    "a record that is a list": (
+        lambda p: (p.result(p.BETA) / "record.json").write_text("[1, 2]"),
+        "record.json is damaged",
+    ),
+    "an edited spec": (
+        lambda p: change_record(p, lambda record: record["spec"].update(context=9)),
+        "record.json is of another spec: context is 9 there, 8 now",
+    ),
+    "truncated samples": (lambda p: cut(p, "samples.csv"), "samples.csv is not the file"),
+    "edited samples": (change_samples, "samples.csv is not the file"),
+    "a record of other code": (
+        lambda p: change_record(p, lambda record: record.update(code="0123456789abcdef")),
+        "measured by other code (digest 0123456789abcdef, now ",
+    ),
+    "a record of other hardware": (
+        lambda p: change_record(p, lambda record: record["machine"].update(cpu="Abacus")),
+        "measured on another machine: cpu is 'Abacus' there",
+    ),
+    "a record of another torch": (
+        lambda p: change_record(p, lambda record: record["machine"].update(torch="1.0.0+cpu")),
+        "measured on another machine: torch is '1.0.0+cpu' there",
+    ),
+}
+
+
+@pytest.mark.parametrize(("damage", "said"), DAMAGES.values(), ids=DAMAGES)
+def test_a_result_that_does_not_belong_is_refused_by_name(project, damage, said):
+    damage(project)
+    for made_of_cells in ("tables", "figures", "report"):
+        shutil.rmtree(project.folder / "results" / made_of_cells)
+    before = project.state_of_cells()
+    shown = project.run("--cores", 1, "report")
+    errors = [line for line in shown.text.splitlines() if line.startswith("error: ")]
+    assert shown.code != 0
+    assert "Traceback" not in shown.text
+    assert len(errors) == 1
+    assert f"/{project.BETA}: {said}" in errors[0]
+    assert not (project.folder / "results/tables/timing.csv").exists()
+    assert project.state_of_cells() == before
+
+
+def test_the_printed_command_repairs_a_refused_cell(project):
+    change_record(project, lambda record: record["spec"].update(context=9))
+    before = project.state_of_cells()
+    refused = project.run("--cores", 1, "report")
+    (command,) = re.findall("^To measure exactly these again: (.*)$", refused.text, re.MULTILINE)
+    repaired = project.run(*shlex.split(command)[1:])
+    after = project.state_of_cells()
+    assert (refused.code, repaired.code) == (1, 0), repaired.text
+    assert {cell for cell in after if after[cell] != before[cell]} == {project.BETA}
+    assert project.planned().cells == set()
+
+
+@pytest.mark.parametrize("file", ["record.json", "samples.csv"])
+def test_a_file_that_was_deleted_is_measured_again(project, file):
+    (project.result(project.BETA) / file).unlink()
+    assert project.planned().cells == {project.BETA}
+
+
+def test_a_file_in_the_place_of_results_is_named(bare_project):
+    (bare_project.folder / "results").write_text("mine")
+    complaint = bare_project.run("--cores", 1, "report").complaint
+    assert complaint.startswith(f"{bare_project.folder / 'results'} is no folder; move it away")
+    assert (bare_project.folder / "results").read_text() == "mine"
+
+
+def as_an_ordinary_user():
+    """Take from root what lets it write where the file's mode forbids it."""
+    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
+        ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def test_a_folder_that_cannot_be_written_is_named(bare_project):
+    results = bare_project.folder / "results"
+    results.mkdir()
+    results.chmod(0o555)
+    shown = bare_project.run("--cores", 1, "report", preexec_fn=as_an_ordinary_user)
+    (line,) = [line for line in shown.text.splitlines() if "cannot write" in line]
+    assert shown.code != 0
+    assert "Traceback" not in shown.text
+    assert str(results) in line
+    assert "Permission denied" in line
+    assert os.listdir(results) == []
+
+
+def test_no_room_left_is_said_in_one_line_and_leaves_no_half_file(project):
+    record = str((project.result(project.COPY) / "record.json").relative_to(project.folder))
+    project.edit(
+        "rules/ceilings.smk",
+        '    exec "$PYTHON" "$SCRIPTS"/measure',
+        '    ulimit -f 1; exec "$PYTHON" "$SCRIPTS"/measure',
+    )
+    shown = project.run("--cores", 1, record, "--forcerun", record)
+    (line,) = [line for line in shown.text.splitlines() if line.startswith("error: ")]
+    assert shown.code != 0
+    assert "Traceback" not in shown.text
+    assert "record.json: File too large; make room and run again" in line
+    assert {path.name for path in project.result(project.COPY).iterdir()} <= {"measure.log", "samples.csv"}

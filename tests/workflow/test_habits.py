@@ -1,0 +1,94 @@
+"""What users of Snakemake expect: it works from anywhere, says how far it is, and tidies up after itself."""
+
+import json
+import shutil
+import zipfile
+
+import pytest
+
+BARE_PATH = {"PATH": "/usr/bin:/bin", "VIRTUAL_ENV": ""}
+
+
+@pytest.fixture
+def poisoned(tmp_path, project):
+    """An environment in which torch and pandas are found, torch in the right version, but cannot be imported."""
+    record = json.loads((project.result(project.COPY) / "record.json").read_text())
+    for package in ("torch", "pandas"):
+        (tmp_path / "poison" / package).mkdir(parents=True)
+        (tmp_path / "poison" / package / "__init__.py").write_text(f"raise ImportError('no {package} in planning')\n")
+    (tmp_path / "poison/torch/version.py").write_text(f"__version__ = '{record['machine']['torch']}'\ncuda = None\n")
+    return {"PYTHONPATH": tmp_path / "poison"}
+
+
+def test_reading_the_rules_imports_neither_torch_nor_pandas(project, poisoned):
+    assert project.run("-c", "import pandas", program="python3", environment=poisoned).code != 0
+    shown = project.run("--list-rules", environment=poisoned)
+    assert shown.code == 0, shown.text
+    assert {"time_step", "measure_ceilings", "report"} <= set(shown.text.split())
+
+
+def test_planning_imports_no_torch(project, poisoned):
+    shutil.rmtree(poisoned["PYTHONPATH"] / "pandas")  # Snakemake itself imports pandas to compare params
+    assert project.planned(environment=poisoned).cells == set()
+    project.configure(lambda config: config["ceilings"]["cpu"].update(matmul_order=48))
+    assert project.planned(environment=poisoned).cells == {project.MATMUL}
+
+
+def test_without_activation_and_from_another_folder(project, tmp_path):
+    elsewhere = ["--directory", project.folder, "--snakefile", project.folder / "Snakefile"]
+    (project.result(project.COPY) / "record.json").unlink()
+    run = project.run("--cores", 1, "report", *elsewhere, cwd=tmp_path, environment=BARE_PATH)
+    assert run.code == 0, run.text
+    assert project.COPY in project.state_of_cells()
+    assert {path.name for path in tmp_path.iterdir()} <= {"project", "locks"}
+    assert project.planned().cells == set()
+    plan = project.planned(*elsewhere, cwd=tmp_path, environment=BARE_PATH)
+    assert (plan.cells, plan.others) == (set(), set())
+
+
+def test_another_working_folder_has_its_own_results(project, tmp_path):
+    (tmp_path / "work").mkdir()
+    record = (project.result(project.COPY) / "record.json").relative_to(project.folder)
+    before = project.state_of_cells()
+    words = ["--directory", tmp_path / "work", "--snakefile", project.folder / "Snakefile"]
+    run = project.run("--cores", 1, record, *words, cwd="/", environment=BARE_PATH)
+    assert run.code == 0, run.text
+    assert (tmp_path / "work" / record).is_file()
+    assert project.state_of_cells() == before
+    assert "1 of 5 cells" in run.text
+
+
+def test_a_run_counts_its_cells_and_ends_with_the_reports_address(measured_once):
+    lines = (measured_once / "run.txt").read_text().splitlines()
+    assert [line for line in lines if line.endswith(" of 5 cells")] == [f"{i} of 5 cells" for i in range(1, 6)]
+    (address,) = [line for line in lines if line.startswith("The report: ")]
+    assert address.endswith("/results/report/index.html")
+    assert lines.index(address) > max(i for i, line in enumerate(lines) if "Finished jobid" in line)
+
+
+def test_a_run_that_goes_on_counts_from_what_is_there(project):
+    (project.result(project.COPY) / "record.json").unlink()
+    run = project.run("--cores", 1, "report")
+    assert [line for line in run.text.splitlines() if line.endswith(" cells") and " of " in line] == ["5 of 5 cells"]
+    assert f"The report: {project.folder}/results/report/index.html" in run.text
+
+
+def test_snakemakes_own_report_holds_the_figures(project):
+    run = project.run("report", "--report", "report.zip")
+    assert run.code == 0, run.text
+    with zipfile.ZipFile(project.folder / "report.zip") as archive:
+        names = {name.rpartition("/")[2] for name in archive.namelist()}
+    figures = {path.name for path in project.folder.glob("results/figures/*.svg")}
+    assert len(figures) >= 6
+    assert figures | {"timing.csv", "ceilings.csv", "index.html"} <= names
+
+
+def test_only_the_results_folder_is_written(project, measured_once):
+    def listing(folder):
+        own = (path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts)
+        return {path for path in own if path.parts[0] not in ("results", ".snakemake")}
+
+    (project.result(project.COPY) / "record.json").unlink()
+    before = listing(project.folder)
+    assert project.run("--cores", 1, "report").code == 0
+    assert listing(project.folder) == before

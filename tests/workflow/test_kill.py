@@ -1,0 +1,76 @@
+"""A run that is killed: nothing of it lives on, no half-written file counts, the same command goes on."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+# A moment of a cell: while its model runs, and while its files are put in place, samples first.
+MOMENTS = {
+    "measuring": ("printing.py", "def series_header() -> None:"),
+    "writing": ("record.py", "            part.rename(path)"),
+}
+
+
+def alive(process: int) -> bool:
+    """Whether the process runs; one that has ended and waits for its parent does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_after_sigkill_the_same_command_goes_on(project, moment):
+    module, line = MOMENTS[moment]
+    (project.result(project.COPY) / "record.json").unlink()
+    project.pause_after(f"scripts/stepscope/measure/{module}", line)
+    before = project.state_of_cells()
+
+    run = project.start("--cores", 1, "report")
+    cell = project.paused()
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    project.wait_until(lambda: not alive(cell), "the orphan has ended")
+    project.go_on()
+    assert project.state_of_cells() == before
+    assert project.planned().cells == {project.COPY}
+
+    again = project.run("--cores", 1, "report")
+    assert again.code == 0, again.text
+    after = project.state_of_cells()
+    assert {name: after[name] for name in before} == before
+    assert set(after) == set(before) | {project.COPY}
+    assert project.planned().cells == set()
+    assert list(project.folder.glob("results/**/.*.part")) == []
+
+
+def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(project):
+    (project.result(project.COPY) / "record.json").unlink()
+    project.pause_after("scripts/stepscope/measure/printing.py", "def series_header() -> None:")
+    first = project.start("--cores", 1, "report")
+    project.paused()
+
+    second = project.run("--cores", 1, "report")
+    refusals = [line for line in second.text.splitlines() if "another run" in line]
+    assert second.code != 0
+    assert "Traceback" not in second.text
+    assert refusals == [
+        f"another run (process {first.pid}) is at work in {project.folder}; wait until it ends, or end it"
+    ]
+    assert second.text.rstrip().endswith(refusals[0])
+
+    project.go_on()
+    text, _ = first.communicate(timeout=120)
+    assert first.returncode == 0, text
+    assert "5 of 5 cells" in text
+    assert project.planned().cells == set()
+
+
+def test_a_dry_run_beside_a_run_is_allowed(project):
+    (project.result(project.COPY) / "record.json").unlink()
+    project.pause_after("scripts/stepscope/measure/printing.py", "def series_header() -> None:")
+    project.start("--cores", 1, "report")
+    project.paused()
+    assert project.planned().cells == {project.COPY}
