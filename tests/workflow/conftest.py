@@ -189,7 +189,8 @@ class Project:
             time.sleep(0.02)
 
     def end_all(self) -> None:
-        """Kill what was started and still runs."""
+        """Kill what was started and still runs, and let what waits in a pause go on to its end."""
+        (self.folder / "hold").unlink(missing_ok=True)
         for process in self._started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)

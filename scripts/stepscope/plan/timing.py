@@ -7,6 +7,7 @@ from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, options_path, points, stopping_rule, without_duplicates
 
 PROGRAM = "time_step.py"
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
 AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")
 
 
@@ -40,7 +41,7 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
         options = {key: value for key, value in point.items() if value != neutral[key]}
         spec = {
             "study": "timing",
-            **config["sizes"][size],
+            **{name: config["sizes"][size][name] for name in SHAPE},
             "vocab_size": config["model"]["vocab_size"],
             "context": context,
             "batch": config["model"]["batch"],
