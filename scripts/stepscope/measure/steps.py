@@ -17,6 +17,7 @@ from stepscope.measure.summary import StoppingRule, summarise
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
 from stepscope.model.loss import cross_entropy
+from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
@@ -60,7 +61,9 @@ class Workload:
 
     def _forward(self) -> None:
         with self._autocast():
-            self._loss = cross_entropy(self._model(self._tokens), self._targets)
+            logits = self._model(self._tokens)
+            with named("loss"):
+                self._loss = cross_entropy(logits, self._targets)
 
     def _backward(self) -> None:
         self._loss.backward()

@@ -17,6 +17,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from stepscope.model.chosen import load
+from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
 
 Device = torch.device | str
@@ -62,10 +63,14 @@ class TransformerLM(nn.Module):
         self.head = Linear(shape.d_model, shape.vocab_size, device, dtype)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        x = self.embedding(tokens)
+        with named("embedding"):
+            x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x)
-        return self.head(self.final_norm(x))
+        with named("final norm"):
+            x = self.final_norm(x)
+        with named("LM head"):
+            return self.head(x)
 
 
 class Block(nn.Module):
@@ -89,8 +94,16 @@ class Block(nn.Module):
         self.feed_forward = SwiGLU(shape.d_model, shape.d_ff, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x + self.attention(self.attention_norm(x))
-        return x + self.feed_forward(self.feed_forward_norm(x))
+        with named("attention norm"):
+            normalised = self.attention_norm(x)
+        with named("attention"):
+            attended = self.attention(normalised)
+        x = x + attended
+        with named("FFN norm"):
+            normalised = self.feed_forward_norm(x)
+        with named("FFN"):
+            transformed = self.feed_forward(normalised)
+        return x + transformed
 
 
 class CausalSelfAttention(nn.Module):
@@ -117,17 +130,21 @@ class CausalSelfAttention(nn.Module):
         self.output = Linear(d_model, d_model, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        qkv = rearrange(
-            self.qkv(x),
-            "batch length (three heads d_head) -> batch length three heads d_head",
-            three=3,
-            heads=self.num_heads,
-        )
-        qk, v = qkv.split([2, 1], dim=2)
-        q, k = rearrange(self.rotary(qk), "batch length two heads d_head -> two batch heads length d_head")
-        v = rearrange(v, "batch length 1 heads d_head -> batch heads length d_head")
+        with named("QKV projection"):
+            q, k, v = rearrange(
+                self.qkv(x),
+                "batch length (three heads d_head) -> three batch length heads d_head",
+                three=3,
+                heads=self.num_heads,
+            )
+        with named("RoPE(Q)"):
+            q = self.rotary(q)
+        with named("RoPE(K)"):
+            k = self.rotary(k)
+        q, k, v = (rearrange(each, "batch length heads d_head -> batch heads length d_head") for each in (q, k, v))
         attended = self.attend(q, k, v, True)
-        return self.output(rearrange(attended, "batch heads length d_head -> batch length (heads d_head)"))
+        with named("output projection"):
+            return self.output(rearrange(attended, "batch heads length d_head -> batch length (heads d_head)"))
 
 
 class SwiGLU(nn.Module):
@@ -147,8 +164,8 @@ class RotaryEmbedding(nn.Module):
     """Rotates channel pairs (2i, 2i + 1) at position p by the angle p * theta^(-2i / d_head) (RoFormer, Su et al. 2021,
     section 3.4.2).
 
-    x: (batch, length, tensors, heads, d_head), length <= context; "tensors" lets Q and K be rotated together. Same
-    shape and dtype out. Raises ValueError when x is longer than the tables.
+    x: (batch, length, heads, d_head), length <= context. Same shape and dtype out. Raises ValueError when x is longer
+    than the tables.
     """
 
     def __init__(
@@ -163,7 +180,7 @@ class RotaryEmbedding(nn.Module):
         # Angles reach `context` radians: in float64 they keep their fraction, the tables may then be rounded.
         frequencies = theta ** (-torch.arange(0, d_head, 2, device=device, dtype=torch.float64) / d_head)
         positions = torch.arange(context, device=device, dtype=torch.float64)
-        angles = rearrange(torch.outer(positions, frequencies), "context pairs -> context 1 1 pairs 1")
+        angles = rearrange(torch.outer(positions, frequencies), "context pairs -> context 1 pairs 1")
         # (a cos - b sin, b cos + a sin) = (a, b) * (cos, cos) + (b, a) * (-sin, sin)
         cos = torch.cat([angles.cos(), angles.cos()], dim=-1)
         sin = torch.cat([-angles.sin(), angles.sin()], dim=-1)

@@ -110,13 +110,13 @@ def _rotate(x, theta=10_000.0):
 def test_rotary_embedding(assert_same, length):
     torch.manual_seed(0)
     layer = RotaryEmbedding(12, 6, **FLOAT64)
-    x = torch.randn(3, length, 2, 4, 6, dtype=torch.float64)
+    x = torch.randn(3, length, 4, 6, dtype=torch.float64)
     assert_same(layer, lambda x: _rotate(x.movedim(1, -2)).movedim(-2, 1), x)
 
 
 def test_rotary_tables_stay_accurate_at_long_context():
     layer = RotaryEmbedding(16_384, 8, "cpu")
-    x = torch.randn(1, 16_384, 1, 1, 8)
+    x = torch.randn(1, 16_384, 1, 8)
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     torch.testing.assert_close(layer(x).double(), expected, rtol=0, atol=2e-6)
 
@@ -125,7 +125,7 @@ def test_rotary_tables_stay_accurate_at_long_context():
 def test_rotation_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     torch.manual_seed(0)
     layer = RotaryEmbedding(64, 8, "cpu")
-    x = torch.randn(2, 64, 2, 3, 8).to(dtype)
+    x = torch.randn(2, 64, 3, 8).to(dtype)
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     got = layer(x)
     assert got.dtype == dtype

@@ -5,6 +5,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from stepscope.model.ranges import named
 from stepscope.model.softmax import softmax
 
 
@@ -16,12 +17,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
     """
     # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K are heads cut out of
     # one matrix: matmul would copy K transposed, element by element; a plain copy beforehand is cheaper.
-    scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
+    with named("attention scores"):
+        scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
     if is_causal:
         # In place: the product does not need its result for the backward pass. Adding a constant has no backward work.
-        scores += mask_of(scores)
-    weights = softmax(scores, dim=-1)
-    return weights @ v
+        with named("mask"):
+            scores += mask_of(scores)
+    with named("softmax"):
+        weights = softmax(scores, dim=-1)
+    with named("attention × V"):
+        return weights @ v
 
 
 def mask_of(scores: Tensor) -> Tensor:

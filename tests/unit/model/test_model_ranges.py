@@ -1,0 +1,62 @@
+"""The model's named ranges: which there are, in which order and how often; and that they change no result."""
+
+import contextlib
+
+import pytest
+import torch
+
+from stepscope.model import ranges
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
+
+LAYERS = 3
+ATTENTION = {
+    "naive": ["attention scores", "mask", "softmax", "attention × V"],
+    "sdpa": ["fused attention"],
+}
+
+
+@pytest.fixture
+def opened():
+    """(depth, name) of each range, in the order of opening."""
+    log, depth = [], 0
+
+    @contextlib.contextmanager
+    def opener(name):
+        nonlocal depth
+        log.append((depth, name))
+        depth += 1
+        yield
+        depth -= 1
+
+    ranges.turn_on(opener)
+    yield log
+    ranges.turn_on(None)
+
+
+def _model(attention):
+    return build_model(ModelShape(16, 24, LAYERS, 2, 50), 8, attention, "cpu", seed=0)
+
+
+@pytest.mark.parametrize("attention", sorted(ATTENTION))
+def test_every_part_of_the_forward_pass_has_its_range(opened, attention):
+    model = _model(attention)
+    model(torch.zeros(2, 8, dtype=torch.int64))
+    inside = ["QKV projection", "RoPE(Q)", "RoPE(K)", *ATTENTION[attention], "output projection"]
+    block = [(0, "attention norm"), (0, "attention"), *((1, name) for name in inside), (0, "FFN norm"), (0, "FFN")]
+    assert opened == [(0, "embedding"), *(LAYERS * block), (0, "final norm"), (0, "LM head")]
+
+
+def test_ranges_change_no_result(opened):
+    tokens, _ = random_batch(50, 2, 8, "cpu", seed=1)
+    model = _model("naive")
+    with_ranges = model(tokens)
+    ranges.turn_on(None)
+    before = len(opened)
+    without = model(tokens)
+    assert len(opened) == before
+    torch.testing.assert_close(without, with_ranges, rtol=0, atol=0)
+
+
+def test_a_range_that_is_off_is_one_shared_object():
+    assert ranges.named("a") is ranges.named("b")
