@@ -12,6 +12,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 include: "rules/common.smk"
 include: "rules/timing.smk"
 include: "rules/ceilings.smk"
+include: "rules/profile.smk"
 include: "rules/report.smk"
 
 

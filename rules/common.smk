@@ -53,8 +53,15 @@ wildcard_constraints:
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 
-def add_study(study, rule, expand, tools=()):
-    """Register a study's cells; `rule` measures one of them, `tools` are the programs that it uses."""
+MORE_TABLES = {}
+
+
+def add_study(study, rule, expand, tools=(), tables=()):
+    """Register a study's cells; `rule` measures one of them, `tools` are the programs that it uses.
+
+    `tables` are those that a study has besides the two that every study has; its own rule makes them all.
+    """
+    MORE_TABLES[study] = list(tables)
     try:
         REGISTRY.add(study, rule, expand, tools)
     except (ConfigError, this_machine.MachineError) as error:
@@ -83,7 +90,7 @@ def cell_params(folder):
 
 def study_tables(study):
     """The tidy tables of a study."""
-    return [f"results/tables/{study}.csv", f"results/tables/{study}_samples.csv"]
+    return [f"results/tables/{study}.csv", f"results/tables/{study}_samples.csv", *MORE_TABLES[study]]
 
 
 REPORT_FIGURES = []

@@ -63,7 +63,7 @@ rule aggregate:
     log:
         "results/tables/{study}.log",
     wildcard_constraints:
-        study="|".join(REGISTRY.studies),
+        study="|".join(study for study in REGISTRY.studies if not MORE_TABLES[study]),
     conda:
         "../envs/report.yaml"
     params:

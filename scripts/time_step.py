@@ -8,9 +8,9 @@ With --out it also writes record.json and samples.csv. Running out of memory is 
 import sys
 
 from stepscope.measure import arguments, cell, printing
-from stepscope.model.chosen import CHOSEN_BY_NAME, names
+from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.plan.axes import MODES, NEUTRAL
 from stepscope.plan.grid import command_of
 
 COLUMNS = [
@@ -57,27 +57,12 @@ def main() -> None:
 def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
     flags = arguments.parser(__doc__)
-    arguments.add_shape(flags)
-    group = flags.add_argument_group("cell")
-    group.add_argument("--context", type=arguments.positive, default=128, help="sequence length in tokens")
-    group.add_argument("--batch", type=arguments.positive, default=4, help="sequences")
-    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
-    group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
-    group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
-    group.add_argument("--compile", choices=["none"], default="none", help="torch.compile")
-    group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
-    group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
+    arguments.add_cell(flags)
     arguments.add_running(flags)
     given = flags.parse_args(words)
     arguments.resolve_shape(given, flags)
     arguments.resolve_running(given, flags)
-    keys = "d_model d_ff num_layers num_heads vocab_size context batch precision warmup steps max_steps max_seconds"
-    spec = {"study": "timing"} | {key: getattr(given, key) for key in f"{keys} seed threads device".split()}
-    spec |= {key: getattr(given, key) for key in NEUTRAL if getattr(given, key, NEUTRAL[key]) != NEUTRAL[key]}
-    try:
-        ModelShape(*(spec[key] for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")))
-    except ValueError as error:
-        flags.error(str(error))
+    spec = arguments.cell_spec("timing", given, flags, ["warmup", "steps", "max_steps", "max_seconds"])
     return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
 
 

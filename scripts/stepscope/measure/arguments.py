@@ -3,7 +3,10 @@
 import argparse
 from pathlib import Path
 
+from stepscope.model.chosen import names
+from stepscope.model.shape import ModelShape
 from stepscope.plan import machine
+from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 
@@ -49,21 +52,54 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
 
 
-def add_running(flags: argparse.ArgumentParser) -> None:
-    """How to run: device, threads, series, limits, output."""
+def add_cell(flags: argparse.ArgumentParser) -> None:
+    """What a cell that runs the model is: its shape, its place in the grid, its options."""
+    add_shape(flags)
+    group = flags.add_argument_group("cell")
+    group.add_argument("--context", type=positive, default=128, help="sequence length in tokens")
+    group.add_argument("--batch", type=positive, default=4, help="sequences")
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
+    group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
+    group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
+    group.add_argument("--compile", choices=["none"], default="none", help="torch.compile")
+    group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
+    group.add_argument("--repeat", type=positive, default=1, help="number of this run of the same cell")
+
+
+def cell_spec(study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, settings: list[str]) -> dict:
+    """The spec of a cell that runs the model, without options at their neutral value; `settings` are the study's keys.
+
+    Ends the program with one line if no model can have the shape.
+    """
+    shape = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
+    keys = [*shape, "context", "batch", "precision", *settings, "seed", "threads", "device"]
+    spec = {"study": study} | {key: getattr(given, key) for key in keys}
+    spec |= {key: getattr(given, key) for key in NEUTRAL if getattr(given, key, NEUTRAL[key]) != NEUTRAL[key]}
+    try:
+        ModelShape(*(spec[key] for key in shape))
+    except ValueError as error:
+        flags.error(str(error))
+    return spec
+
+
+def add_running(flags: argparse.ArgumentParser, fixed_steps: bool = False) -> None:
+    """How to run: device, threads, series (of a fixed number of steps, or until it is precise), limits, output."""
     group = flags.add_argument_group("measuring")
     group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to measure on")
     group.add_argument(
         "--threads", type=positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
     )
     group.add_argument("--warmup", type=not_negative, default=5, help="steps before a measured series")
-    group.add_argument("--steps", type=positive, default=10, help="fewest measured steps of a series")
-    group.add_argument(
-        "--max-steps", type=positive, default=None, help="most measured steps of a series (as many as --steps)"
-    )
-    group.add_argument(
-        "--max-seconds", type=duration, default=4.0, help="seconds after which a series of at least --steps ends"
-    )
+    if fixed_steps:
+        group.add_argument("--steps", type=positive, default=5, help="measured steps")
+    else:
+        group.add_argument("--steps", type=positive, default=10, help="fewest measured steps of a series")
+        group.add_argument(
+            "--max-steps", type=positive, default=None, help="most measured steps of a series (as many as --steps)"
+        )
+        group.add_argument(
+            "--max-seconds", type=duration, default=4.0, help="seconds after which a series of at least --steps ends"
+        )
     group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
     group.add_argument("--time-limit", type=duration, default=60.0, help="minutes after which to give up")
     group.add_argument(
@@ -83,6 +119,8 @@ def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParse
         flags.error(str(error))
     if arguments.threads is None:
         arguments.threads = 1 if arguments.device == "cuda" else machine.usable_cores()
+    if not hasattr(arguments, "max_steps"):
+        return
     if arguments.max_steps is None:
         arguments.max_steps = arguments.steps
     if arguments.max_steps < arguments.steps:

@@ -50,7 +50,9 @@ class Cell(contextlib.AbstractContextManager):
     def __enter__(self) -> "Cell":
         process.die_with_parent()
         gpu = next(iter(machine.visible_gpus()), None) if self._device == "cuda" else None
-        self._open.enter_context(device_lock.hold(gpu.uuid if gpu else "cpu"))
+        device = gpu.uuid if gpu else "cpu"
+        self._open.enter_context(device_lock.hold(device))
+        self.environment_of_helpers = {device_lock.HELD: device}  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
         process.set_environment(self._spec["threads"])
         self.telemetry = Telemetry(gpu.uuid if gpu else None)
@@ -85,12 +87,14 @@ class Cell(contextlib.AbstractContextManager):
                 "program started; free the GPU and run again"
             )
 
-    def finish(self, columns: list[str], rows: list[dict], summary: dict) -> None:
-        """Write the samples and the record, if a folder was given."""
+    def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
+        """Write the samples and the record, if a folder was given; `versions` are those of the study's own tools."""
         if self._settings.out is None:
             return
         from stepscope.measure import provenance, record
 
+        origin = provenance.describe(self._device, self._command, self.telemetry) | provenance.Stopwatch().times()
+        origin["versions"] |= versions or {}
         content = {
             "study": self._spec["study"],
             "spec": self._spec,
@@ -98,8 +102,7 @@ class Cell(contextlib.AbstractContextManager):
             "machine": machine.identity(self._device, self._tools),
             "summary": summary,
             "telemetry": self._readings(rows),
-            "provenance": provenance.describe(self._device, self._command, self.telemetry)
-            | provenance.Stopwatch().times(),
+            "provenance": origin,
         }
         try:
             record.write(self._settings.out, columns, rows, content)

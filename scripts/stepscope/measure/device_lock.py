@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+HELD = "STEPSCOPE_HELD"  # environment variable: the device that this program's parent holds for it
+
 
 def lock_folder() -> Path:
     """Folder of the locks, the same for all users of the machine; STEPSCOPE_LOCKS names another."""
@@ -15,7 +17,13 @@ def lock_folder() -> Path:
 
 @contextlib.contextmanager
 def hold(device_name: str) -> Iterator[None]:
-    """Hold the lock of a device (a GPU's UUID, or "cpu"); wait for it, and say so, while another process has it."""
+    """Hold the lock of a device (a GPU's UUID, or "cpu"); wait for it, and say so, while another process has it.
+
+    A program that the holder starts with HELD=device_name in its environment measures under the holder's lock.
+    """
+    if os.environ.get(HELD) == device_name:
+        yield
+        return
     folder = lock_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(PermissionError):  # another user made it, with these rights

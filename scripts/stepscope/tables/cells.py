@@ -21,7 +21,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class CellResult:
-    """One cell: its entry in the plan, its record ({} if there is none), its samples as text without the header.
+    """One cell: its entry in the plan, its record ({} if there is none), its samples as lines of text, its folder.
 
     `status` is "measured", "missing" (never ran) or "failed" (its log is there, its record is not).
     """
@@ -31,6 +31,7 @@ class CellResult:
     record: dict = field(default_factory=dict)
     samples: tuple[str, ...] = ()
     reason: str = ""
+    folder: Path = Path()
 
     @property
     def name(self) -> str:
@@ -63,10 +64,10 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
         except FileNotFoundError:
             failed = (folder / "measure.log").is_file()
             reason = _last_line(folder / "measure.log") if failed else "not measured yet"
-            cells.append(CellResult(entry, "failed" if failed else "missing", reason=reason))
+            cells.append(CellResult(entry, "failed" if failed else "missing", reason=reason, folder=folder))
             problems[entry["cell"]] = "there is no record.json"
         except ValueError as error:
-            cells.append(CellResult(entry, "failed", reason=str(error)))
+            cells.append(CellResult(entry, "failed", reason=str(error), folder=folder))
             problems[entry["cell"]] = str(error)
     if problems and not partial:
         raise Refusal(problems)
@@ -99,7 +100,7 @@ def _read_cell(entry: dict, expected_machine: dict, folder: Path) -> CellResult:
         raise ValueError("samples.csv is missing") from None
     if hashlib.sha256(samples).hexdigest() != digest:
         raise ValueError("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
-    return CellResult(entry, "measured", record, tuple(samples.decode().splitlines()))
+    return CellResult(entry, "measured", record, tuple(samples.decode().splitlines()), folder=folder)
 
 
 def _content(path: Path) -> bytes:

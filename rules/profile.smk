@@ -1,0 +1,93 @@
+# Study `profile`: which kernels run, launched by what, in which phase; by Nsight Systems or torch.profiler.
+# Needs nsys on the PATH, else torch.profiler does it; makes a record, samples, a trace and its tables for each cell,
+# the study's tables and its figures, which are several for each cell.
+from stepscope.plan import profile as profile_plan
+from stepscope.trace.table_names import TABLES as TRACE_TABLES
+
+PROFILE_FOLDER = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
+PROFILE_TABLES = [f"results/tables/profile_{name}.csv" for name in TRACE_TABLES]
+add_study("profile", "profile_step", profile_plan.cells, tools=profile_plan.tools(DEVICE), tables=PROFILE_TABLES)
+PROFILE_CELLS = [cell.name for cell in REGISTRY.studies["profile"]]
+
+
+rule profile_step:
+    output:
+        record=f"{PROFILE_FOLDER}/record.json",
+        samples=f"{PROFILE_FOLDER}/samples.csv",
+        trace=directory(f"{PROFILE_FOLDER}/trace"),
+    log:
+        f"{PROFILE_FOLDER}/measure.log",
+    conda:
+        "../envs/measure.yaml"
+    threads: CELL_THREADS
+    resources:
+        gpu=CELL_GPUS,
+        runtime=config["profile"]["time_limit"],
+    params:
+        **cell_params(PROFILE_FOLDER),
+    message:
+        "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/profile_step.py \
+            {params.cell} \
+            --time-limit {resources.runtime} \
+            --out "$(dirname {output.record:q})" \
+            >{log:q} 2>&1
+        """
+
+
+rule analyze_profile:
+    input:
+        record=f"{PROFILE_FOLDER}/record.json",
+        trace=f"{PROFILE_FOLDER}/trace",
+    output:
+        analysis=directory(f"{PROFILE_FOLDER}/analysis"),
+    log:
+        f"{PROFILE_FOLDER}/analysis.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("analyze_profile.py"),
+    message:
+        "Analysing the trace of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/analyze_profile.py \
+            --cell "$(dirname {input.record:q})" \
+            --out {output.analysis:q} \
+            >{log:q} 2>&1
+        """
+
+
+rule aggregate_profile:
+    input:
+        plan=REGISTRY.plan_path,
+        records=REGISTRY.records("profile"),
+        analyses=[f"results/{cell}/analysis" for cell in PROFILE_CELLS],
+    output:
+        table=report(
+            "results/tables/profile.csv",
+            category="Tables",
+            labels={"study": "profile", "table": "a row a cell"},
+            caption="../report/captions/table.rst",
+        ),
+        samples="results/tables/profile_samples.csv",
+        more=PROFILE_TABLES,
+    log:
+        "results/tables/profile.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("aggregate.py", "stepscope.tables.profile"),
+    message:
+        "Putting together the profile tables"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/aggregate.py \
+            --plan {input.plan:q} \
+            --study profile \
+            --results results \
+            --out results/tables \
+            >{log:q} 2>&1
+        """

@@ -1,0 +1,39 @@
+"""Analyse the trace of one profile cell: the tables of analyze_nsys.py, made by a job of their own.
+
+So a better analysis measures nothing again. A cell without a trace (out of memory, unsupported) gives empty tables.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from stepscope.trace import analysis
+from stepscope.trace.errors import TraceError
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__)
+    flags.add_argument("--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and trace/")
+    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    given = flags.parse_args()
+    try:
+        record = json.loads((given.cell / "record.json").read_text())
+        name, layers = record["summary"]["trace"]["file"], record["spec"]["num_layers"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
+    try:
+        if name is None:
+            tables = analysis.empty()
+        else:
+            tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
+        analysis.write(tables, given.out)
+    except TraceError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
+
+
+if __name__ == "__main__":
+    main()

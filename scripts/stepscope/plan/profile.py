@@ -1,0 +1,42 @@
+"""The profile study's cells, and the tools that they use."""
+
+from stepscope.plan.grid import Cell
+from stepscope.plan.training import training_cells
+
+PROGRAM = "profile_step.py"
+# Part of a spec only if changed: what nsys records beside CUDA calls, kernels and ranges.
+NSYS_NEUTRAL = {
+    "trace": ["cuda", "nvtx"],
+    "python_backtrace": "none",
+    "pytorch": "none",
+    "cuda_memory_usage": False,
+    "cuda_graph_trace": "node",
+}
+
+
+def tools(device: str) -> tuple[str, ...]:
+    """Programs whose version counts for a cell: a cell that went without nsys is stale when nsys appears."""
+    return ("nsys",) if device == "cuda" else ()
+
+
+def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
+    """The cells of the profile grid for a device, in the configuration's order."""
+    study = config["profile"]
+    settings = {
+        "warmup": study["warmup"][device],
+        "steps": study["steps"][device],
+        "profiler": study["profiler"],
+        **nsys_options(study["nsys"]),
+    }
+    return training_cells("profile", PROGRAM, config, device, hardware, threads, settings)
+
+
+def nsys_options(chosen: dict) -> dict:
+    """The configuration's choices for nsys as parts of a spec, without those that are at their neutral value."""
+    changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
+    spec = {f"nsys_{key}": value for key, value in changed.items()}
+    if "nsys_trace" in spec:
+        spec["nsys_trace"] = ",".join(spec["nsys_trace"])
+    if "nsys_cuda_memory_usage" in spec:
+        spec["nsys_cuda_memory_usage"] = "true"
+    return spec

@@ -1,0 +1,118 @@
+"""All tables of one trace, and writing them."""
+
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from stepscope.trace import (
+    attention,
+    backward_modules,
+    device_tables,
+    kineto,
+    nsys_export,
+    nsys_sqlite,
+    phase_tables,
+    range_tables,
+    timeline,
+)
+from stepscope.trace.attribution import Attribution, attribute
+from stepscope.trace.events import GRAPH, KERNEL, Trace, TraceError
+from stepscope.trace.table_names import TABLES
+
+
+def read(path: Path) -> Trace:
+    """The trace in a file of Nsight Systems (.nsys-rep, .sqlite) or torch.profiler (.json, .json.gz).
+
+    Raises TraceError with one line for anything else.
+    """
+    if not path.exists():
+        raise TraceError(f"{path}: there is no such file")
+    if path.name.endswith((".json", ".json.gz")):
+        return kineto.read(path)
+    if path.suffix in (".nsys-rep", ".qdrep"):
+        with nsys_export.exported(path) as exported:
+            return nsys_sqlite.read(exported)
+    if path.suffix in (".sqlite", ".db"):
+        return nsys_sqlite.read(path)
+    raise TraceError(f"{path}: give a trace that ends in .nsys-rep, .sqlite, .json or .json.gz")
+
+
+def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
+    """Table name → table. layers: blocks of the model, found from the attention ranges if they are there."""
+    found = attribute(trace, phases)
+    layers = layers or range_layers(found)
+    ranges = range_tables.ranges(found)
+    tables = {
+        "phases": phase_tables.phases(found),
+        "kernels": phase_tables.kernels(found, layers),
+        "categories": phase_tables.categories(found),
+        "ranges": ranges,
+        "busy": device_tables.busy(found),
+        "api_gaps": device_tables.api_gaps(found),
+        "api_calls": device_tables.api_calls(found),
+        "modules": backward_modules.modules(found),
+        "lines": device_tables.python_lines(found),
+        "os_calls": device_tables.os_calls(found),
+        "checks": checks(found, layers),
+        "timeline": timeline.timeline(found),
+    }
+    forward = tables["phases"]
+    around = [name for name in ("forward", "inference") if len(forward) and name in set(forward["phase"])]
+    row = forward[forward["phase"] == around[0]].iloc[0] if around else {}
+    tables["attention"] = attention.attention(
+        found, ranges, row.get("gpu_ms_per_step"), row.get("host_ms_per_step")
+    )
+    return {name: tables[name] for name in TABLES}
+
+
+def empty() -> dict[str, pd.DataFrame]:
+    """The tables of a cell that has no trace."""
+    return {name: pd.DataFrame() for name in TABLES}
+
+
+def range_layers(found: Attribution) -> int | None:
+    """Blocks of the model, from the attention ranges."""
+    return attention.layers(found)
+
+
+def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
+    """What the trace holds and whether the pieces add up, as rows `quantity, value`."""
+    trace, durations = found.trace, found.durations
+    kind = trace.operations["kind"].to_numpy()
+    unlinked = found.launch < 0
+    outside = found.innermost_phase < 0
+    exclusive = sum(durations[found.innermost_phase == at].sum() for at in range(len(found.phases)))
+    rows = {
+        "tool": trace.tool,
+        "tool_version": trace.version,
+        "device_is_host": trace.device_is_host,
+        "devices": "; ".join(f"{number}: {name}" for number, name in sorted(trace.devices.items())),
+        "processes": len(set(trace.calls["process"]) | set(trace.ranges["process"])),
+        "threads": len(set(trace.calls["thread"]) | set(trace.ranges["thread"])),
+        "steps": found.steps,
+        "layers": layers or "",
+        "phases": "; ".join(found.phases),
+        "kernels": int((kind == KERNEL).sum()),
+        "graphs_traced_as_a_whole": int((kind == GRAPH).sum()),
+        "memory_operations": int(len(kind) - (kind == KERNEL).sum() - (kind == GRAPH).sum()),
+        "operations_not_linked_to_a_launch": int(unlinked.sum()),
+        "gpu_ms_not_linked_to_a_launch": durations[unlinked].sum() / 1e6,
+        "operations_outside_every_phase": int(outside.sum()),
+        "gpu_ms_total": durations.sum() / 1e6,
+        "gpu_ms_in_phases": exclusive / 1e6,
+        "gpu_ms_outside_every_phase": durations[outside].sum() / 1e6,
+        "cuda_calls": 0 if trace.device_is_host else len(trace.calls),
+        "ranges": len(trace.ranges),
+        "ranges_cut_off_by_the_end": int(trace.ranges["cut"].sum()),
+    }
+    return pd.DataFrame({"quantity": list(rows), "value": list(rows.values())})
+
+
+def write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
+    """Write NAME.csv for each table, whole or not at all; a table without rows is a file with one empty line."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        beside = folder / f".{name}.csv.{os.getpid()}"
+        table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
+        beside.replace(folder / f"{name}.csv")

@@ -1,0 +1,57 @@
+"""What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from stepscope.trace.errors import TraceError as TraceError
+
+RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
+RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
+CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
+CALLS |= {"correlation": "int64", "callchain": "int64"}
+OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
+OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8"}
+HOST_CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
+FRAMES = {"callchain": "int64", "depth": "int64", "symbol": "int64", "module": "int64"}
+
+KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was traced as a whole is one operation
+
+
+@dataclass
+class Trace:
+    """The events of a trace as data frames; `name`, `symbol` and `module` index `names`.
+
+    A thread's number is its own in the whole trace, also beside another process with the same one.
+
+    ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not ended when the trace
+    did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host, with the
+    `callchain` of their backtrace or -1. operations: what the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the
+    `correlation` of the call that launched it within its process. On a trace without a GPU the operators of the
+    processor stand where kernels would, and `device_is_host` is true. frames: lines of the backtraces, the innermost
+    has depth 0. os_calls: calls into the operating system.
+    """
+
+    tool: str
+    version: str
+    names: list[str]
+    ranges: pd.DataFrame
+    calls: pd.DataFrame
+    operations: pd.DataFrame
+    frames: pd.DataFrame = field(default_factory=lambda: frame(FRAMES))
+    os_calls: pd.DataFrame = field(default_factory=lambda: frame(HOST_CALLS))
+    devices: dict[int, str] = field(default_factory=dict)
+    device_is_host: bool = False
+
+    @property
+    def end(self) -> int:
+        """Time of the last event."""
+        ends = [part["end"].max() for part in (self.ranges, self.calls, self.operations) if len(part)]
+        return int(max(ends, default=0))
+
+
+def frame(columns: dict[str, str], **values) -> pd.DataFrame:
+    """A data frame with these columns and types; empty without values."""
+    data = {name: np.asarray(values.get(name, []), dtype=kind) for name, kind in columns.items()}
+    return pd.DataFrame(data, copy=False)

@@ -1,0 +1,136 @@
+"""Reads the trace that torch.profiler exports (`export_chrome_trace`): Kineto's events as JSON.
+
+With a GPU it holds the same things as one of Nsight Systems. Without one, the operators of the processor stand where
+kernels would: each operator that calls no other, and each whose own work takes at least half of its time, those that
+it calls included.
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from stepscope.trace import events
+from stepscope.trace.attribution import nest
+from stepscope.trace.events import Trace, TraceError
+from stepscope.trace.names import Names
+
+_RANGES = {"user_annotation", "cpu_op"}
+_CALLS = {"cuda_runtime", "cuda_driver"}
+_OPERATIONS = {"kernel": events.KERNEL, "gpu_memcpy": events.MEMORY, "gpu_memset": events.MEMORY}
+_OWN_WORK = 0.5
+
+
+def read(path: Path) -> Trace:
+    """The trace in a .json or .json.gz. Raises TraceError with one line if the file is none, or is damaged."""
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+        content = json.loads(raw)
+        found = [event for event in content["traceEvents"] if event.get("ph") == "X"]
+        return _trace(content, found)
+    except OSError as error:
+        raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, EOFError) as error:
+        raise TraceError(f"{path} is no trace of torch.profiler, or is damaged ({error!r:.80})") from None
+
+
+def _trace(content: dict, found: list[dict]) -> Trace:
+    names = Names()
+    threads: dict[tuple, int] = {}
+
+    def thread(event: dict) -> int:
+        return threads.setdefault((event.get("pid"), event.get("tid")), len(threads))
+
+    def times(part: list[dict]) -> dict:
+        start = np.array([round(event["ts"] * 1000) for event in part], dtype=np.int64)
+        length = np.array([round(event.get("dur", 0) * 1000) for event in part], dtype=np.int64)
+        return {"start": start, "end": start + length}
+
+    def codes(part: list[dict]) -> list[int]:
+        return [names.code(str(event.get("name", ""))) for event in part]
+
+    named = [event for event in found if event.get("cat") in _RANGES and not event["name"].startswith("ProfilerStep")]
+    ranges = events.frame(
+        events.RANGES,
+        process=np.zeros(len(named)),
+        thread=[thread(event) for event in named],
+        name=codes(named),
+        nested=np.ones(len(named)),
+        cut=np.zeros(len(named)),
+        sequence=[event.get("args", {}).get("Sequence number", -1) for event in named],
+        **times(named),
+    )
+    calling = [event for event in found if event.get("cat") in _CALLS]
+    calls = events.frame(
+        events.CALLS,
+        process=np.zeros(len(calling)),
+        thread=[thread(event) for event in calling],
+        name=codes(calling),
+        correlation=[event.get("args", {}).get("correlation", -1) for event in calling],
+        callchain=np.full(len(calling), -1),
+        **times(calling),
+    )
+    working = sorted((event for event in found if event.get("cat") in _OPERATIONS), key=lambda event: event["ts"])
+    operations = events.frame(
+        events.OPERATIONS,
+        process=np.zeros(len(working)),
+        device=[event.get("args", {}).get("device", 0) for event in working],
+        stream=[event.get("args", {}).get("stream", 0) for event in working],
+        correlation=[event.get("args", {}).get("correlation", -1) for event in working],
+        name=[names.code(_as_nsys(event)) for event in working],
+        kind=[_OPERATIONS[event["cat"]] for event in working],
+        **times(working),
+    )
+    on_host = not working and any(event["cat"] == "cpu_op" for event in named)
+    if on_host:
+        is_operator = np.array([event["cat"] == "cpu_op" for event in named])
+        operations, calls = _host_operations(ranges, is_operator)
+    properties = content.get("deviceProperties") or []
+    return Trace(
+        tool="torch.profiler",
+        version=str(content.get("schemaVersion", "unknown")),
+        names=names.list,
+        ranges=ranges,
+        calls=calls,
+        operations=operations,
+        devices={int(entry["id"]): str(entry["name"]) for entry in properties if {"id", "name"} <= entry.keys()},
+        device_is_host=on_host,
+    )
+
+
+def _as_nsys(event: dict) -> str:
+    """The name of a copy or fill as Nsight Systems writes it; kernels have one name in both."""
+    name = str(event.get("name", ""))
+    if event["cat"] == "gpu_memset":
+        return "[CUDA memset]"
+    if event["cat"] == "gpu_memcpy":
+        for short, long in (("HtoD", "Host-to-Device"), ("DtoH", "Device-to-Host"), ("DtoD", "Device-to-Device")):
+            if short in name:
+                return f"[CUDA memcpy {long}]"
+    return name
+
+
+def _host_operations(ranges: pd.DataFrame, is_operator: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """(operations, the calls that launch them): the operators that do the work themselves."""
+    own = ranges[is_operator].reset_index(drop=True)
+    nothing = np.empty(0, dtype=np.int64)
+    parent, _ = nest(own, nothing, nothing, nothing.astype(bool))
+    length = (own["end"] - own["start"]).to_numpy()
+    inner = parent >= 0
+    called = np.bincount(parent[inner], length[inner], len(own))
+    works = (length - called >= _OWN_WORK * length) | (called == 0)
+    hidden = np.zeros(len(own), dtype=bool)  # inside one that works
+    around = parent.copy()
+    while (around >= 0).any():
+        inside = around >= 0
+        hidden[inside] |= works[around[inside]]
+        around[inside] = parent[around[inside]]
+    chosen = own[works & ~hidden].sort_values("start", kind="stable")
+    number = np.arange(len(chosen))
+    common = {key: chosen[key].to_numpy() for key in ("process", "start", "end", "name")} | {"correlation": number}
+    zero = np.zeros(len(chosen))
+    operations = events.frame(events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, **common)
+    calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), callchain=zero - 1, **common)
+    return operations, calls

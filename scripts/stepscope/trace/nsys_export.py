@@ -1,0 +1,34 @@
+"""From Nsight Systems' own file to SQLite, by its own exporter."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from stepscope.trace.errors import TraceError
+
+
+@contextlib.contextmanager
+def exported(report: Path) -> Iterator[Path]:
+    """The SQLite export of a .nsys-rep, in a folder of its own that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="stepscope-nsys-") as folder:
+        path = Path(folder) / "trace.sqlite"
+        export(report, path)
+        yield path
+
+
+def export(report: Path, path: Path) -> None:
+    """Write the SQLite export of a .nsys-rep. Raises TraceError with one line where that fails."""
+    program = shutil.which("nsys")
+    if program is None:
+        raise TraceError(
+            f"{report}: reading it needs nsys (Nsight Systems) on the PATH; or export it where nsys is, with "
+            "`nsys export --type sqlite`, and give the .sqlite"
+        )
+    command = [program, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(path), str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode or not path.is_file():
+        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        raise TraceError(f"{report}: nsys export failed: {said[-1] if said else f'exit code {done.returncode}'}")

@@ -1,0 +1,229 @@
+"""Reads the SQLite export of Nsight Systems (`nsys export --type sqlite`), as any version since 2021 lays it out.
+
+Layout: https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference". Tables appear only when
+they have rows, and columns come and go with the version; what is missing is taken as not recorded.
+"""
+
+import itertools
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pandas as pd
+
+from stepscope.trace import events
+from stepscope.trace.events import Trace, TraceError
+from stepscope.trace.names import Names
+
+KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
+COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
+FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
+GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
+RANGES = "NVTX_EVENTS"
+# Any of these says that the file is an export, even of a capture in which nothing happened.
+KNOWN = (KERNELS, COPIES, FILLS, GRAPHS, *CALLS, RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
+
+_PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: NVTX and NVTXT ranges
+_PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
+# ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
+_COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
+
+
+def read(path: Path) -> Trace:
+    """The trace in an SQLite export. Raises TraceError with one line if the file is none, or is damaged."""
+    if not path.is_file():
+        raise TraceError(f"{path}: there is no such file")
+    try:
+        database = _Database(path)
+        return _trace(database, path)
+    except sqlite3.Error as error:
+        raise TraceError(f"{path} cannot be read ({error}); export it again with `nsys export --type sqlite`") from None
+
+
+class _Database:
+    """An SQLite file, opened for reading, whose missing tables are empty and missing columns have their default."""
+
+    def __init__(self, path: Path):
+        self._connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
+        self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self.tables = {
+            name: {row[1] for row in self._connection.execute(f'PRAGMA table_info("{name}")')}
+            for (name,) in tables.fetchall()
+        }
+
+    def integers(self, table: str, columns: dict[str, int], where: str = "1", order: str = "") -> np.ndarray:
+        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults."""
+        if table not in self.tables:
+            return np.empty((0, len(columns)), dtype=np.int64)
+        there = self.tables[table]
+        chosen = [f'COALESCE("{name}", {default})' if name in there else f"{default}" for name, default in columns.items()]
+        rows = self._connection.execute(f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where} {order}')
+        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(-1, len(columns))
+
+    def rows(self, query: str):
+        """The rows of any query."""
+        return self._connection.execute(query)
+
+
+def _trace(database: _Database, path: Path) -> Trace:
+    if not database.tables.keys() & set(KNOWN):
+        raise TraceError(f"{path} is an SQLite file, but no trace of Nsight Systems: it has none of its tables")
+    names = Names()
+    strings = _strings(database, names)
+    calls = _calls(database, names, strings)
+    trace = Trace(
+        tool="nsys",
+        version=_version(database),
+        names=names.list,
+        ranges=_ranges(database, names, strings),
+        calls=calls,
+        operations=_operations(database, names, strings, calls),
+        frames=_frames(database, strings),
+        os_calls=_os_calls(database, strings),
+        devices=_devices(database),
+    )
+    unended = trace.ranges["cut"].to_numpy()
+    trace.ranges.loc[unended, "end"] = np.maximum(trace.ranges["start"][unended], trace.end)
+    return trace
+
+
+class _Strings:
+    """Codes of the export's own string table."""
+
+    def __init__(self, identifiers: np.ndarray, codes: np.ndarray, unknown: int):
+        order = np.argsort(identifiers)
+        self._identifiers, self._codes, self._unknown = identifiers[order], codes[order], unknown
+
+    def codes(self, identifiers: np.ndarray) -> np.ndarray:
+        """The codes in the trace's names; what the table does not have is the unknown name."""
+        if not len(self._identifiers):
+            return np.full(len(identifiers), self._unknown)
+        at = np.minimum(np.searchsorted(self._identifiers, identifiers), len(self._identifiers) - 1)
+        return np.where(self._identifiers[at] == identifiers, self._codes[at], self._unknown)
+
+
+def _strings(database: _Database, names: Names) -> _Strings:
+    unknown = names.code("(unnamed)")
+    if "StringIds" not in database.tables:
+        return _Strings(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), unknown)
+    found = database.rows("SELECT id, value FROM StringIds").fetchall()
+    identifiers = np.array([row[0] for row in found], dtype=np.int64)
+    return _Strings(identifiers, np.array([names.code(row[1] or "") for row in found], dtype=np.int64), unknown)
+
+
+def _version(database: _Database) -> str:
+    if "META_DATA_EXPORT" not in database.tables:
+        return "unknown"
+    found = dict(database.rows("SELECT name, value FROM META_DATA_EXPORT").fetchall())
+    return str(found.get("EXPORT_PRODUCT_VERSION") or "unknown")
+
+
+def _devices(database: _Database) -> dict[int, str]:
+    for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
+        if {"id", "name"} <= database.tables.get(table, set()):
+            return {int(number): str(name) for number, name in database.rows(f"SELECT id, name FROM {table}")}
+    return {}
+
+
+def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
+    """Ranges whose name is inline text or in the string table; the sequence number is cut off the name."""
+    columns = {"start": 0, "end": -1, "eventType": _PUSH_POP[0], "globalTid": 0, "textId": -1}
+    kinds = f'"eventType" IN {(*_PUSH_POP, *_START_END)}' if "eventType" in database.tables.get(RANGES, ()) else "1"
+    found = database.integers(RANGES, columns, kinds, "ORDER BY rowid")
+    start, end, kind, thread, text = found.T
+    cut = end == -1
+    code, sequence = strings.codes(text), np.full(len(found), -1)
+    if len(found) and "text" in database.tables[RANGES]:
+        inline = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} ORDER BY rowid')
+        pairs = (names.operator(name) if name is not None else (-1, -1) for (name,) in inline)
+        inline_code, sequence = np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2).T
+        code = np.where(inline_code >= 0, inline_code, code)
+    registered = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)
+    sequence = np.where(sequence >= 0, sequence, registered[code, 1] if len(code) else sequence)
+    code = registered[code, 0] if len(code) else code
+    return events.frame(
+        events.RANGES,
+        process=thread >> _PROCESS_BITS,
+        thread=thread,
+        start=start,
+        end=np.where(cut, start, np.maximum(start, end)),
+        name=code,
+        nested=np.isin(kind, _PUSH_POP),
+        cut=cut,
+        sequence=sequence,
+    )
+
+
+def _calls(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
+    columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1, "callchainId": -1}
+    found = np.concatenate([database.integers(table, columns) for table in CALLS])
+    start, end, thread, name, correlation, callchain = found.T
+    return events.frame(
+        events.CALLS,
+        process=thread >> _PROCESS_BITS,
+        thread=thread,
+        start=start,
+        end=np.maximum(start, end),
+        name=strings.codes(name),
+        correlation=correlation,
+        callchain=callchain,
+    )
+
+
+def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.DataFrame) -> pd.DataFrame:
+    """Kernels, copies, fills and whole graphs, in the order of their start."""
+    common = {"globalPid": -1, "deviceId": 0, "streamId": 0, "correlationId": -1, "start": 0, "end": 0}
+    parts = []
+
+    def add(table: str, kind: int, column: str, codes) -> None:
+        found = database.integers(table, common | {column: -1})
+        if len(found):
+            parts.append(np.column_stack([found[:, :6], codes(found[:, 6]), np.full(len(found), kind)]))
+
+    label = next((name for name in ("demangledName", "shortName", "mangledName") if name in database.tables.get(KERNELS, ())), "demangledName")
+    copies = _COPY_KINDS | _enumeration(database, "ENUM_CUDA_MEMCPY_OPER")
+    add(KERNELS, events.KERNEL, label, strings.codes)
+    add(COPIES, events.MEMORY, "copyKind", _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]"))
+    add(FILLS, events.MEMORY, "value", _coded(names, lambda _: "[CUDA memset]"))
+    add(GRAPHS, events.GRAPH, "graphId", _coded(names, lambda graph: f"[CUDA graph {graph}]"))
+    found = np.concatenate(parts) if parts else np.empty((0, 8), dtype=np.int64)
+    process, device, stream, correlation, start, end, code, kind = found[np.argsort(found[:, 4], kind="stable")].T
+    only = calls["process"].unique()
+    process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
+    values = {"process": process, "device": device, "stream": stream, "correlation": correlation}
+    return events.frame(events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind)
+
+
+def _coded(names: Names, text):
+    """From numbers to the codes of what `text` calls them."""
+
+    def codes(numbers: np.ndarray) -> np.ndarray:
+        known, inverse = np.unique(numbers, return_inverse=True)
+        return np.array([names.code(text(int(number))) for number in known], dtype=np.int64)[inverse]
+
+    return codes
+
+
+def _enumeration(database: _Database, table: str) -> dict[int, str]:
+    if not {"id", "label"} <= database.tables.get(table, set()):
+        return {}
+    return {int(number): str(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}
+
+
+def _frames(database: _Database, strings: _Strings) -> pd.DataFrame:
+    found = database.integers("CUDA_CALLCHAINS", {"id": -1, "stackDepth": 0, "symbol": -1, "module": -1})
+    callchain, depth, symbol, module = found.T
+    return events.frame(
+        events.FRAMES, callchain=callchain, depth=depth, symbol=strings.codes(symbol), module=strings.codes(module)
+    )
+
+
+def _os_calls(database: _Database, strings: _Strings) -> pd.DataFrame:
+    start, end, thread, name = database.integers("OSRT_API", {"start": 0, "end": 0, "globalTid": 0, "nameId": -1}).T
+    process = thread >> _PROCESS_BITS
+    return events.frame(
+        events.HOST_CALLS, process=process, thread=thread, start=start, end=np.maximum(start, end), name=strings.codes(name)
+    )

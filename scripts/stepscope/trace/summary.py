@@ -1,0 +1,81 @@
+"""The tables of a trace as one Markdown page, for a terminal and for GitHub."""
+
+import math
+
+import pandas as pd
+
+MOST_KERNELS = 8
+MOST_NAMES = 12
+# table → (heading, columns: (name, heading, decimals or None for text), rows at most, filter)
+_SECTIONS = (
+    ("phases", "Phases", [("phase", "phase", None), ("count", "count", 0), ("host_ms_per_step", "host ms/step", 3),
+      ("host_exclusive_ms_per_step", "host exclusive ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
+      ("kernels_per_step", "kernels/step", 1), ("kernels_by_thread_rule_per_step", "of them by the range's own thread", 1),
+      ("kernels_total", "kernels", 0), ("gpu_ms_total", "GPU ms", 3)], None),
+    ("kernels", "Kernels by phase", [("phase", "phase", None), ("name", "kernel", None), ("category", "category", None),
+      ("share_of_phase_gpu_time", "share of the phase's GPU time", "%"), ("total_ms", "total ms", 3),
+      ("instances", "instances", 0), ("mean_us", "mean us", 2), ("median_us", "median us", 2), ("min_us", "min us", 2),
+      ("max_us", "max us", 2), ("std_us", "std us", 2)], MOST_KERNELS),
+    ("categories", "Categories by phase", [("phase", "phase", None), ("category", "category", None),
+      ("ms_per_step", "ms/step", 3), ("share_of_phase_gpu_time", "share of the phase's GPU time", "%"),
+      ("instances_per_step", "instances/step", 1)], None),
+    ("attention", "Inside attention", [("part", "part", None), ("host_ms_per_step", "host ms/step", 3),
+      ("gpu_ms_per_step", "GPU ms/step", 3), ("kernels_per_step", "kernels/step", 1),
+      ("share_of_attention_gpu_time", "share of attention's GPU time", "%"),
+      ("share_of_forward_gpu_time", "share of forward's GPU time", "%")], None),
+    ("busy", "Devices: busy and idle", [("phase", "phase", None), ("device", "device", 0),
+      ("wall_ms_per_step", "wall ms/step", 3), ("busy_ms_per_step", "busy ms/step", 3),
+      ("idle_ms_per_step", "idle ms/step", 3), ("busy_share_of_wall", "busy share of wall", "%"),
+      ("gaps_per_step", "gaps/step", 1), ("gap_median_us", "gap median us", 2), ("gap_max_us", "gap max us", 1),
+      ("queue_delay_median_us", "queue delay median us", 2)], None),
+    ("api_gaps", "Gaps between CUDA calls", [("phase", "phase", None), ("calls_per_step", "calls/step", 1),
+      ("gap_ms_per_step", "gaps ms/step", 3), ("gap_median_us", "median us", 2), ("gap_max_us", "max us", 1)], None),
+    ("api_calls", "CUDA calls", [("name", "call", None), ("calls_per_step", "calls/step", 1),
+      ("ms_per_step", "ms/step", 3), ("share_of_api_time", "share of CUDA calls' time", "%"),
+      ("median_us", "median us", 2), ("max_us", "max us", 1)], MOST_NAMES),
+    ("modules", "Backward kernels by module", [("module", "module", None), ("kernels_per_step", "kernels/step", 1),
+      ("gpu_ms_per_step", "GPU ms/step", 3), ("share_of_backward_gpu_time", "share of backward's GPU time", "%")],
+     MOST_NAMES),
+    ("lines", "Python lines", [("file", "file", None), ("line", "line", 0), ("operations_per_step", "operations/step", 1),
+      ("gpu_ms_per_step", "GPU ms/step", 3), ("share_of_gpu_time", "share of GPU time", "%")], MOST_NAMES),
+    ("os_calls", "Calls into the operating system", [("name", "call", None), ("calls_per_step", "calls/step", 1),
+      ("total_ms", "total ms", 3), ("max_us", "max us", 1)], MOST_NAMES),
+    ("checks", "What the trace holds", [("quantity", "quantity", None), ("value", "value", None)], None),
+)  # fmt: skip
+
+
+def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
+    """The summary; a table without rows is left out, and said to be missing at the end."""
+    parts, missing = [f"# {_text(title)}"], []
+    for name, heading, columns, most in _SECTIONS:
+        table = tables[name]
+        if table.empty:
+            missing.append(heading)
+            continue
+        if most is not None:
+            table = table.groupby("phase", sort=False).head(most) if "phase" in table else table.head(most)
+        chosen = [column for column in columns if column[0] in table]
+        lines = [" | ".join(label for _, label, _ in chosen)]
+        lines.append(" | ".join(":---" if decimals is None else "---:" for _, _, decimals in chosen))
+        lines += [
+            " | ".join(_value(row[key], decimals) for key, _, decimals in chosen) for row in table.to_dict("records")
+        ]
+        parts.append(f"## {heading}\n\n" + "\n".join(f"| {line} |" for line in lines))
+    if missing:
+        parts.append("Not in this trace: " + ", ".join(missing) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def _value(value: object, decimals: int | str | None) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if decimals is None:
+        return _text(value)
+    return f"{100 * value:.1f} %" if decimals == "%" else f"{value:,.{decimals}f}"
+
+
+def _text(value: object) -> str:
+    """Text that a Markdown table can hold."""
+    text = " ".join(f"{value:.6g}".split() if isinstance(value, float) else str(value).split())
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
+    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

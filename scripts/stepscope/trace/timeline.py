@@ -1,0 +1,149 @@
+"""One step, and one attention in it, as lanes of rectangles: at most one for each pixel of a drawing.
+
+A pixel that many short events share gets one rectangle, as wide as the share of the pixel that they cover, of the
+category that covers most: so gaps stay visible, and the drawing stays small however many events there are.
+"""
+
+import numpy as np
+import pandas as pd
+
+from stepscope.trace import kernel_names
+from stepscope.trace.attention import attention_name
+from stepscope.trace.attribution import Attribution
+from stepscope.trace.events import MEMORY
+
+PIXELS = 1200
+DEPTHS = 4  # levels of nested ranges that are shown
+_FULL = 0.999
+
+
+def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
+    """Rows `view, lane, start_us, end_us, label, category`, times from the view's start; empty without a step.
+
+    Views: `step`, the step of median length, and `attention`, the attention range in the middle of it. Lanes, from
+    above: ranges of the main thread by depth, CUDA calls by thread, and streams of the devices.
+    """
+    steps = [name for name in found.phases if name.lower() == "step"] or found.phases[:1]
+    if not steps:
+        return pd.DataFrame()
+    whole = found.occurrences(steps[0])
+    whole = whole.assign(length=whole["end"] - whole["start"]).sort_values("length").iloc[(len(whole) - 1) // 2]
+    views = [("step", whole, int(whole["end"]))]
+    ranges = found.trace.ranges
+    name = attention_name(sorted({found.trace.names[code] for code in ranges["name"].unique()}))
+    if name is not None:
+        own = ranges[(ranges["name"] == found.trace.names.index(name)) & (ranges["process"] == whole["process"])]
+        own = own[(own["start"] >= whole["start"]) & (own["end"] <= whole["end"])].sort_values("start")
+        if len(own):
+            middle = own.iloc[len(own) // 2]
+            views.append(("attention", middle, _last_operation(found, middle)))
+    return pd.concat([_view(found, view, at, end, pixels) for view, at, end in views], ignore_index=True)
+
+
+def _last_operation(found: Attribution, at: pd.Series) -> int:
+    """When the last operation that a range launched ends, but not before the range does."""
+    launched = (found.launch_thread == at["thread"]) & (found.launch_time >= at["start"]) & (found.launch_time < at["end"])
+    return int(max(found.trace.operations["end"].to_numpy()[launched].max(initial=0), at["end"]))
+
+
+def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
+    edges = np.linspace(at["start"], end, pixels + 1)
+    trace, parts = found.trace, []
+    ranges = trace.ranges[(trace.ranges["thread"] == at["thread"]) & trace.ranges["nested"]]
+    ranges = ranges[(ranges["start"] < end) & (ranges["end"] > at["start"]) & (ranges["sequence"] < 0)]
+    depth = _depths(found, ranges.index.to_numpy(), at)
+    for level in range(DEPTHS):
+        own = ranges[depth == level]
+        labels = [trace.names[code] for code in own["name"]]
+        parts.append(_lane(f"ranges {level}", own, labels, ["range"] * len(own), edges, labelled=True))
+    calls = trace.calls[(trace.calls["process"] == at["process"])]
+    calls = calls[(calls["start"] < end) & (calls["end"] > at["start"])] if not trace.device_is_host else calls[:0]
+    for number, (_, own) in enumerate(sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])):
+        parts.append(_lane(f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), edges))
+    operations = trace.operations[trace.operations["process"] == at["process"]]
+    operations = operations[(operations["start"] < end) & (operations["end"] > at["start"])]
+    for (device, stream), own in operations.groupby(["device", "stream"]):
+        told = [kernel_names.describe(trace.names[code]) for code in own["name"]]
+        categories = [each.category for each in told]
+        name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
+        parts.append(_lane(name, own, [each.short for each in told], categories, edges))
+    table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    table.insert(0, "view", view)
+    table["span_us"] = (end - at["start"]) / 1e3
+    return table
+
+
+def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
+    """How many ranges lie around each, counted from the view's own range; those outside it have a negative depth."""
+    depth, around = np.zeros(len(own), dtype=np.int64), found.parent[own].copy()
+    while (around >= 0).any():
+        depth += around >= 0
+        around[around >= 0] = found.parent[around[around >= 0]]
+    base = depth[own == at.name]
+    return depth - (int(base[0]) if len(base) else 0)
+
+
+def _lane(lane: str, own: pd.DataFrame, labels, categories, edges: np.ndarray, labelled: bool = False) -> pd.DataFrame:
+    """Rectangles of one lane: by label for ranges, by category for all else."""
+    start = np.clip(own["start"].to_numpy(), edges[0], edges[-1]).astype(float)
+    end = np.clip(own["end"].to_numpy(), edges[0], edges[-1]).astype(float)
+    pixel = edges[1] - edges[0]
+    if labelled:  # ranges are few and long; what is shorter than a pixel would not be seen
+        wide = end - start >= pixel
+        found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[wide]
+    else:
+        found = _by_pixel(start, end, np.asarray(categories, dtype=object), edges)
+    return pd.DataFrame(
+        {
+            "lane": lane,
+            "start_us": ((found["start"] - edges[0]) / 1e3).round(4),
+            "end_us": ((found["end"] - edges[0]) / 1e3).round(4),
+            "label": found["label"],
+            "category": found["category"],
+        }
+    )
+
+
+def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray) -> pd.DataFrame:
+    names = sorted(set(categories))
+    cover = np.array([_coverage(start[categories == name], end[categories == name], edges) for name in names])
+    empty = pd.DataFrame({"start": [], "end": [], "label": [], "category": []})
+    if not len(names):
+        return empty
+    pixel = edges[1] - edges[0]
+    share = np.minimum(cover.sum(axis=0) / pixel, 1.0)
+    best = cover.argmax(axis=0)
+    rows, run = [], None  # a run of pixels that one category fills becomes one rectangle
+    for at in np.flatnonzero(share > 1e-3):
+        full = share[at] >= _FULL
+        if run and full and run[2] == best[at] and run[1] == at:
+            run[1] = at + 1
+            continue
+        if run:
+            rows.append((edges[run[0]], edges[run[1]], names[run[2]]))
+            run = None
+        if full:
+            run = [at, at + 1, best[at]]
+        else:
+            rows.append((edges[at], edges[at] + share[at] * pixel, names[best[at]]))
+    if run:
+        rows.append((edges[run[0]], edges[run[1]], names[run[2]]))
+    if not rows:
+        return empty
+    return pd.DataFrame(rows, columns=["start", "end", "category"]).assign(label="")
+
+
+def _coverage(start: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Time in each pixel that the union of intervals covers."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    start = np.maximum(start, np.concatenate([[edges[0]], reach[:-1]]))
+    keep = end > start
+    start, end = start[keep], end[keep]
+    if not len(start):
+        return np.zeros(len(edges) - 1)
+    times = np.column_stack([start, end]).ravel()
+    total = np.concatenate([[0], np.cumsum(end - start)])
+    covered = np.column_stack([total[:-1], total[1:]]).ravel()
+    return np.diff(np.interp(edges, times, covered))
