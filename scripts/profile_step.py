@@ -15,16 +15,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.measure import arguments, cell, nsys, printing, process, record
+from stepscope.measure import arguments, cell, cell_arguments, nsys, printing, process, record
 from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
 from stepscope.plan import machine
 from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.grid import command_of, flags_of
-from stepscope.plan.profile import NSYS_NEUTRAL, PROGRAM, tools
+from stepscope.plan.profilers import NSYS_NEUTRAL, tools
 from stepscope.trace import nsys_export
 from stepscope.trace.errors import TraceError
 
+PROGRAM = "profile_step.py"
 COLUMNS = [
     "mode",
     "kind",
@@ -173,7 +174,7 @@ def _captured(report: Path, path: Path) -> str | None:
 def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
     flags = arguments.parser(__doc__)
-    arguments.add_cell(flags)
+    cell_arguments.add_cell(flags)
     arguments.add_running(flags, fixed_steps=True)
     group = flags.add_argument_group("profiler")
     group.add_argument(
@@ -193,9 +194,9 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     group.add_argument("--nsys-cuda-memory-usage", choices=["false", "true"], default="false", help="the GPU's memory")
     group.add_argument("--nsys-cuda-graph-trace", choices=["node", "graph"], default="node", help="CUDA graphs")
     given = flags.parse_args(words)
-    arguments.resolve_shape(given, flags)
+    cell_arguments.resolve_shape(given, flags)
     arguments.resolve_running(given, flags)
-    spec = arguments.cell_spec("profile", given, flags, ["warmup", "steps", "profiler"])
+    spec = cell_arguments.cell_spec("profile", given, flags, ["warmup", "steps", "profiler"])
     spec |= {name: getattr(given, name) for name in NSYS_FLAGS if getattr(given, name) != flags.get_default(name)}
     return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
 

@@ -7,7 +7,7 @@ With --out it also writes record.json and samples.csv. Running out of memory is 
 
 import sys
 
-from stepscope.measure import arguments, cell, printing
+from stepscope.measure import arguments, cell, cell_arguments, printing
 from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import MODES, NEUTRAL
@@ -57,12 +57,12 @@ def main() -> None:
 def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
     flags = arguments.parser(__doc__)
-    arguments.add_cell(flags)
+    cell_arguments.add_cell(flags)
     arguments.add_running(flags)
     given = flags.parse_args(words)
-    arguments.resolve_shape(given, flags)
+    cell_arguments.resolve_shape(given, flags)
     arguments.resolve_running(given, flags)
-    spec = arguments.cell_spec("timing", given, flags, ["warmup", "steps", "max_steps", "max_seconds"])
+    spec = cell_arguments.cell_spec("timing", given, flags, ["warmup", "steps", "max_steps", "max_seconds"])
     return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
 
 

@@ -1,6 +1,7 @@
 """Putting `nsys profile` in front of a program, and seeing whether it captured anything."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,11 +13,13 @@ REMEDIES = (
     ("without a capture range", {"capture-range": lambda _: "none"}),
 )
 
+_PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
+
 
 def options(spec: dict) -> dict[str, str]:
     """Options of `nsys profile` for a spec: CUDA and NVTX inside the capture range, no sampling of the processor.
 
-    Backtraces need the processor sampled: nsys unwinds stacks with the sampler.
+    Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it samples the processor.
     """
     chosen = {
         "trace": spec.get("nsys_trace", "cuda,nvtx"),
@@ -28,7 +31,7 @@ def options(spec: dict) -> dict[str, str]:
         "force-overwrite": "true",
     }
     if spec.get("nsys_python_backtrace", "none") != "none":
-        chosen |= {"python-backtrace": spec["nsys_python_backtrace"], "sample": "process-tree"}
+        chosen |= {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
     if spec.get("nsys_pytorch", "none") != "none":
         chosen["pytorch"] = spec["nsys_pytorch"]
     if spec.get("nsys_cuda_memory_usage") == "true":
@@ -66,7 +69,7 @@ def run(words: list[str], environment: dict[str, str], prepare: Callable[[], Non
     )
     last = ""
     for line in process.stdout:
-        if "\r" in line or "[=" in line:  # nsys's progress bars
+        if _PROGRESS.search(line):
             continue
         print(line, end="", flush=True)
         last = line.strip() or last

@@ -1,22 +1,10 @@
-"""The profile study's cells, and the tools that they use."""
+"""The profile study's cells."""
 
 from stepscope.plan.grid import Cell
+from stepscope.plan.profilers import NSYS_NEUTRAL
 from stepscope.plan.training import training_cells
 
 PROGRAM = "profile_step.py"
-# Part of a spec only if changed: what nsys records beside CUDA calls, kernels and ranges.
-NSYS_NEUTRAL = {
-    "trace": ["cuda", "nvtx"],
-    "python_backtrace": "none",
-    "pytorch": "none",
-    "cuda_memory_usage": False,
-    "cuda_graph_trace": "node",
-}
-
-
-def tools(device: str) -> tuple[str, ...]:
-    """Programs whose version counts for a cell: a cell that went without nsys is stale when nsys appears."""
-    return ("nsys",) if device == "cuda" else ()
 
 
 def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
@@ -40,3 +28,9 @@ def nsys_options(chosen: dict) -> dict:
     if "nsys_cuda_memory_usage" in spec:
         spec["nsys_cuda_memory_usage"] = "true"
     return spec
+
+
+def figure_name(cell: str) -> str:
+    """The name of a cell's figure: `gpu/profile/small/ctx256/bf16/mode=x` is `profile_cell_gpu_small_ctx256_bf16_mode-x`."""
+    hardware, _, *place = cell.split("/")
+    return "_".join(["profile_cell", hardware, *place]).replace("=", "-")

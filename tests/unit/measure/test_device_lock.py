@@ -4,7 +4,7 @@ import os
 import stat
 
 import pytest
-from stepscope.measure.device_lock import hold, lock_folder
+from stepscope.measure.device_lock import HELD, hold, lock_folder
 
 HOLD = """
 from pathlib import Path
@@ -88,3 +88,12 @@ def test_the_folder_of_the_locks(given, expected, monkeypatch):
     if given:
         monkeypatch.setenv("STEPSCOPE_LOCKS", given)
     assert str(lock_folder()) == expected
+
+
+def test_a_program_that_the_holder_starts_measures_under_its_lock(start, start_python):
+    first = start()
+    assert first.stdout.readline() == "measuring first\n"
+    other = start_python(HOLD, "-", env=os.environ | {HELD: "GPU-2"})
+    assert other.stderr.readline().startswith("waiting for GPU-1")
+    helper = start_python(HOLD, "-", env=os.environ | {HELD: "GPU-1"})
+    assert helper.stdout.readline() == "measuring first\n"

@@ -81,6 +81,7 @@ def test_bookkeeping_is_what_we_declare_here():
     """To add a module is to say that it cannot change a measured number: think twice."""
     assert {
         "stepscope.measure.arguments",
+        "stepscope.measure.cell_arguments",
         "stepscope.measure.printing",
         "stepscope.measure.provenance",
         "stepscope.measure.record",
@@ -138,12 +139,18 @@ def test_the_library_is_imported_by_absolute_names_only():
     [
         (
             "time_step.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
             {"attention": "naive", "optimizer": "own"},
             ["stepscope.model.attention", "stepscope.model.optimizers"],  # packages that hold a docstring only
         ),
+        (
+            "profile_step.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --profiler none",
+            {"attention": "naive", "optimizer": "own"},
+            ["stepscope.model.attention", "stepscope.model.optimizers"],
+        ),
         # Only code_digest, which is bookkeeping, imports these.
-        ("measure_ceilings.py", "--order 16", {}, ["stepscope.model", "stepscope.model.chosen"]),
+        ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, ["stepscope.model", "stepscope.model.chosen"]),
     ],
 )
 def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, not_run, tmp_path, monkeypatch):
@@ -154,7 +161,7 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, n
         f"runpy.run_path({str(SCRIPTS / program)!r}, run_name='__main__')\n"
         "print('LOADED', *(name for name in sys.modules if name.startswith('stepscope')))"
     )
-    command = [sys.executable, "-c", run, *f"{size} --device cpu --warmup 0 --steps 2 --max-seconds 0".split()]
+    command = [sys.executable, "-c", run, *f"{size} --device cpu --warmup 0 --steps 2".split()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert shown.returncode == 0, shown.stderr
     loaded = set(shown.stdout.rpartition("LOADED")[2].split())

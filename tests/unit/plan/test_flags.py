@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import ceilings, timing
+from stepscope.plan import ceilings, profile, timing
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
 
@@ -31,7 +31,7 @@ def parse():
         spec.loader.exec_module(module)
         return module.parse
 
-    return {program: load(program) for program in ("time_step", "measure_ceilings")}
+    return {program: load(program) for program in ("time_step", "measure_ceilings", "profile_step")}
 
 
 def running(chance):
@@ -70,10 +70,29 @@ def test_a_spec_of_the_ceilings_survives_its_flags(seed, parse):
     assert parse["measure_ceilings"](shlex.split(flags_of(spec)))[0] == spec
 
 
+NSYS = {
+    "trace": ["cuda", "nvtx", "osrt"],
+    "python_backtrace": "cuda",
+    "pytorch": "autograd-nvtx",
+    "cuda_memory_usage": True,
+    "cuda_graph_trace": "graph",
+}
+
+
+@pytest.mark.parametrize("changed", [[], ["trace"], ["pytorch", "python_backtrace"], list(NSYS)])
+def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_changed(changed, make_config, parse):
+    config = make_config()
+    config["profile"]["nsys"] |= {key: NSYS[key] for key in changed}
+    for cell in profile.cells(config, "cpu", "machine", 2):
+        assert parse["profile_step"](shlex.split(cell.flags))[0] == cell.spec
+        assert {key for key in cell.spec if key.startswith("nsys_")} == {f"nsys_{key}" for key in changed}
+
+
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])
 def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, parse):
     config = make_config(preset=preset)
-    for study, program in ((timing, "time_step"), (ceilings, "measure_ceilings")):
+    programs = ((timing, "time_step"), (ceilings, "measure_ceilings"), (profile, "profile_step"))
+    for study, program in programs:
         for cell in study.cells(config, "cpu", "machine", 2):
             assert parse[program](shlex.split(cell.flags))[0] == cell.spec
             assert cell.program == f"{program}.py"

@@ -1,0 +1,215 @@
+"""The profiling program: with torch.profiler for real, and behind an nsys that does as it is told."""
+
+import csv
+import gzip
+import json
+import os
+import stat
+import statistics
+
+import pytest
+from stepscope.measure import nsys
+
+SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
+QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
+# The program in a process where nsys may record a CPU; its flags are the first argument.
+BEHIND_NSYS = """
+import profile_step
+profile_step._missing = lambda tool, device: None
+sys.argv = ["profile_step.py", *sys.argv[1].split()]
+profile_step.main()
+"""
+# Writes down how it was called, runs the program behind it, and exports as many kernels as its turn says. A turn may
+# also be `fail` (it ends with 3 before the program has written anything), `crash` (with 3 after it) or `oom`.
+FAKE_NSYS = """#!{python}
+import json, pathlib, sqlite3, subprocess, sys
+here = pathlib.Path(__file__).parent
+calls = here / "calls.json"
+log = json.loads(calls.read_text()) if calls.exists() else []
+if sys.argv[1] == "--version":
+    print("NVIDIA Nsight Systems version 0.1")
+elif sys.argv[1] == "profile":
+    inner = next(i for i, word in enumerate(sys.argv) if i > 1 and not word.startswith("--"))
+    turn = (here / "turns").read_text().split()[len(log)]
+    calls.write_text(json.dumps([*log, [sys.argv[2:inner], sys.argv[inner:]]]))
+    if turn == "fail":
+        sys.exit("the program fell over")
+    code = subprocess.run(sys.argv[inner:]).returncode
+    out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
+    if turn == "crash":
+        print("Illegal --trace argument"), sys.exit(3)
+    if turn == "oom":
+        record = json.loads((out / "record.json").read_text())
+        record["summary"]["modes"]["step"] |= {{"status": "oom", "reason": "CUDA out of memory"}}
+        (out / "record.json").write_text(json.dumps(record))
+    report = next(word.split("=", 1)[1] for word in sys.argv[2:inner] if word.startswith("--output="))
+    pathlib.Path(report + ".nsys-rep").write_text(turn)
+    sys.exit(code)
+elif sys.argv[1] == "export":
+    count = int(pathlib.Path(sys.argv[-1]).read_text())
+    path = sys.argv[sys.argv.index("--output") + 1]
+    pathlib.Path(path).unlink(missing_ok=True)
+    with sqlite3.connect(path) as database:
+        if count:
+            database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start)")
+            database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?)", [(i,) for i in range(count)])
+"""
+
+
+@pytest.fixture
+def behind_nsys(tmp_path, run_python):
+    """Run the program with an nsys that takes these turns; gives (exit code, out, err, calls of nsys)."""
+
+    def run(turns, flags=""):
+        folder = tmp_path / "nsys"
+        folder.mkdir()
+        program = folder / "nsys"
+        program.write_text(FAKE_NSYS.format(python=os.sys.executable))
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        (folder / "turns").write_text(turns)
+        environment = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+        words = f"{QUICK} --profiler nsys --out {tmp_path}/cell {flags}"
+        code, out, err = run_python(BEHIND_NSYS, words, env=environment)
+        return code, out, err, json.loads((folder / "calls.json").read_text())
+
+    return run
+
+
+def _cell(folder):
+    record = json.loads((folder / "record.json").read_text())
+    rows = list(csv.DictReader((folder / "samples.csv").read_text().splitlines()))
+    return record, rows, sorted(path.name for path in (folder / "trace").iterdir())
+
+
+def _option(words, name):
+    return next((word.split("=", 1)[1] for word in words if word.startswith(f"--{name}=")), None)
+
+
+def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program, tmp_path):
+    code, out, _ = run_program("profile_step.py", f"{QUICK} --profiler auto --out {tmp_path}")
+    assert code == 0
+    record, rows, files = _cell(tmp_path)
+    assert files == ["trace.json.gz"]
+    assert record["summary"]["trace"]["profiler"] == "torch"
+    assert record["machine"].get("tools") is None
+    measured = [float(row["seconds"]) for row in rows if row["phase"] == "forward" and row["warmup"] == "False"]
+    shown = {entry["phase"]: entry for entry in record["summary"]["phases"]}
+    assert shown["forward"]["median"] == statistics.median(measured)
+    assert f"{1000 * statistics.median(measured):.3f}" in out
+    events = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))["traceEvents"]
+    counts = {}
+    for event in events:
+        if event.get("cat") == "user_annotation":
+            counts[event["name"]] = counts.get(event["name"], 0) + 1
+    # 3 measured steps of 2 layers; the warm-up step is not in the trace.
+    assert {name: counts[name] for name in ("step", "forward", "loss", "backward", "optimizer")} == dict.fromkeys(
+        ("step", "forward", "loss", "backward", "optimizer"), 3
+    )
+    assert {name: counts[name] for name in ("attention", "RoPE(Q)", "softmax", "FFN")} == dict.fromkeys(
+        ("attention", "RoPE(Q)", "softmax", "FFN"), 3 * 2
+    )
+    # The range of a phase and the clock of the same step time the same thing.
+    forward = [
+        event["dur"] / 1e6 for event in events if event.get("cat") == "user_annotation" and event["name"] == "forward"
+    ]
+    for ours, theirs in zip(sorted(measured), sorted(forward), strict=True):
+        assert ours <= theirs
+
+
+def test_without_a_profiler_there_is_no_trace(run_program, tmp_path):
+    assert run_program("profile_step.py", f"{QUICK} --profiler none --mode inference --out {tmp_path}")[0] == 0
+    record, rows, files = _cell(tmp_path)
+    assert files == []
+    assert record["summary"]["trace"]["file"] is None
+    assert [(row["phase"], row["warmup"]) for row in rows] == [("inference", "True")] + 3 * [("inference", "False")]
+
+
+def test_nsys_stands_in_front_of_the_same_cell(behind_nsys, tmp_path):
+    code, out, err, calls = behind_nsys("7")
+    assert (code, err) == (0, "")
+    record, rows, files = _cell(tmp_path / "cell")
+    assert files == ["trace.nsys-rep", "trace.sqlite"]
+    trace = record["summary"]["trace"]
+    assert (trace["profiler"], trace["version"]) == ("nsys", "NVIDIA Nsight Systems version 0.1")
+    assert trace["attempts"] == [{"tried": "as configured", "gave": "kernels"}]
+    assert record["provenance"]["versions"]["nsys"] == "NVIDIA Nsight Systems version 0.1"
+    [(options, inner)] = calls
+    assert _option(options, "trace") == "cuda,nvtx"
+    assert _option(options, "capture-range") == "cudaProfilerApi"
+    assert _option(options, "sample") == "none"
+    # The program behind nsys is this one with the same cell, and is not kept waiting by its parent's lock.
+    assert inner[inner.index("--profiler") + 1] == "none"
+    assert inner[inner.index("--context") + 1] == "6"
+    assert "waiting" not in out
+    assert record["spec"]["profiler"] == "nsys"
+    assert len(rows) == 4 * 3  # its samples: 4 steps of 3 phases
+
+
+@pytest.mark.parametrize(
+    "turns, tried, option, value",
+    [
+        ("0 5", ["an empty capture", "kernels"], "trace", "cuda-sw,nvtx"),
+        ("0 crash 5", ["an empty capture", "Illegal --trace argument", "kernels"], "capture-range", "none"),
+    ],
+)
+def test_an_empty_capture_is_tried_again_in_the_known_ways(turns, tried, option, value, behind_nsys, tmp_path):
+    code, _, _, calls = behind_nsys(turns)
+    assert code == 0
+    record, _, files = _cell(tmp_path / "cell")
+    assert [attempt["gave"] for attempt in record["summary"]["trace"]["attempts"]] == tried
+    assert _option(calls[-1][0], option) == value
+    assert _option(calls[0][0], option) != value
+    assert files == ["trace.nsys-rep", "trace.sqlite"]
+    assert record["summary"]["modes"]["step"]["status"] == "ok"
+
+
+def test_a_capture_that_stays_empty_is_unsupported_with_the_reason(behind_nsys, tmp_path):
+    code, out, _, calls = behind_nsys("0 0 0")
+    assert (code, len(calls)) == (0, 3)
+    record, rows, files = _cell(tmp_path / "cell")
+    assert (rows, files) == ([], [])
+    mode = record["summary"]["modes"]["step"]
+    assert mode["status"] == "unsupported"
+    assert mode["reason"].startswith(
+        "NVIDIA Nsight Systems version 0.1 recorded no kernels here (as configured: an empty"
+    )
+    assert mode["reason"] in out
+
+
+def test_a_program_that_fails_behind_nsys_is_a_failure(behind_nsys, tmp_path):
+    code, _, err, _ = behind_nsys("fail")
+    assert code == 1
+    assert err == "error: the profiled program failed (exit code 1): the program fell over\n"
+    assert list((tmp_path / "cell").iterdir()) == []
+
+
+def test_running_out_of_memory_behind_nsys_is_a_result(behind_nsys, tmp_path):
+    code, out, _, calls = behind_nsys("oom")
+    assert (code, len(calls)) == (0, 1)
+    record, rows, files = _cell(tmp_path / "cell")
+    assert record["summary"]["modes"]["step"]["status"] == "oom"
+    assert files == []
+    assert len(rows) == 12  # what finished before is kept
+    assert "step: oom: CUDA out of memory" in out
+
+
+def test_nsys_cannot_record_a_processor(run_program, tmp_path):
+    code, out, _ = run_program("profile_step.py", f"{QUICK} --profiler nsys --out {tmp_path}")
+    assert code == 0
+    assert _cell(tmp_path)[0]["summary"]["modes"]["step"]["status"] == "unsupported"
+    assert "on a CPU use --profiler torch" in out
+
+
+def test_the_options_of_nsys_follow_the_spec():
+    assert nsys.options({"nsys_trace": "cuda,nvtx,osrt"})["trace"] == "cuda,nvtx,osrt"
+    assert nsys.options({"nsys_pytorch": "autograd-nvtx"})["pytorch"] == "autograd-nvtx"
+    assert nsys.options({"nsys_cuda_memory_usage": "true"})["cuda-memory-usage"] == "true"
+    assert nsys.options({"nsys_cuda_graph_trace": "graph"})["cuda-graph-trace"] == "graph"
+    with_stacks = nsys.options({"nsys_python_backtrace": "cuda"})
+    assert (with_stacks["python-backtrace"], with_stacks["sample"]) == ("cuda", "process-tree")
+    assert "python-backtrace" not in nsys.options({})
+
+
+def test_the_command_is_nsys_its_options_and_the_program(tmp_path):
+    words = nsys.command("nsys", {"trace": "cuda"}, tmp_path / "trace", ["python", "x.py", "--a", "1"])
+    assert words == ["nsys", "profile", "--trace=cuda", f"--output={tmp_path}/trace", "python", "x.py", "--a", "1"]
