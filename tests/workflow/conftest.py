@@ -45,6 +45,11 @@ TINY = {
             "steps": {"min": 2, "max": 2, "seconds": 1},
         },
     },
+    "profile": {
+        "warmup": {"cpu": 1},
+        "steps": {"cpu": 2},
+        "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
+    },
 }
 # What a file is edited to do: say that it is there, then wait while the file `hold` exists.
 PAUSE = """
@@ -75,10 +80,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a dry run says would be done: cells by name without the hardware, and the rules of all other jobs."""
+    """What a dry run says would be done.
+
+    Cells by name without the hardware, the rules of all other jobs, and how many traces would be analysed.
+    """
 
     cells: set[str]
     others: set[str]
+    analyses: int = 0
 
 
 class Project:
@@ -87,8 +96,10 @@ class Project:
     ALPHA, BETA = "timing/alpha/ctx8/fp32", "timing/beta/ctx8/fp32"
     SDPA = "timing/beta/ctx16/fp32/attention=sdpa"
     MATMUL, COPY = "ceilings/matmul/fp32", "ceilings/copy/fp32"
-    TIMING, CEILINGS = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY})
-    REPORTING = frozenset({"plan", "aggregate", "timing_figures", "ceilings_figures", "write_report"})
+    PROFILE = "profile/alpha/ctx8/fp32"
+    TIMING, CEILINGS, PROFILES = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY}), frozenset({PROFILE})
+    FIGURES = frozenset({"timing_figures", "ceilings_figures", "profile_figures"})
+    REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "write_report"}) | FIGURES
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder
@@ -130,8 +141,10 @@ class Project:
             assert "Nothing to be done" in shown.text, shown.text
             return Plan(set(), set())
         counts = {rule: int(count) for rule, count in (line.split() for line in table.group(1).splitlines())}
-        assert counts.pop("time_step", 0) + counts.pop("measure_ceilings", 0) == len(cells) == len(set(cells))
-        return Plan(set(cells), set(counts) - {"report"})
+        measuring = [counts.pop(rule, 0) for rule in ("time_step", "measure_ceilings", "profile_step")]
+        assert sum(measuring) == len(cells) == len(set(cells))
+        analyses = counts.pop("analyze_profile", 0)
+        return Plan(set(cells), set(counts) - {"report"}, analyses)
 
     def result(self, cell: str) -> Path:
         """Folder of a cell's results."""

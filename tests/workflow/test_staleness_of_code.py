@@ -34,11 +34,12 @@ def test_comments_docstrings_and_layout_do_nothing(project):
     assert found(project) == NOTHING
 
 
-def test_the_model_is_run_by_all_timing_cells_and_no_other(project):
+def test_the_model_is_run_by_all_timing_and_profile_cells_and_no_other(project):
     project.edit(TRANSFORMER, "F.silu(self.gate(x)) * self.up(x)", "self.up(x) * F.silu(self.gate(x))")
-    cells, others = found(project)
-    assert cells == project.TIMING
-    assert others == project.REPORTING
+    plan = project.planned()
+    assert plan.cells == project.TIMING | project.PROFILES
+    assert plan.others == project.REPORTING
+    assert plan.analyses == 1
 
 
 def test_an_attention_counts_for_the_cells_that_name_it(project):
@@ -55,6 +56,15 @@ def test_a_new_implementation_counts_for_no_cell(project):
 def test_a_program_counts_for_its_study(project):
     project.edit("scripts/measure_ceilings.py", 'default="fp32"', 'default="bf16"')
     assert found(project)[0] == project.CEILINGS
+
+
+def test_the_analysis_of_traces_measures_nothing_again(project):
+    with open(project.folder / "scripts/stepscope/trace/categories.py", "a") as file:
+        file.write("\nEDITED = True\n")
+    plan = project.planned()
+    assert plan.cells == set()
+    assert plan.analyses == 1
+    assert plan.others == {"aggregate_profile", "profile_figures", "write_report"}
 
 
 def test_bookkeeping_modules_count_for_no_cell(project):

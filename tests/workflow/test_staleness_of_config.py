@@ -23,7 +23,9 @@ def test_one_key_of_a_size_measures_that_size_again(project):
 
 def test_two_swapped_values_of_a_size_measure_it_again(project):
     project.configure(lambda config: config["sizes"]["alpha"].update(d_model=16, d_ff=32))
-    assert project.planned().cells == {project.ALPHA}
+    plan = project.planned()
+    assert plan.cells == {project.ALPHA, project.PROFILE}
+    assert plan.analyses == 1
 
 
 def test_two_swapped_sizes_are_both_measured_again(project):
@@ -32,7 +34,7 @@ def test_two_swapped_sizes_are_both_measured_again(project):
         sizes["alpha"], sizes["beta"] = sizes["beta"], sizes["alpha"]
 
     project.configure(swap)
-    assert project.planned().cells == project.TIMING
+    assert project.planned().cells == project.TIMING | project.PROFILES
 
 
 def test_a_context_more_measures_the_new_cells_only(project):
@@ -84,6 +86,15 @@ def test_other_settings_of_one_study_measure_that_study_again(project):
     assert project.planned().cells == {project.MATMUL}
     project.configure(lambda config: config["ceilings"]["warmup"].update(cpu=0))
     assert project.planned().cells == project.CEILINGS
+    project.configure(lambda config: config["profile"]["steps"].update(cpu=3))
+    assert project.planned().cells == project.CEILINGS | project.PROFILES
+
+
+def test_what_nsys_records_measures_the_profiles_again(project):
+    project.configure(lambda config: config["profile"].update(nsys={"trace": ["cuda", "nvtx"]}))
+    assert project.planned().cells == set()  # as it was
+    project.configure(lambda config: config["profile"].update(nsys={"trace": ["cuda", "nvtx", "osrt"]}))
+    assert project.planned().cells == project.PROFILES
 
 
 def test_another_mark_of_noise_measures_nothing(project):

@@ -31,7 +31,7 @@ def fake_tool(tmp_path):
 
 def test_another_torch_measures_everything_again(project, fake_torch):
     plan = project.planned(environment=fake_torch("9.9.9"))
-    assert plan.cells == project.TIMING | project.CEILINGS
+    assert plan.cells == project.TIMING | project.CEILINGS | project.PROFILES
     assert plan.others == project.REPORTING
 
 
@@ -54,3 +54,8 @@ def test_a_tool_that_appears_measures_the_studies_that_use_it(project, fake_tool
 def test_a_tool_that_no_study_uses_does_nothing(project, fake_tool):
     plan = project.planned(environment=fake_tool("tracer", "1.0"))
     assert (plan.cells, plan.others) == (set(), set())
+
+
+def test_nsys_that_appears_measures_no_profile_of_a_processor(project, fake_tool):
+    """It records the work of a GPU, so that a CPU's cells do not depend on it."""
+    assert project.planned(environment=fake_tool("nsys", "2025.3")).cells == set()
