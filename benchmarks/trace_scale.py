@@ -7,6 +7,7 @@ autograd's, each with a text of its own), runs analyze_nsys.py on it and prints 
 """
 
 import argparse
+import contextlib
 import itertools
 import resource
 import sqlite3
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[1] / "scripts" / "analyze_nsys.py"
@@ -46,13 +48,21 @@ class Step:
         self.ranges: list[list] = []  # thread, start, end, text, sequence number or None for a registered text
         self.launches: list[tuple] = []  # thread, start, operator
         self.sequence = 0
-        self._whole()
+        with self._open(MAIN, "step"):
+            with self._open(MAIN, "forward"):
+                self._forward()
+            self._part("loss", ["aten::logsumexp", "aten::gather", "aten::mean"])
+            with self._open(MAIN, "backward"):
+                self._backward()
+            self._part("optimizer", OPTIMIZER)
+        self.now += 5000
 
-    def _range(self, thread: int, text: str, sequence: int | None, inside) -> None:
+    @contextlib.contextmanager
+    def _open(self, thread: int, text: str, sequence: int | None = None) -> Iterator[None]:
         self.now += 150
         entry = [thread, self.now, 0, text, sequence]
         self.ranges.append(entry)
-        inside()
+        yield
         self.now += 150
         entry[2] = self.now
 
@@ -61,22 +71,21 @@ class Step:
         self.launches.append((thread, self.now, name))
         self.now += 1500
 
-    def _operators(self, thread: int, names: list[str]) -> None:
-        for name in names:
-            self.sequence += 1
-            library = lambda name=name: self._range(thread, f"library call of {name}", None, lambda: self._launch(thread, name))
-            inner = lambda name=name, library=library: self._range(thread, f"{name} (dispatched)", None, library)
-            self._range(thread, name, self.sequence, inner)
-
-    def _part(self, name: str, names: list[str]) -> None:
-        self._range(MAIN, name, None, lambda: self._operators(MAIN, names))
+    def _part(self, part: str, operators: list[str]) -> None:
+        with self._open(MAIN, part):
+            for name in operators:
+                self.sequence += 1
+                dispatched, library = f"{name} (dispatched)", f"library call of {name}"
+                with self._open(MAIN, name, self.sequence), self._open(MAIN, dispatched), self._open(MAIN, library):
+                    self._launch(MAIN, name)
 
     def _forward(self) -> None:
         self._part("embedding", ["aten::embedding"])
         for _ in range(BLOCKS):
             self._part("attention norm", NORM)
-            parts = lambda: [self._part(name, names) for name, names in ATTENTION.items()]
-            self._range(MAIN, "attention", None, parts)
+            with self._open(MAIN, "attention"):
+                for part, operators in ATTENTION.items():
+                    self._part(part, operators)
             self._part("FFN norm", NORM)
             self._part("FFN", FFN)
         self._part("final norm", NORM)
@@ -84,19 +93,9 @@ class Step:
 
     def _backward(self) -> None:
         for number in range(self.sequence, 0, -1):
-            run = lambda: self._range(AUTOGRAD, "aten::mm", None, lambda: self._launch(AUTOGRAD, "aten::mm"))
-            function = lambda number=number, run=run: self._range(AUTOGRAD, "MmBackward0", number, run)
-            self._range(AUTOGRAD, "autograd::engine::evaluate_function: MmBackward0", None, function)
-
-    def _whole(self) -> None:
-        def phases() -> None:
-            self._range(MAIN, "forward", None, self._forward)
-            self._part("loss", ["aten::logsumexp", "aten::gather", "aten::mean"])
-            self._range(MAIN, "backward", None, self._backward)
-            self._range(MAIN, "optimizer", None, lambda: self._operators(MAIN, OPTIMIZER))
-
-        self._range(MAIN, "step", None, phases)
-        self.now += 5000
+            engine = self._open(AUTOGRAD, "autograd::engine::evaluate_function: MmBackward0")
+            with engine, self._open(AUTOGRAD, "MmBackward0", number), self._open(AUTOGRAD, "aten::mm"):
+                self._launch(AUTOGRAD, "aten::mm")
 
 
 def write_trace(path: Path, kernels: int) -> tuple[int, int, int]:
@@ -105,7 +104,11 @@ def write_trace(path: Path, kernels: int) -> tuple[int, int, int]:
     steps = -(-kernels // len(step.launches))
     names = sorted({text for *_, text, sequence in step.ranges if sequence is None})
     operators = sorted({name for *_, name in step.launches})
-    strings = ["cudaLaunchKernel_v7000", *names, *[f"void kernel_of_{name}<float, (int)4>(int, T1, T2)" for name in operators]]
+    strings = [
+        "cudaLaunchKernel_v7000",
+        *names,
+        *[f"void kernel_of_{name}<float, (int)4>(int, T1, T2)" for name in operators],
+    ]
     identifier = {text: number for number, text in enumerate(strings)}
     kernel = {name: identifier[f"void kernel_of_{name}<float, (int)4>(int, T1, T2)"] for name in operators}
     database = sqlite3.connect(path)
@@ -158,13 +161,17 @@ def main() -> None:
         path = given.keep or Path(scratch) / "trace.sqlite"
         path.unlink(missing_ok=True)
         steps, kernels, ranges = write_trace(path, given.kernels)
-        print(f"  {steps:,} steps, {kernels:,} kernels, {ranges:,} ranges: {path.stat().st_size / 1e6:.0f} MB", flush=True)
+        print(
+            f"  {steps:,} steps, {kernels:,} kernels, {ranges:,} ranges: {path.stat().st_size / 1e6:.0f} MB", flush=True
+        )
         start = time.perf_counter()
         command = [sys.executable, str(PROGRAM), str(path), "--out", str(Path(scratch) / "tables")]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         taken = time.perf_counter() - start
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    print(f"  time: {taken:.1f} s, {taken / SECONDS:.2f} of {SECONDS} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    most = used.ru_maxrss / 1e6
+    processor = used.ru_utime + used.ru_stime
+    print(f"  time: {taken:.1f} s, {taken / SECONDS:.2f} of {SECONDS} s (of the processor: {processor:.1f} s)")
     print(f"  peak memory: {most:.2f} GB, {most / GIGABYTES:.2f} of {GIGABYTES} GB")
 
 

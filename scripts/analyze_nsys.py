@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from stepscope.trace import analysis, summary
-from stepscope.trace.events import TraceError
+from stepscope.trace.errors import TraceError
 
 
 def main() -> None:
@@ -32,9 +32,12 @@ def main() -> None:
         flags.error(f"--layers {given.layers} is too small; use at least 1")
     try:
         trace = analysis.read(given.trace)
-        missing = [name for name in phases or [] if name not in trace.names]
+        ranges = {trace.names[code] for code in trace.ranges["name"].unique()}
+        missing = [name for name in phases or [] if name not in ranges]
         if missing:
-            raise TraceError(f"{given.trace}: there is no range named {missing[0]!r}; leave --phases away to see those it has")
+            raise TraceError(
+                f"{given.trace}: there is no range named {missing[0]!r}; leave --phases away to see those it has"
+            )
         tables = analysis.analyse(trace, phases, given.layers)
         text = summary.markdown(tables, f"Trace {given.trace.name}")
         analysis.write(tables, given.out)
@@ -43,6 +46,7 @@ def main() -> None:
         sys.exit(f"error: {error}")
     except OSError as error:
         sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
     print(text)
 
 

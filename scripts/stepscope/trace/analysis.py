@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from stepscope.trace import (
@@ -17,8 +18,8 @@ from stepscope.trace import (
     timeline,
 )
 from stepscope.trace.attribution import Attribution, attribute
-from stepscope.trace.events import GRAPH, KERNEL, Trace, TraceError
-from stepscope.trace.table_names import TABLES
+from stepscope.trace.events import GRAPH, KERNEL, MEMORY, MS, Trace, TraceError
+from stepscope.trace.table_names import COLUMNS, TABLES
 
 
 def read(path: Path) -> Trace:
@@ -41,13 +42,14 @@ def read(path: Path) -> Trace:
 def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
     """Table name → table. layers: blocks of the model, found from the attention ranges if they are there."""
     found = attribute(trace, phases)
-    layers = layers or range_layers(found)
-    ranges = range_tables.ranges(found)
+    layers = layers or attention.layers(found)
+    of_phases, times = phase_tables.phases(found), range_tables.range_times(found)
     tables = {
-        "phases": phase_tables.phases(found),
+        "phases": of_phases,
         "kernels": phase_tables.kernels(found, layers),
         "categories": phase_tables.categories(found),
-        "ranges": ranges,
+        "ranges": range_tables.ranges(found, times),
+        "attention": attention.attention(found, times, of_phases),
         "busy": device_tables.busy(found),
         "api_gaps": device_tables.api_gaps(found),
         "api_calls": device_tables.api_calls(found),
@@ -57,23 +59,14 @@ def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = 
         "checks": checks(found, layers),
         "timeline": timeline.timeline(found),
     }
-    forward = tables["phases"]
-    around = [name for name in ("forward", "inference") if len(forward) and name in set(forward["phase"])]
-    row = forward[forward["phase"] == around[0]].iloc[0] if around else {}
-    tables["attention"] = attention.attention(
-        found, ranges, row.get("gpu_ms_per_step"), row.get("host_ms_per_step")
-    )
-    return {name: tables[name] for name in TABLES}
+    for name, table in tables.items():
+        assert set(table.columns) <= set(COLUMNS[name]), f"{name} has columns that are not declared"
+    return {name: tables[name].reindex(columns=COLUMNS[name]) for name in TABLES}
 
 
 def empty() -> dict[str, pd.DataFrame]:
-    """The tables of a cell that has no trace."""
-    return {name: pd.DataFrame() for name in TABLES}
-
-
-def range_layers(found: Attribution) -> int | None:
-    """Blocks of the model, from the attention ranges."""
-    return attention.layers(found)
+    """The tables of a cell without a trace: columns and no rows."""
+    return {name: pd.DataFrame(columns=COLUMNS[name]) for name in TABLES}
 
 
 def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
@@ -82,26 +75,26 @@ def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
     kind = trace.operations["kind"].to_numpy()
     unlinked = found.launch < 0
     outside = found.innermost_phase < 0
-    exclusive = sum(durations[found.innermost_phase == at].sum() for at in range(len(found.phases)))
     rows = {
         "tool": trace.tool,
         "tool_version": trace.version,
         "device_is_host": trace.device_is_host,
         "devices": "; ".join(f"{number}: {name}" for number, name in sorted(trace.devices.items())),
-        "processes": len(set(trace.calls["process"]) | set(trace.ranges["process"])),
-        "threads": len(set(trace.calls["thread"]) | set(trace.ranges["thread"])),
+        "processes": _different(trace, "process"),
+        "threads": _different(trace, "thread"),
         "steps": found.steps,
         "layers": layers or "",
         "phases": "; ".join(found.phases),
         "kernels": int((kind == KERNEL).sum()),
         "graphs_traced_as_a_whole": int((kind == GRAPH).sum()),
-        "memory_operations": int(len(kind) - (kind == KERNEL).sum() - (kind == GRAPH).sum()),
+        "memory_operations": int((kind == MEMORY).sum()),
+        "kernels_not_linked_to_a_launch": int((unlinked & (kind == KERNEL)).sum()),
         "operations_not_linked_to_a_launch": int(unlinked.sum()),
-        "gpu_ms_not_linked_to_a_launch": durations[unlinked].sum() / 1e6,
+        "gpu_ms_not_linked_to_a_launch": durations[unlinked].sum() / MS,
         "operations_outside_every_phase": int(outside.sum()),
-        "gpu_ms_total": durations.sum() / 1e6,
-        "gpu_ms_in_phases": exclusive / 1e6,
-        "gpu_ms_outside_every_phase": durations[outside].sum() / 1e6,
+        "gpu_ms_total": durations.sum() / MS,
+        "gpu_ms_in_phases": durations[~outside].sum() / MS,
+        "gpu_ms_outside_every_phase": durations[outside].sum() / MS,
         "cuda_calls": 0 if trace.device_is_host else len(trace.calls),
         "ranges": len(trace.ranges),
         "ranges_cut_off_by_the_end": int(trace.ranges["cut"].sum()),
@@ -109,8 +102,13 @@ def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
     return pd.DataFrame({"quantity": list(rows), "value": list(rows.values())})
 
 
+def _different(trace: Trace, what: str) -> int:
+    """How many processes or threads made calls or opened ranges."""
+    return len(np.union1d(trace.calls[what].unique(), trace.ranges[what].unique()))
+
+
 def write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is a file with one empty line."""
+    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         beside = folder / f".{name}.csv.{os.getpid()}"

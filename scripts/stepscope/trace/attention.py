@@ -1,67 +1,100 @@
-"""The parts of attention: what a step's ranges inside it took, on the host and on the GPU."""
+"""The parts of attention: what the ranges inside it took in the forward pass, on the host and on the GPU."""
 
 import re
 
+import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.phase_tables import is_operator
+from stepscope.trace.nesting import climb
+from stepscope.trace.range_tables import by_name
 
 ATTENTION = re.compile(r"attention|self[_ ]?attn|mha|scaled_dot_product_attention|multi[_ ]?head.*", re.IGNORECASE)
 LINEAR = re.compile(r"qkv|proj", re.IGNORECASE)
+FORWARD = ("forward", "inference")
+_SUMS = ("host_ms_per_step", "host_exclusive_ms_per_step", "gpu_ms_per_step", "gpu_exclusive_ms_per_step")
+_SUMS += ("kernels_per_step", "kernels_exclusive_per_step")
 
 
-def attention_name(names: list[str]) -> str | None:
-    """The name of the ranges that hold a whole attention; the shortest that fits."""
-    fitting = [name for name in names if not is_operator(name) and ATTENTION.fullmatch(name)]
-    return min(fitting, key=len) if fitting else None
+def attention_code(found: Attribution) -> int | None:
+    """The name code of the ranges that hold a whole attention; of several names that fit the shortest."""
+    names = found.trace.names
+    codes = [code for code in np.unique(found.trace.ranges["name"].to_numpy()) if not found.operator[code]]
+    return min(
+        (code for code in codes if ATTENTION.fullmatch(names[code])), key=lambda code: len(names[code]), default=None
+    )
+
+
+def forward_phase(found: Attribution) -> str | None:
+    """The phase that is the forward pass; None without one."""
+    return next((phase for wanted in FORWARD for phase in found.phases if phase.lower() == wanted), None)
+
+
+def in_forward(found: Attribution) -> np.ndarray:
+    """Mask of the ranges inside the forward pass; of all ranges, if there is no such phase.
+
+    Activation checkpointing runs a part of it again in the backward pass: that does not count.
+    """
+    codes, phase = found.trace.ranges["name"].to_numpy(), forward_phase(found)
+    if phase is None:
+        return np.ones(len(codes), dtype=bool)
+    return climb(found.parent, found.parent, codes != found.trace.names.index(phase)) >= 0
 
 
 def layers(found: Attribution) -> int | None:
-    """Blocks of the model: how often a step, or its forward pass, opens an attention range; None without any."""
-    trace = found.trace
-    name = attention_name(sorted({trace.names[code] for code in trace.ranges["name"].unique()}))
-    if name is None:
+    """Blocks of the model: how many attention ranges a step opens in its forward pass; None if that differs or is 0."""
+    code = attention_code(found)
+    if code is None:
         return None
-    count = int((trace.ranges["name"] == trace.names.index(name)).sum())
-    return count // found.steps if count % found.steps == 0 else None
+    codes = found.trace.ranges["name"].to_numpy()
+    own = (codes == code) & in_forward(found)
+    nested = climb(found.parent[own], found.parent, codes != code) >= 0  # one within another of its name
+    count = int(own.sum() - nested.sum())
+    return count // found.steps if count and count % found.steps == 0 else None
 
 
-def attention(found: Attribution, table: pd.DataFrame, forward_gpu_ms: float | None, forward_host_ms: float | None):
+def attention(found: Attribution, times: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """The parts of attention in the forward pass, per step: those directly inside it, its linear part, and the rest.
 
-    table: of ranges(). forward: the time of the phase that attention is in, per step. Empty without an attention range.
+    times: of range_times(); phases: the table of phases. Empty without an attention range.
     """
-    modules = table[~table["operator"].astype(bool)] if len(table) else table
-    name = attention_name(list(modules["range"])) if len(modules) else None
-    if name is None:
+    code = attention_code(found)
+    if code is None:
         return pd.DataFrame()
-    keys = ["host_ms_per_step", "gpu_ms_per_step", "kernels_per_step"]
-    whole = modules[modules["range"] == name].iloc[0]
-    children = modules[modules["parent"] == name]
+    name = found.trace.names[code]
+    excluded = found.is_phase | found.operator
+    table = by_name(found, times, in_forward(found) & ~excluded[times["name"].to_numpy()])
+    if table.empty or name not in set(table["range"]):
+        return pd.DataFrame()
+    whole = table[table["range"] == name].iloc[0]
+    children = table[(table["parent"] == name) & (table["range"] != name)]
     linear = children[children["range"].str.contains(LINEAR)]
-    rows = [("attention", "whole", whole)]
-    rows += [(row["range"], "part", row) for _, row in children.iterrows()]
-    rows.append(("outside these parts", "rest", whole[keys] - children[keys].sum()))
+    forward = {"gpu": None, "host": None}
+    phase = forward_phase(found)
+    if phase is not None:
+        row = phases[phases["phase"] == phase].iloc[0]
+        forward = {side: row[f"{side}_ms_per_step"] for side in forward}
+    rows = [{"part": "attention", "kind": "whole", **whole}]
+    rows += [{"part": row["range"], "kind": "part", **row} for _, row in children.iterrows()]
+    inclusive = [key for key in _SUMS if "exclusive" not in key]
+    rest = whole[inclusive] - children[inclusive].sum()
+    rows.append({"part": "outside these parts", "kind": "rest", **rest})
     if len(linear):
-        rows.append(("linear (" + " + ".join(linear["range"]) + ")", "sum", linear[keys].sum()))
-        rows.append(("attention without linear", "sum", whole[keys] - linear[keys].sum()))
-    forward = {"gpu": forward_gpu_ms, "host": forward_host_ms}
-    result = []
-    for label, kind, row in rows:
-        entry = {"part": label, "kind": kind} | {key: float(row[key]) for key in keys}
+        label = "linear (" + " + ".join(linear["range"]) + ")"
+        rows.append({"part": label, "kind": "sum", **linear[list(_SUMS)].sum()})
+        rows.append({"part": "attention without linear", "kind": "sum", **(whole[inclusive] - linear[inclusive].sum())})
+    for row in rows:
         for side in ("gpu", "host"):
-            value = entry[f"{side}_ms_per_step"]
-            entry[f"share_of_attention_{side}_time"] = _share(value, whole[f"{side}_ms_per_step"])
-            entry[f"share_of_forward_{side}_time"] = _share(value, forward[side])
-        result.append(entry)
-    if forward_gpu_ms is not None:
+            value = row[f"{side}_ms_per_step"]
+            row[f"share_of_attention_{side}_time"] = _share(value, whole[f"{side}_ms_per_step"])
+            row[f"share_of_forward_{side}_time"] = _share(value, forward[side])
+    if phase is not None:
         without = {"part": "forward without attention", "kind": "forward"}
         for side in ("gpu", "host"):
             without[f"{side}_ms_per_step"] = forward[side] - whole[f"{side}_ms_per_step"]
             without[f"share_of_forward_{side}_time"] = _share(without[f"{side}_ms_per_step"], forward[side])
-        result.append(without)
-    return pd.DataFrame(result)
+        rows.append(without)
+    return pd.DataFrame(rows).drop(columns=["range", "parent", "operator", "count", "count_per_step"])
 
 
 def _share(part: float, whole: float | None) -> float | None:

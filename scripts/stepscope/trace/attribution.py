@@ -6,7 +6,6 @@ them. Ranges inside a phase (modules) are one thread's, and get what that thread
 holds what is launched from its start on and before its end.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.events import KERNEL, Trace
+from stepscope.trace.nesting import latest_before, locate, nest
 
 PHASES = ("step", "inference", "forward", "loss", "backward", "optimizer")
 MOST_GUESSED = 12  # phases taken from a trace that has none of these names
@@ -94,7 +94,9 @@ class Attribution:
         """Process → number of its steps, for those that have any."""
         if self.step_phase is None:
             return {}
-        return {int(key): int(count) for key, count in self.occurrences(self.step_phase)["process"].value_counts().items()}
+        return {
+            int(key): int(count) for key, count in self.occurrences(self.step_phase)["process"].value_counts().items()
+        }
 
 
 def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
@@ -160,111 +162,12 @@ def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np
     known, codes = np.unique(np.concatenate([first, first_wanted]), return_inverse=True)
     span = max(int(part.max(initial=0)) for part in (second, second_wanted)) + 1
     if len(known) * span >= 2**62:  # ids too large to be packed: number them
-        second, second_wanted = np.split(np.unique(np.concatenate([second, second_wanted]), return_inverse=True)[1], [len(second)])
+        second, second_wanted = np.split(
+            np.unique(np.concatenate([second, second_wanted]), return_inverse=True)[1], [len(second)]
+        )
         span = len(second) + len(second_wanted) + 1
     keys = codes[: len(first)] * span + second, codes[len(first) :] * span + second_wanted
     return tuple(np.where(part >= 0, key, -1) for key, part in zip(keys, (second, second_wanted), strict=True))
-
-
-def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until: np.ndarray) -> np.ndarray:
-    """For each wanted key the position of the latest entry with it whose time is at most `until`.
-
-    If all are later, the first; -1 for a key without entries, and for negative ones.
-    """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1)
-    order = np.lexsort((times, keys))
-    ordered = keys[order]
-    first = np.searchsorted(ordered, wanted, "left")
-    at = np.searchsorted(ordered, wanted, "right") - 1
-    found = (at >= first) & (wanted >= 0)
-    several = np.flatnonzero(found & (at > first))
-    if len(several):  # rare: binary search among the entries with the same key
-        low, high, ordered_times, limit = first[several], at[several], times[order], until[several]
-        while (low < high).any():
-            middle = (low + high + 1) // 2
-            early = ordered_times[middle] <= limit
-            low, high = np.where(early, middle, low), np.where(early | (low == high), high, middle - 1)
-        at[several] = low
-    return np.where(found, order[np.where(found, at, 0)], -1)
-
-
-def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(key, its positions in ascending order) for each distinct key."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(keys) else []
-    for part in np.split(order, starts[1:]) if len(keys) else []:
-        yield int(keys[part[0]]), part
-
-
-def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndarray:
-    """From each range (or -1) up to the first that is not skipped, itself included; -1 where there is none."""
-    at = start.copy()
-    moving = np.flatnonzero(at >= 0)
-    while len(moving):
-        moving = moving[skipped[at[moving]]]
-        at[moving] = parent[at[moving]]
-        moving = moving[at[moving] >= 0]
-    return at
-
-
-def nest(
-    ranges: pd.DataFrame, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(parent of each range, innermost range of each launch); a launch has a thread and a time.
-
-    A range that ends after the range around it (not possible with push and pop, but with domains) has no parent and
-    holds no others.
-    """
-    parent, innermost = np.full(len(ranges), -1), np.full(len(time), -1)
-    starts, ends, owners = (ranges[name].to_numpy() for name in ("start", "end", "thread"))
-    nested = np.flatnonzero(ranges["nested"].to_numpy())
-    launches = np.flatnonzero(linked)
-    launches_of = {owner: launches[part] for owner, part in groups(thread[launches])}
-    for owner, part in groups(owners[nested]):
-        own = nested[part]
-        own = own[np.lexsort((-ends[own], starts[own]))]
-        parent[own], times, inner = _sweep(starts[own], ends[own])
-        parent[own] = np.where(parent[own] >= 0, own[parent[own]], -1)
-        launched = launches_of.get(owner, np.empty(0, dtype=np.int64))
-        at = np.append(inner, -1)[np.searchsorted(times, time[launched], "right") - 1]  # before the first: none
-        innermost[launched] = np.where(at >= 0, own[at], -1)
-    return parent, innermost
-
-
-def _sweep(starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Walk over one thread's ranges, outer before inner.
-
-    Returns each range's parent, and when the innermost open range changes and to which; ranges are positions here.
-    """
-    parent: list[int] = []
-    times: list[int] = []
-    inner: list[int] = []
-    open_ranges: list[int] = [-1]
-    open_ends: list[float] = [float("inf")]
-    until, now = open_ends[-1], -1  # the innermost open range: its end and position
-    for position, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        while until <= start:
-            times.append(until)
-            open_ends.pop()
-            open_ranges.pop()
-            until, now = open_ends[-1], open_ranges[-1]
-            inner.append(now)
-        if end > until:
-            parent.append(-1)
-            continue
-        parent.append(now)
-        until, now = end, position
-        open_ends.append(end)
-        open_ranges.append(position)
-        times.append(start)
-        inner.append(position)
-    while len(open_ranges) > 1:
-        times.append(open_ends.pop())
-        open_ranges.pop()
-        inner.append(open_ranges[-1])
-    return tuple(np.array(part, dtype=np.int64) for part in (parent, times, inner))
 
 
 def is_operator(name: str) -> bool:
@@ -290,7 +193,9 @@ def phase_names(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: 
     length = (ranges["end"] - ranges["start"]).rename("length")
     told = pd.concat([ranges[["name", "start"]], length], axis=1).groupby("name")
     first = told.agg(start=("start", "min"), length=("length", "max"))
-    known = {trace.names[code]: (row.start, -row.length) for code, row in zip(first.index, first.itertuples(), strict=True)}
+    known = {
+        trace.names[code]: (row.start, -row.length) for code, row in zip(first.index, first.itertuples(), strict=True)
+    }
     if wanted is not None:
         chosen = {name for name in wanted if name in known}
     else:
@@ -300,34 +205,3 @@ def phase_names(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: 
             time = length[outermost].groupby(ranges["name"][outermost]).sum()
             chosen = {trace.names[code] for code in time.nlargest(MOST_GUESSED).index}
     return sorted(chosen, key=lambda name: known[name])
-
-
-def locate(
-    own: pd.DataFrame, process: np.ndarray, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each launch: in which of these ranges (their labels) it lies, -1 outside; whether its own thread opened that.
-
-    A range of the launching thread goes before one of another thread of the process, and of ranges within each other
-    the outermost one counts.
-    """
-    found, same = np.full(len(time), -1), np.zeros(len(time), dtype=bool)
-    launches = np.flatnonzero(linked)
-    for column, of_launch, is_own in (("process", process, False), ("thread", thread, True)):
-        launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
-        for key, part in groups(own[column].to_numpy()):
-            launched = launches_of.get(key, np.empty(0, dtype=np.int64))
-            at = containing(own.iloc[part], time[launched])
-            inside = at >= 0
-            found[launched[inside]], same[launched[inside]] = at[inside], is_own
-    return found, same
-
-
-def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
-    """Label of the range that holds each time, of several the one that ends last; -1 outside all."""
-    own = own.sort_values(["start", "end"])
-    ends = own["end"].to_numpy()
-    reach = np.maximum.accumulate(ends)
-    last = np.maximum.accumulate(np.where(ends == reach, np.arange(len(own)), 0))  # the range that reaches so far
-    at = np.searchsorted(own["start"].to_numpy(), time, "right") - 1
-    inside = (at >= 0) & (time < np.append(reach, 0)[at])
-    return np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)

@@ -1,74 +1,82 @@
 """Which module's forward operators each backward kernel belongs to, by autograd's sequence numbers.
 
 The backward function with a sequence number was made by the latest forward operator with the same one
-(documentation of torch.autograd.profiler.emit_nvtx).
+(documentation of torch.autograd.profiler.emit_nvtx). Each thread counts for itself, so the latest one before the
+backward function is meant; operators inside backward functions make no functions that this backward pass runs, but for
+those that activation checkpointing runs again.
 """
 
 import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import KERNEL
-from stepscope.trace.phase_tables import MS, is_operator
+from stepscope.trace.events import MS
+from stepscope.trace.nesting import climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"
+_ENGINE = "autograd::engine"
+_RUNS_AGAIN = "CheckpointFunctionBackward"
 
 
 def modules(found: Attribution) -> pd.DataFrame:
-    """A row for each module with the backward kernels that belong to it; empty without sequence numbers."""
-    ranges, names = found.trace.ranges, found.trace.names
-    sequence, codes, process = (ranges[key].to_numpy() for key in ("sequence", "name", "process"))
-    if not len(ranges) or (sequence < 0).all():
+    """A row for each module with the backward operations that belong to it; empty without sequence numbers."""
+    in_backward, module = backward_operations(found)
+    own = np.flatnonzero(in_backward)
+    if not len(own):
         return pd.DataFrame()
-    backward = np.array([is_backward(name) for name in names], dtype=bool)
-    function = _climb(found.innermost, found.parent, ~(backward[codes] & (sequence >= 0)))
-    engine = np.array([name.startswith("autograd::engine") for name in names], dtype=bool) | backward
-    in_backward = _climb(found.innermost, found.parent, ~engine[codes]) >= 0
-    is_kernel = (found.trace.operations["kind"] == KERNEL).to_numpy()
-    own = np.flatnonzero(is_kernel & in_backward)
-    module = _module_of_sequence(found, backward)
-    labels = []
-    for at in function[own].tolist():
-        made_in = module.get((int(process[at]), int(sequence[at])), -1) if at >= 0 else -1
-        labels.append(names[codes[made_in]] if made_in >= 0 else NO_MODULE)
-    table = pd.DataFrame({"module": labels, "ns": found.durations[own]}).groupby("module")["ns"].agg(["size", "sum"])
-    total = table["sum"].sum()
-    result = pd.DataFrame(
+    code = module[own]
+    table = pd.DataFrame({"code": code, "ns": found.durations[own], "kernels": found.is_kernel[own]})
+    table = table.groupby("code").sum().sort_values("ns", ascending=False)
+    total = table["ns"].sum()
+    return pd.DataFrame(
         {
-            "module": table.index,
-            "kernels_per_step": table["size"].to_numpy() / found.steps,
-            "gpu_ms_per_step": table["sum"].to_numpy() / MS / found.steps,
-            "share_of_backward_gpu_time": table["sum"].to_numpy() / total if total else None,
+            "module": [found.trace.names[code] if code >= 0 else NO_MODULE for code in table.index],
+            "kernels_per_step": table["kernels"].to_numpy() / found.steps,
+            "gpu_ms_per_step": table["ns"].to_numpy() / MS / found.steps,
+            "share_of_backward_gpu_time": table["ns"].to_numpy() / total if total else None,
         }
     )
-    return result.sort_values("gpu_ms_per_step", ascending=False, ignore_index=True)
+
+
+def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
+    """For each operation: whether autograd's engine launched it, and the name code of its module or -1.
+
+    Nothing is in the backward pass if the trace has no sequence numbers.
+    """
+    ranges, names = found.trace.ranges, found.trace.names
+    nothing = np.zeros(len(found.launch), dtype=bool), np.full(len(found.launch), -1)
+    if not len(ranges) or (ranges["sequence"] < 0).all():
+        return nothing
+    codes, sequence = ranges["name"].to_numpy(), ranges["sequence"].to_numpy()
+    used = np.unique(codes)
+    function, engine = np.zeros(len(names), dtype=bool), np.zeros(len(names), dtype=bool)
+    function[used] = [is_backward(names[code]) for code in used]
+    engine[used] = [names[code].startswith(_ENGINE) for code in used]
+    numbered = function[codes] & (sequence >= 0)
+    at = climb(found.innermost, found.parent, ~numbered)
+    in_backward = climb(found.innermost, found.parent, ~(engine | function)[codes]) >= 0
+    module = np.append(_modules_of_functions(found, function, numbered), -1)[at]
+    return in_backward, np.where(in_backward & (at >= 0), module, -1)
 
 
 def is_backward(name: str) -> bool:
     """Whether this is the name of a function that autograd runs backward, such as MmBackward0."""
-    return name.rstrip("0123456789").endswith("Backward") and not name.startswith("autograd::engine")
+    return name.rstrip("0123456789").endswith("Backward") and not name.startswith(_ENGINE)
 
 
-def _climb(start: np.ndarray, parent: np.ndarray, wrong_range: np.ndarray) -> np.ndarray:
-    """From each range up to the first around it that is not wrong; -1 where there is none."""
-    at = start.copy()
-    while True:
-        wrong = at >= 0
-        wrong[wrong] = wrong_range[at[wrong]]
-        if not wrong.any():
-            return at
-        at[wrong] = parent[at[wrong]]
-
-
-def _module_of_sequence(found: Attribution, backward: np.ndarray) -> dict[tuple[int, int], int]:
-    """(process, sequence number) -> the module's range around the latest forward operator with that number."""
-    ranges, names = found.trace.ranges, found.trace.names
-    sequence, codes, process = (ranges[key].to_numpy() for key in ("sequence", "name", "process"))
-    numbered = sequence >= 0
-    operator = np.array([is_operator(name) or name in found.phases for name in names], dtype=bool)
-    operator[codes[numbered]] = True  # an operator, whatever it is called
-    forward = np.flatnonzero(numbered & ~backward[codes])
-    forward = forward[np.argsort(ranges["start"].to_numpy()[forward], kind="stable")]
-    around = _climb(found.parent[forward], found.parent, operator[codes])
-    keys = zip(process[forward].tolist(), sequence[forward].tolist(), strict=True)
-    return dict(zip(keys, around.tolist(), strict=True))
+def _modules_of_functions(found: Attribution, function: np.ndarray, numbered: np.ndarray) -> np.ndarray:
+    """For each range that is a backward function (`numbered`) the name code of the module that made it, else -1."""
+    ranges = found.trace.ranges
+    codes, sequence, process, start = (ranges[key].to_numpy() for key in ("name", "sequence", "process", "start"))
+    forward = np.flatnonzero((sequence >= 0) & ~function[codes])
+    inside = climb(found.parent[forward], found.parent, ~function[codes])
+    again = np.array([name == _RUNS_AGAIN for name in found.trace.names] + [True], dtype=bool)
+    forward = forward[again[np.append(codes, -1)[inside]]]  # outside of every function, or run again
+    wanted = np.flatnonzero(numbered)
+    number = np.unique(process, return_inverse=True)[1] * (int(sequence.max()) + 1) + sequence
+    made = latest_before(number[forward], start[forward], number[wanted], start[wanted])
+    around = climb(found.parent[forward], found.parent, (found.operator | found.is_phase)[codes])
+    result = np.full(len(ranges), -1)
+    at = np.append(around, -1)[made]
+    result[wanted] = np.where(at >= 0, codes[at], -1)
+    return result

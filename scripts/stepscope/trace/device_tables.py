@@ -1,85 +1,124 @@
 """How busy the devices were, how long the gaps are, and what the host spent on CUDA and operating system calls."""
 
-import re
-
 import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import MEMORY
-from stepscope.trace.phase_tables import ALL, MS, US, selections
+from stepscope.trace.events import MEMORY, MS, US
+from stepscope.trace.nesting import groups, locate
+from stepscope.trace.phase_tables import ALL, selections
 
-_PYTHON_LINE = re.compile(r"(?P<file>[^\s:()\"']+\.py)[:\"', ]+(?:line )?(?P<line>\d+)")
+_CLOSE = 1000  # nanoseconds between the mark of a stack and the call that it belongs to; seen: at most 100
 
 
 def busy(found: Attribution) -> pd.DataFrame:
-    """A row for each phase and device: busy and idle time of the device within the phase's host time.
+    """A row for each phase and device: busy and idle time of the device while the phase was open on the host.
 
-    Busy is the time in which at least one operation ran. `wall_ms` is the host time of the phase's ranges, for `all` the
-    time from the first event to the last. Gaps are those between one operation's end and the next one's start inside
-    one occurrence of the phase; the queue delay runs from the end of the launching call to the operation's start.
+    Busy is the time in which at least one operation ran, whichever phase launched it: busy and idle add up to `wall`,
+    the host time of the phase's ranges in those processes that use the device (for `all`, from the first event to the
+    last). Compute and memory time, the gaps and the queue delay are those of the operations that the phase launched:
+    a gap lies between two operations of one occurrence with nothing else on the device in it; the queue delay runs
+    from the end of the launching call to the start of the first operation that it launched (0 if that was earlier).
+    With several processes a step is one process's step.
     """
     operations = found.trace.operations
-    start, end = operations["start"].to_numpy(), operations["end"].to_numpy()
+    start, end, process = (operations[key].to_numpy() for key in ("start", "end", "process"))
     memory = (operations["kind"] == MEMORY).to_numpy()
+    first = _first_of_launch(found)
     call_end = found.trace.calls["end"].to_numpy()
     rows = []
-    for phase, mask in selections(found).items():
-        wall = _wall(found, phase)
-        for device in np.unique(operations["device"].to_numpy()[mask]):
-            own = np.flatnonzero(mask & (operations["device"] == device).to_numpy())
-            own = own[np.argsort(start[own], kind="stable")]
-            gaps = _gaps(start[own], end[own], _occurrence(found, phase, own))
-            linked = own[found.launch[own] >= 0]
-            delay = start[linked] - call_end[found.launch[linked]] if not found.trace.device_is_host else np.empty(0)
-            total = covered(start[own], end[own])
-            computing = covered(start[own][~memory[own]], end[own][~memory[own]])
-            moving = covered(start[own][memory[own]], end[own][memory[own]])
+    chosen = selections(found)
+    devices = {
+        device: own[np.argsort(start[own], kind="stable")] for device, own in groups(operations["device"].to_numpy())
+    }
+    for phase, mask in chosen.items():
+        for device, own in devices.items():
+            users = np.unique(process[own])
+            windows = _windows(found, phase, users)
+            wall = int((windows[1] - windows[0]).sum())
+            launched = own[mask[own]]
+            if not len(launched) and not wall:
+                continue
+            steps = max((found.steps_of_process.get(int(user), 0) for user in users), default=0) or found.steps
+            running = covered_within(union(start[own], end[own]), windows)
+            computing, moving = (
+                _total(union(start[part], end[part]))
+                for part in (launched[~memory[launched]], launched[memory[launched]])
+            )
+            waiting = launched[first[launched]]
+            delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0) if len(waiting) else np.empty(0)
             rows.append(
                 {"phase": phase, "device": int(device), "device_name": found.trace.devices.get(int(device), "")}
-                | {"wall_ms_per_step": wall / MS / found.steps, "busy_ms_per_step": total / MS / found.steps}
-                | {"idle_ms_per_step": max(wall - total, 0) / MS / found.steps}
-                | {"busy_share_of_wall": total / wall if wall else None}
-                | {"compute_ms_per_step": computing / MS / found.steps, "memory_ms_per_step": moving / MS / found.steps}
+                | {"wall_ms_per_step": wall / MS / steps, "busy_ms_per_step": running / MS / steps}
+                | {"idle_ms_per_step": (wall - running) / MS / steps}
+                | {"busy_share_of_wall": running / wall if wall else None}
+                | {"compute_ms_per_step": computing / MS / steps, "memory_ms_per_step": moving / MS / steps}
                 | {"compute_share_of_operations_time": computing / (computing + moving) if computing + moving else None}
-                | _statistics("gap", gaps, found.steps)
-                | _statistics("queue_delay", delay, found.steps)
+                | _statistics("gap", _gaps(start[own], end[own], _occurrence(found, phase)[own]), steps)
+                | _statistics("queue_delay", delay, steps)
             )
     return pd.DataFrame(rows)
 
 
-def _wall(found: Attribution, phase: str) -> int:
-    if phase != ALL:
-        own = found.occurrences(phase)
-        return int((own["end"] - own["start"]).sum())
-    parts = [part for part in (found.trace.ranges, found.trace.calls, found.trace.operations) if len(part)]
-    return int(max(part["end"].max() for part in parts) - min(part["start"].min() for part in parts)) if parts else 0
+def _first_of_launch(found: Attribution) -> np.ndarray:
+    """Mask of the operations that are the first of their call; none where the host is the device."""
+    result = np.zeros(len(found.launch), dtype=bool)
+    if not found.trace.device_is_host:
+        linked = np.flatnonzero(found.launch >= 0)
+        order = linked[np.lexsort((found.trace.operations["start"].to_numpy()[linked], found.launch[linked]))]
+        result[order[np.unique(found.launch[order], return_index=True)[1]]] = True
+    return result
 
 
-def _occurrence(found: Attribution, phase: str, own: np.ndarray) -> np.ndarray:
-    """Number of the phase's occurrence that each operation was launched in."""
+def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, ends) of the times in which a phase is open in any of the processes."""
     if phase == ALL:
-        return np.zeros(len(own), dtype=np.int64)
-    starts = np.sort(found.occurrences(phase)["start"].to_numpy())
-    return np.searchsorted(starts, found.launch_time[own], "right")
+        parts = [part for part in (found.trace.ranges, found.trace.calls, found.trace.operations) if len(part)]
+        first, last = min(part["start"].min() for part in parts), max(part["end"].max() for part in parts)
+        return np.array([first]), np.array([last])
+    own = found.occurrences(phase)
+    own = own[own["process"].isin(processes)]
+    return union(own["start"].to_numpy(), own["end"].to_numpy())
 
 
-def covered(start: np.ndarray, end: np.ndarray) -> int:
-    """Length of the union of intervals."""
-    if not len(start):
-        return 0
+def _occurrence(found: Attribution, phase: str) -> np.ndarray:
+    """For each operation the phase's range that it was launched in, -1 outside all."""
+    return np.zeros(len(found.launch), dtype=np.int64) if phase == ALL else found.occurrence[phase]
+
+
+def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, ends) of the times that at least one of the intervals covers, in ascending order."""
     order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    before = np.concatenate([[start[0]], np.maximum.accumulate(end)[:-1]])
-    return int(np.maximum(end - np.maximum(start, before), 0).sum())
+    start, end = start[order], np.maximum.accumulate(end[order])
+    apart = start[1:] > end[:-1]
+    some = np.ones(min(len(start), 1), dtype=bool)
+    return start[np.concatenate([some, apart])], end[np.concatenate([apart, some])]
+
+
+def covered_within(busy: tuple[np.ndarray, np.ndarray], windows: tuple[np.ndarray, np.ndarray]) -> int:
+    """How much of some windows disjoint ascending intervals cover."""
+    start, end = busy
+    total = np.concatenate([[0], np.cumsum(end - start)])
+
+    def before(time: np.ndarray) -> np.ndarray:
+        at = np.searchsorted(start, time, "right")
+        return total[at] - np.maximum(np.append(end, 0)[at - 1] - time, 0) * (at > 0)
+
+    return int((before(windows[1]) - before(windows[0])).sum())
+
+
+def _total(intervals: tuple[np.ndarray, np.ndarray]) -> int:
+    return int((intervals[1] - intervals[0]).sum())
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Nanoseconds between what ended last and the next start, within one group; start is sorted."""
+    """Times between what ended last and the next start, if both are of one group (not -1); start is sorted."""
     if len(start) < 2:
         return np.empty(0)
-    gaps = start[1:] - np.maximum.accumulate(end)[:-1]
-    return gaps[(gaps > 0) & (group[1:] == group[:-1])]
+    reach = np.maximum.accumulate(end)
+    last = np.maximum.accumulate(np.where(end == reach, np.arange(len(end)), 0))[:-1]
+    gaps = start[1:] - reach[:-1]
+    return gaps[(gaps > 0) & (group[1:] == group[last]) & (group[1:] >= 0)]
 
 
 def _statistics(name: str, ns: np.ndarray, steps: int) -> dict:
@@ -95,35 +134,26 @@ def _statistics(name: str, ns: np.ndarray, steps: int) -> dict:
 
 
 def api_gaps(found: Attribution) -> pd.DataFrame:
-    """A row for each phase: the gaps between one CUDA call's end and the next one's start on the same thread."""
-    calls = found.trace.calls
+    """A row for each phase: the gaps between one CUDA call's end and the next one's start on the same thread.
+
+    A call belongs to the phase in which it starts; both calls around a gap are of one occurrence.
+    """
+    if found.trace.device_is_host or not len(found.trace.calls):
+        return pd.DataFrame()
+    calls = found.trace.calls.sort_values("start", kind="stable", ignore_index=True)
+    start, end, process, thread = (calls[key].to_numpy() for key in ("start", "end", "process", "thread"))
+    of_thread = [own for _, own in groups(thread)]
     rows = []
-    for phase in [ALL, *found.phases] if len(calls) and not found.trace.device_is_host else []:
-        parts, count = [], 0
-        for thread, own in calls.sort_values("start").groupby("thread"):
-            group = _in_phase(found, phase, own, thread)
-            inside = group >= 0
-            count += int(inside.sum())
-            parts.append(_gaps(own["start"].to_numpy()[inside], own["end"].to_numpy()[inside], group[inside]))
-        gaps = np.concatenate(parts)
+    for phase in [ALL, *found.phases]:
+        group = np.zeros(len(calls), dtype=np.int64)
+        if phase != ALL:
+            group = locate(found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool))[0]
+        gaps = np.concatenate([_gaps(start[own], end[own], group[own]) for own in of_thread])
         rows.append(
-            {"phase": phase, "calls_per_step": count / found.steps} | _statistics("gap", gaps, found.steps)
+            {"phase": phase, "calls_per_step": int((group >= 0).sum()) / found.steps}
+            | _statistics("gap", gaps, found.steps)
         )
     return pd.DataFrame(rows)
-
-
-def _in_phase(found: Attribution, phase: str, calls: pd.DataFrame, thread: int) -> np.ndarray:
-    """Number of the phase's occurrence in which each call of a thread starts, -1 outside."""
-    if phase == ALL:
-        return np.zeros(len(calls), dtype=np.int64)
-    process = calls["process"].iloc[0]
-    own = found.occurrences(phase)
-    own = own[own["process"] == process].sort_values("start")
-    if not len(own):
-        return np.full(len(calls), -1)
-    at = np.searchsorted(own["start"].to_numpy(), calls["start"].to_numpy(), "right") - 1
-    inside = (at >= 0) & (calls["start"].to_numpy() < own["end"].to_numpy()[np.maximum(at, 0)])
-    return np.where(inside, at, -1)
 
 
 def api_calls(found: Attribution) -> pd.DataFrame:
@@ -154,28 +184,32 @@ def _by_name(found: Attribution, calls: pd.DataFrame, what: str) -> pd.DataFrame
 
 
 def python_lines(found: Attribution) -> pd.DataFrame:
-    """A row for each line of Python whose calls launched operations, by the innermost Python frame of the backtrace."""
-    frames, names = found.trace.frames, found.trace.names
-    if not len(frames):
-        return pd.DataFrame()
-    lines: dict[int, str] = {}
-    for row in frames.sort_values("depth").itertuples():
-        if row.callchain not in lines:
-            text = f"{names[row.symbol]} {names[row.module]}"
-            told = _PYTHON_LINE.search(text)
-            if told:
-                lines[row.callchain] = f"{told['file']}:{told['line']}"
-    callchain = found.trace.calls["callchain"].to_numpy()
+    """A row for each line of Python whose calls launched operations; the time of those with no known line is left out.
+
+    The stack of a call was taken at its start, by the same thread.
+    """
+    lines, calls = found.trace.lines, found.trace.calls
     linked = np.flatnonzero(found.launch >= 0)
-    line = [lines.get(int(callchain[call]), "") for call in found.launch[linked]]
-    table = pd.DataFrame({"line": line, "ns": found.durations[linked]}).groupby("line")["ns"].agg(["size", "sum"])
-    table = table[table.index != ""].sort_values("sum", ascending=False)
+    start, thread = (calls[key].to_numpy()[found.launch[linked]] for key in ("start", "thread"))
+    at = np.full(len(linked), -1)
+    for number, own in lines.groupby("thread"):
+        here = np.flatnonzero(thread == number)
+        times = own["time"].to_numpy()
+        latest = np.searchsorted(times, start[here], "right") - 1
+        near = (latest >= 0) & (start[here] - times[np.maximum(latest, 0)] <= _CLOSE)
+        at[here[near]] = own.index.to_numpy()[latest[near]]
+    known = at >= 0
+    if not known.any():
+        return pd.DataFrame()
+    table = pd.DataFrame({key: lines[key].to_numpy()[at[known]] for key in ("file", "line")})
+    table = table.assign(ns=found.durations[linked][known]).groupby(["file", "line"])["ns"].agg(["size", "sum"])
+    table = table.sort_values("sum", ascending=False).reset_index()
     return pd.DataFrame(
         {
-            "file": [text.rsplit(":", 1)[0] for text in table.index],
-            "line": [int(text.rsplit(":", 1)[1]) for text in table.index],
-            "operations_per_step": table["size"].to_numpy() / found.steps,
-            "gpu_ms_per_step": table["sum"].to_numpy() / MS / found.steps,
-            "share_of_gpu_time": table["sum"].to_numpy() / max(found.durations.sum(), 1),
+            "file": [found.trace.names[code] for code in table["file"]],
+            "line": table["line"],
+            "operations_per_step": table["size"] / found.steps,
+            "gpu_ms_per_step": table["sum"] / MS / found.steps,
+            "share_of_gpu_time": table["sum"] / max(found.durations.sum(), 1),
         }
     )

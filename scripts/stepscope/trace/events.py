@@ -10,27 +10,29 @@ from stepscope.trace.errors import TraceError as TraceError
 RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
 CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
-CALLS |= {"correlation": "int64", "callchain": "int64"}
+CALLS |= {"correlation": "int64"}
 OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
 OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8"}
 HOST_CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
-FRAMES = {"callchain": "int64", "depth": "int64", "symbol": "int64", "module": "int64"}
+LINES = {"thread": "int64", "time": "int64", "file": "int64", "line": "int64"}
+
+MS, US = 1e6, 1e3  # nanoseconds
 
 KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was traced as a whole is one operation
 
 
 @dataclass
 class Trace:
-    """The events of a trace as data frames; `name`, `symbol` and `module` index `names`.
+    """The events of a trace as data frames; `name` and `file` index `names`.
 
     A thread's number is its own in the whole trace, also beside another process with the same one.
 
     ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not ended when the trace
-    did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host, with the
-    `callchain` of their backtrace or -1. operations: what the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the
-    `correlation` of the call that launched it within its process. On a trace without a GPU the operators of the
-    processor stand where kernels would, and `device_is_host` is true. frames: lines of the backtraces, the innermost
-    has depth 0. os_calls: calls into the operating system.
+    did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host. operations: what
+    the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
+    process. On a trace without a GPU the operators of the processor stand where kernels would, and `device_is_host` is
+    true. lines: the line of Python in which a thread was when it made a CUDA call. os_calls: calls into the operating
+    system.
     """
 
     tool: str
@@ -39,7 +41,7 @@ class Trace:
     ranges: pd.DataFrame
     calls: pd.DataFrame
     operations: pd.DataFrame
-    frames: pd.DataFrame = field(default_factory=lambda: frame(FRAMES))
+    lines: pd.DataFrame = field(default_factory=lambda: frame(LINES))
     os_calls: pd.DataFrame = field(default_factory=lambda: frame(HOST_CALLS))
     devices: dict[int, str] = field(default_factory=dict)
     device_is_host: bool = False

@@ -1,21 +1,22 @@
 """Reads the trace that torch.profiler exports (`export_chrome_trace`): Kineto's events as JSON.
 
 With a GPU it holds the same things as one of Nsight Systems. Without one, the operators of the processor stand where
-kernels would: each operator that calls no other, and each whose own work takes at least half of its time, those that
-it calls included.
+kernels would: each one that calls no other, and the callers that do most of their work themselves (all calls of one
+operator together), with what they call.
 """
 
 import gzip
 import json
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from stepscope.trace import events
-from stepscope.trace.attribution import nest
 from stepscope.trace.events import Trace, TraceError
 from stepscope.trace.names import Names
+from stepscope.trace.nesting import climb, nest
 
 _RANGES = {"user_annotation", "cpu_op"}
 _CALLS = {"cuda_runtime", "cuda_driver"}
@@ -32,8 +33,8 @@ def read(path: Path) -> Trace:
         return _trace(content, found)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, EOFError) as error:
-        raise TraceError(f"{path} is no trace of torch.profiler, or is damaged ({error!r:.80})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OverflowError, zlib.error) as error:
+        raise TraceError(f"{path} is no trace of torch.profiler, or is damaged ({_told(error)})") from None
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:
@@ -49,9 +50,11 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         return {"start": start, "end": start + length}
 
     def codes(part: list[dict]) -> list[int]:
-        return [names.code(str(event.get("name", ""))) for event in part]
+        return [names.code("step" if _is_profiler_step(event) else _text(event)) for event in part]
 
-    named = [event for event in found if event.get("cat") in _RANGES and not event["name"].startswith("ProfilerStep")]
+    named = [event for event in found if event.get("cat") in _RANGES]
+    if any(event["name"] == "step" for event in named):  # the program's own, else the profiler's
+        named = [event for event in named if not _is_profiler_step(event)]
     ranges = events.frame(
         events.RANGES,
         process=np.zeros(len(named)),
@@ -69,7 +72,6 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         thread=[thread(event) for event in calling],
         name=codes(calling),
         correlation=[event.get("args", {}).get("correlation", -1) for event in calling],
-        callchain=np.full(len(calling), -1),
         **times(calling),
     )
     working = sorted((event for event in found if event.get("cat") in _OPERATIONS), key=lambda event: event["ts"])
@@ -100,9 +102,23 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     )
 
 
+def _told(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:80]
+
+
+def _is_profiler_step(event: dict) -> bool:
+    """Whether this is a range that torch.profiler's step() opened, such as ProfilerStep#3."""
+    return str(event.get("name", "")).startswith("ProfilerStep#")
+
+
+def _text(event: dict) -> str:
+    """An event's name, with what UTF-8 cannot hold replaced."""
+    return str(event.get("name", "")).encode("utf-8", "replace").decode()
+
+
 def _as_nsys(event: dict) -> str:
     """The name of a copy or fill as Nsight Systems writes it; kernels have one name in both."""
-    name = str(event.get("name", ""))
+    name = _text(event)
     if event["cat"] == "gpu_memset":
         return "[CUDA memset]"
     if event["cat"] == "gpu_memcpy":
@@ -119,18 +135,16 @@ def _host_operations(ranges: pd.DataFrame, is_operator: np.ndarray) -> tuple[pd.
     parent, _ = nest(own, nothing, nothing, nothing.astype(bool))
     length = (own["end"] - own["start"]).to_numpy()
     inner = parent >= 0
+    calling = np.bincount(parent[inner], minlength=len(own)) > 0
     called = np.bincount(parent[inner], length[inner], len(own))
-    works = (length - called >= _OWN_WORK * length) | (called == 0)
-    hidden = np.zeros(len(own), dtype=bool)  # inside one that works
-    around = parent.copy()
-    while (around >= 0).any():
-        inside = around >= 0
-        hidden[inside] |= works[around[inside]]
-        around[inside] = parent[around[inside]]
+    code = own["name"].to_numpy()
+    alone, whole = (np.bincount(code[calling], part[calling], code.max() + 1) for part in (length - called, length))
+    works = ~calling | (alone >= _OWN_WORK * whole)[code]
+    hidden = climb(parent, parent, ~works) >= 0  # inside one that works
     chosen = own[works & ~hidden].sort_values("start", kind="stable")
     number = np.arange(len(chosen))
     common = {key: chosen[key].to_numpy() for key in ("process", "start", "end", "name")} | {"correlation": number}
     zero = np.zeros(len(chosen))
     operations = events.frame(events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, **common)
-    calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), callchain=zero - 1, **common)
+    calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), **common)
     return operations, calls

@@ -15,6 +15,7 @@ import pandas as pd
 from stepscope.trace import events
 from stepscope.trace.events import Trace, TraceError
 from stepscope.trace.names import Names
+from stepscope.trace.python_stacks import line_of
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -25,8 +26,11 @@ RANGES = "NVTX_EVENTS"
 # Any of these says that the file is an export, even of a capture in which nothing happened.
 KNOWN = (KERNELS, COPIES, FILLS, GRAPHS, *CALLS, RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 
-_PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: NVTX and NVTXT ranges
+_PUSH_POP, _START_END, _MARK = (59, 70), (60, 71), 34  # ENUM_NSYS_EVENT_TYPE: NVTX and NVTXT ranges; NVTX marks
+_MISSING = np.iinfo(np.int64).min
+_INLINE = -2  # instead of a text's id: the text stands in the row itself
 _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
+_PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
 
@@ -38,8 +42,9 @@ def read(path: Path) -> Trace:
     try:
         database = _Database(path)
         return _trace(database, path)
-    except sqlite3.Error as error:
-        raise TraceError(f"{path} cannot be read ({error}); export it again with `nsys export --type sqlite`") from None
+    except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
+        told = " ".join(str(error).split())
+        raise TraceError(f"{path} cannot be read ({told}); export it again with `nsys export --type sqlite`") from None
 
 
 class _Database:
@@ -54,14 +59,19 @@ class _Database:
             for (name,) in tables.fetchall()
         }
 
-    def integers(self, table: str, columns: dict[str, int], where: str = "1", order: str = "") -> np.ndarray:
-        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults."""
+    def integers(
+        self, table: str, columns: dict[str, int], where: str = "1", order: str = "", also: str = ""
+    ) -> np.ndarray:
+        """(rows, columns) int64; NULL and missing columns are replaced by the given defaults. also: one expression."""
         if table not in self.tables:
-            return np.empty((0, len(columns)), dtype=np.int64)
+            return np.empty((0, len(columns) + bool(also)), dtype=np.int64)
         there = self.tables[table]
-        chosen = [f'COALESCE("{name}", {default})' if name in there else f"{default}" for name, default in columns.items()]
+        chosen = [
+            f'COALESCE("{name}", {default})' if name in there else f"{default}" for name, default in columns.items()
+        ]
+        chosen += [also] if also else []
         rows = self._connection.execute(f'SELECT {", ".join(chosen)} FROM "{table}" WHERE {where} {order}')
-        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(-1, len(columns))
+        return np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64).reshape(-1, len(chosen))
 
     def rows(self, query: str):
         """The rows of any query."""
@@ -81,7 +91,7 @@ def _trace(database: _Database, path: Path) -> Trace:
         ranges=_ranges(database, names, strings),
         calls=calls,
         operations=_operations(database, names, strings, calls),
-        frames=_frames(database, strings),
+        lines=_lines(database, names),
         os_calls=_os_calls(database, strings),
         devices=_devices(database),
     )
@@ -129,21 +139,26 @@ def _devices(database: _Database) -> dict[int, str]:
 
 
 def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
-    """Ranges whose name is inline text or in the string table; the sequence number is cut off the name."""
-    columns = {"start": 0, "end": -1, "eventType": _PUSH_POP[0], "globalTid": 0, "textId": -1}
-    kinds = f'"eventType" IN {(*_PUSH_POP, *_START_END)}' if "eventType" in database.tables.get(RANGES, ()) else "1"
-    found = database.integers(RANGES, columns, kinds, "ORDER BY rowid")
+    """Ranges whose name is inline text or in the string table; the sequence number is cut off the name.
+
+    Old versions fill columns that do not apply: an end of 0 or -1 is none, and neither is an empty text.
+    """
+    columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
+    there = database.tables.get(RANGES, set())
+    kinds = f'"eventType" IN {(*_PUSH_POP, *_START_END)}' if "eventType" in there else '"end" IS NOT NULL'
+    has_text = "COALESCE(text, '') != ''" if "text" in there else "0"
+    registered = "COALESCE(textId, -1)" if "textId" in there else "-1"
+    text = f"CASE WHEN {has_text} THEN {_INLINE} ELSE {registered} END"
+    found = database.integers(RANGES, columns, kinds, "ORDER BY rowid", also=text)
     start, end, kind, thread, text = found.T
-    cut = end == -1
-    code, sequence = strings.codes(text), np.full(len(found), -1)
-    if len(found) and "text" in database.tables[RANGES]:
-        inline = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} ORDER BY rowid')
-        pairs = (names.operator(name) if name is not None else (-1, -1) for (name,) in inline)
-        inline_code, sequence = np.fromiter(itertools.chain.from_iterable(pairs), np.int64).reshape(-1, 2).T
-        code = np.where(inline_code >= 0, inline_code, code)
-    registered = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)
-    sequence = np.where(sequence >= 0, sequence, registered[code, 1] if len(code) else sequence)
-    code = registered[code, 0] if len(code) else code
+    inline, cut = text == _INLINE, end < start
+    code = strings.codes(text)
+    code, sequence = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)[code].T
+    if inline.any():
+        texts = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid')
+        pairs = itertools.chain.from_iterable(names.operator(name) for (name,) in texts)
+        of_text = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
+        code[inline], sequence[inline] = of_text.T
     return events.frame(
         events.RANGES,
         process=thread >> _PROCESS_BITS,
@@ -158,9 +173,9 @@ def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFram
 
 
 def _calls(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
-    columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1, "callchainId": -1}
+    columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1}
     found = np.concatenate([database.integers(table, columns) for table in CALLS])
-    start, end, thread, name, correlation, callchain = found.T
+    start, end, thread, name, correlation = found.T
     return events.frame(
         events.CALLS,
         process=thread >> _PROCESS_BITS,
@@ -169,7 +184,6 @@ def _calls(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame
         end=np.maximum(start, end),
         name=strings.codes(name),
         correlation=correlation,
-        callchain=callchain,
     )
 
 
@@ -183,18 +197,36 @@ def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.
         if len(found):
             parts.append(np.column_stack([found[:, :6], codes(found[:, 6]), np.full(len(found), kind)]))
 
-    label = next((name for name in ("demangledName", "shortName", "mangledName") if name in database.tables.get(KERNELS, ())), "demangledName")
+    there = database.tables.get(KERNELS, ())
+    label = next((name for name in ("demangledName", "mangledName", "shortName") if name in there), "demangledName")
     copies = _COPY_KINDS | _enumeration(database, "ENUM_CUDA_MEMCPY_OPER")
     add(KERNELS, events.KERNEL, label, strings.codes)
-    add(COPIES, events.MEMORY, "copyKind", _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]"))
+    add(
+        COPIES,
+        events.MEMORY,
+        "copyKind",
+        _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]"),
+    )
     add(FILLS, events.MEMORY, "value", _coded(names, lambda _: "[CUDA memset]"))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, lambda graph: f"[CUDA graph {graph}]"))
     found = np.concatenate(parts) if parts else np.empty((0, 8), dtype=np.int64)
     process, device, stream, correlation, start, end, code, kind = found[np.argsort(found[:, 4], kind="stable")].T
     only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
+    device = _gpus(database, process, device)
     values = {"process": process, "device": device, "stream": stream, "correlation": correlation}
     return events.frame(events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind)
+
+
+def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.ndarray:
+    """The number of each operation's GPU in the machine: a process may see only some, numbered anew from 0."""
+    gpu = device.copy()
+    for number, seen, pid in database.integers(
+        "TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}
+    ).tolist():
+        if number >= 0:
+            gpu[((process & _PID) == pid) & (device == seen)] = number
+    return gpu
 
 
 def _coded(names: Names, text):
@@ -213,17 +245,31 @@ def _enumeration(database: _Database, table: str) -> dict[int, str]:
     return {int(number): str(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}
 
 
-def _frames(database: _Database, strings: _Strings) -> pd.DataFrame:
-    found = database.integers("CUDA_CALLCHAINS", {"id": -1, "stackDepth": 0, "symbol": -1, "module": -1})
-    callchain, depth, symbol, module = found.T
-    return events.frame(
-        events.FRAMES, callchain=callchain, depth=depth, symbol=strings.codes(symbol), module=strings.codes(module)
+def _lines(database: _Database, names: Names) -> pd.DataFrame:
+    """Where Python was when it made a CUDA call: marks with a stack as their payload, as text or by its id."""
+    there = database.tables.get(RANGES, set())
+    if not {"jsonText", "eventType"} <= there:
+        return events.frame(events.LINES)
+    by_id = "(SELECT value FROM StringIds WHERE id = jsonTextId)" if "jsonTextId" in there else "NULL"
+    payload = f"COALESCE(jsonText, {by_id})"
+    texts = dict(database.rows("SELECT id, value FROM StringIds").fetchall()) if "StringIds" in database.tables else {}
+    marks = database.rows(
+        f'SELECT globalTid, start, {payload} FROM "{RANGES}" '
+        f'WHERE "eventType" = {_MARK} AND {payload} LIKE \'%"Frames"%\' ORDER BY start'
     )
+    found = ((thread, start, line_of(text, texts, names)) for thread, start, text in marks)
+    rows = [(thread, start, *line) for thread, start, line in found if line]
+    return events.frame(events.LINES, **dict(zip(events.LINES, zip(*rows, strict=True), strict=False)))
 
 
 def _os_calls(database: _Database, strings: _Strings) -> pd.DataFrame:
     start, end, thread, name = database.integers("OSRT_API", {"start": 0, "end": 0, "globalTid": 0, "nameId": -1}).T
     process = thread >> _PROCESS_BITS
     return events.frame(
-        events.HOST_CALLS, process=process, thread=thread, start=start, end=np.maximum(start, end), name=strings.codes(name)
+        events.HOST_CALLS,
+        process=process,
+        thread=thread,
+        start=start,
+        end=np.maximum(start, end),
+        name=strings.codes(name),
     )

@@ -5,11 +5,12 @@ import pandas as pd
 
 from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
+from stepscope.trace.backward_modules import backward_operations
 from stepscope.trace.categories import CATEGORIES
-from stepscope.trace.events import KERNEL
+from stepscope.trace.events import MEMORY, MS, US
+from stepscope.trace.nesting import climb
 
 ALL = "all"  # the whole capture, what lies outside every phase included
-MS, US = 1e6, 1e3  # nanoseconds
 
 
 def selections(found: Attribution) -> dict[str, np.ndarray]:
@@ -20,19 +21,18 @@ def selections(found: Attribution) -> dict[str, np.ndarray]:
 def phases(found: Attribution) -> pd.DataFrame:
     """A row a phase.
 
-    Host time is that of its ranges, without that of the ranges directly inside for the exclusive one; GPU time is that
-    of all operations launched in it, without those of phases inside it for the exclusive one.
-    `kernels_by_thread_rule` are those that a tool counts which looks at the range's own thread only.
+    Host time is that of its ranges, GPU time that of all operations launched in it; the exclusive ones are without the
+    phases inside it. `by_thread_rule` is what a tool counts that looks at the range's own thread only. Host time of
+    several processes and GPU time of several streams are added up.
     """
-    kernel = (found.trace.operations["kind"] == KERNEL).to_numpy()
-    durations = found.durations
-    inside = child_time(found)
+    kernel, memory = found.is_kernel, (found.trace.operations["kind"] == MEMORY).to_numpy()
+    durations, inside = found.durations, inner_phase_time(found)
     rows = []
     for position, name in enumerate(found.phases):
         own = found.occurrences(name)
         mask = found.members[name]
         alone = mask & (found.innermost_phase == position)
-        host = int((own["end"] - own["start"]).sum())
+        host = int(found.lengths[own.index].sum())
         totals = {
             "host_ms": host / MS,
             "host_exclusive_ms": (host - int(inside[own.index].sum())) / MS,
@@ -42,7 +42,7 @@ def phases(found: Attribution) -> pd.DataFrame:
             "kernels_exclusive": int((alone & kernel).sum()),
             "kernels_by_thread_rule": int((found.own_thread[name] & kernel).sum()),
             "gpu_by_thread_rule_ms": durations[found.own_thread[name]].sum() / MS,
-            "memory_operations": int((mask & ~kernel).sum()),
+            "memory_operations": int((mask & memory).sum()),
         }
         rows.append(
             {"phase": name, "count": len(own), "steps": found.steps}
@@ -53,117 +53,120 @@ def phases(found: Attribution) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def child_time(found: Attribution) -> np.ndarray:
-    """Nanoseconds of each range that ranges directly inside it take."""
-    ranges, has_parent = found.trace.ranges, found.parent >= 0
-    length = (ranges["end"] - ranges["start"]).to_numpy()
-    return np.bincount(found.parent[has_parent], length[has_parent], len(ranges)).astype(np.int64)
+def inner_phase_time(found: Attribution) -> np.ndarray:
+    """Nanoseconds of each range that phases inside it take, on its own thread and without what is inside those."""
+    is_phase = found.is_phase[found.trace.ranges["name"].to_numpy()]
+    own = np.flatnonzero(is_phase)
+    around = climb(found.parent[own], found.parent, ~is_phase)
+    inner = around >= 0
+    return np.bincount(around[inner], found.lengths[own[inner]], len(is_phase)).astype(np.int64)
 
 
 def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     """A row for each kernel of a phase, the largest GPU time first.
 
     layers: blocks of the model; `instances_per_step` is then split into `layers * per_layer + remainder`, and the
-    ranges (`modules`) that launched them are named.
+    modules that launched them are named.
     """
-    operations = found.trace.operations
-    is_kernel = (operations["kind"] == KERNEL).to_numpy()
-    durations, names = found.durations, operations["name"].to_numpy()
-    module = _module_names(found)
-    rows = []
+    names, durations = found.trace.operations["name"].to_numpy(), found.durations
+    every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found), "step": _step(found)})
+    parts = []
     for phase, mask in selections(found).items():
+        own = every[mask & found.is_kernel]
+        if own.empty:
+            continue
         total = durations[mask].sum()
-        own = pd.DataFrame({"name": names, "ns": durations, "module": module})[mask & is_kernel]
-        for code, part in own.groupby("name"):
-            full = found.trace.names[code]
-            told = kernel_names.describe(full)
-            ns = part["ns"]
-            rows.append(
-                {"phase": phase, "name": told.short, "category": told.category}
-                | {"total_ms": ns.sum() / MS, "share_of_phase_gpu_time": ns.sum() / total if total else None}
-                | {"instances": len(part), "instances_per_step": len(part) / found.steps}
-                | composition(part["module"], found.steps, layers)
-                | {"mean_us": ns.mean() / US, "median_us": ns.median() / US, "min_us": ns.min() / US}
-                | {"max_us": ns.max() / US, "std_us": ns.std() / US if len(part) > 1 else None}
-                | {"tile": told.tile, "data_type": told.data_type, "unit": told.unit, "full_name": full}
-            )
-    order = {phase: at for at, phase in enumerate(selections(found))}
-    table = pd.DataFrame(rows)
-    if table.empty:
-        return table
-    table["_order"] = table["phase"].map(order)
-    return table.sort_values(["_order", "total_ms"], ascending=[True, False], kind="stable").drop(columns="_order")
+        ns = own.groupby("name")["ns"].agg(["size", "sum", "mean", "median", "min", "max", "std"])
+        ns = ns.sort_values("sum", ascending=False, kind="stable")
+        counts = counts_per_step(own, found.steps) if layers else {}
+        split = [composition(counts.get(code), layers, found.trace.names) for code in ns.index]
+        full = [found.trace.names[code] for code in ns.index]
+        told = [kernel_names.describe(name) for name in full]
+        part = {"phase": phase, "name": [each.short for each in told], "category": [each.category for each in told]}
+        part |= {"total_ms": ns["sum"].to_numpy() / MS}
+        part |= {"share_of_phase_gpu_time": ns["sum"].to_numpy() / total if total else np.nan}
+        part |= {"instances": ns["size"].to_numpy(), "instances_per_step": ns["size"].to_numpy() / found.steps}
+        part |= {key: [row[key] for row in split] for key in split[0]}
+        part |= {f"{key}_us": ns[key].to_numpy() / US for key in ("mean", "median", "min", "max", "std")}
+        part |= {key: [getattr(each, key) for each in told] for key in ("tile", "data_type", "unit")}
+        parts.append(pd.DataFrame(part | {"full_name": full}))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def composition(modules: pd.Series, steps: int, layers: int | None) -> dict:
+def _step(found: Attribution) -> np.ndarray:
+    """For each operation which step it was launched in, -1 outside all; without phases all is one step."""
+    return found.occurrence[found.step_phase] if found.step_phase else np.zeros(len(found.launch), dtype=np.int64)
+
+
+def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
+    """Kernel's name code → module's code → instances a step, for the kernels that run alike in each step.
+
+    own: columns `name`, `module`, `step`, a row an instance. What ran outside every step (-1) is not alike.
+    """
+    each = own.groupby(["name", "module", "step"]).size()
+    alike = each.groupby(level=["name", "module"]).agg(["min", "max", "size"])
+    steady = (alike["min"] == alike["max"]) & (alike["size"] == steps)
+    outside = own["name"][own["step"] < 0].unique()
+    unsteady = set(steady[~steady].index.get_level_values("name")) | set(outside)
+    result: dict[int, dict[int, int]] = {}
+    for (name, module), count in alike["min"].items():
+        if name not in unsteady:
+            result.setdefault(name, {})[module] = int(count)
+    return result
+
+
+def composition(counts: dict[int, int] | None, layers: int | None, names: list[str]) -> dict:
     """How a kernel's instances in a step come about: layers x per_layer + remainder, and the modules behind both.
 
-    A module that runs it at least `layers` times a step is in every layer; what is left over is the remainder. All
-    empty without `layers`, or if the steps differ.
+    counts: module's name code (-1 for none) → instances a step. A module that runs it at least `layers` times a step is
+    in every layer; what is left over is the remainder. All empty without `layers`, or if the steps differ.
     """
-    counts = modules.value_counts(sort=False)
-    nothing = {"layers": None, "per_layer": None, "remainder": None, "layer_modules": "", "remainder_modules": ""}
-    if layers is None or (counts % steps != 0).any():
-        return nothing
-    each = (counts // steps).sort_index()
-    repeated, rest = each // layers, each % layers
+    if not layers or counts is None:
+        return {"layers": None, "per_layer": None, "remainder": None, "layer_modules": "", "remainder_modules": ""}
+    labels = {code: names[code] if code >= 0 else "" for code in counts}
+    repeated = {labels[code]: count // layers for code, count in counts.items()}
+    rest = {labels[code]: count % layers for code, count in counts.items()}
     return {
         "layers": layers,
-        "per_layer": int(repeated.sum()),
-        "remainder": int(rest.sum()),
+        "per_layer": sum(repeated.values()),
+        "remainder": sum(rest.values()),
         "layer_modules": _counted(repeated),
         "remainder_modules": _counted(rest),
     }
 
 
-def _counted(counts: pd.Series) -> str:
+def _counted(counts: dict[str, int]) -> str:
     named = [(name, count) for name, count in counts.items() if count and name]
     return ", ".join(f"{count} {name}" for name, count in sorted(named, key=lambda pair: (-pair[1], pair[0])))
 
 
-def _module_names(found: Attribution) -> np.ndarray:
-    """For each operation the name of its innermost range that is no phase and no operator; empty without one."""
-    names, ranges = found.trace.names, found.trace.ranges
-    at = module_ranges(found)
-    codes = ranges["name"].to_numpy()
-    label = np.array([*names, ""], dtype=object)
-    return label[np.where(at >= 0, codes[at], len(names))] if len(codes) else np.full(len(at), "", dtype=object)
+def module_codes(found: Attribution) -> np.ndarray:
+    """For each operation the name code of its module, -1 without one.
 
-
-def module_ranges(found: Attribution) -> np.ndarray:
-    """For each operation its innermost range that is a module: neither a phase nor an operator; -1 without one."""
-    names, codes = found.trace.names, found.trace.ranges["name"].to_numpy()
-    excluded = np.array([is_operator(name) or name in found.phases for name in names] + [True], dtype=bool)
-    at = found.innermost.copy()
-    while True:
-        wrong = at >= 0
-        wrong[wrong] = excluded[codes[at[wrong]]]
-        if not wrong.any():
-            return at
-        at[wrong] = found.parent[at[wrong]]
-
-
-def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0, and no module's."""
-    return "::" in name or name.rstrip("0123456789").endswith("Backward")
+    That is the innermost range of its thread that is neither a phase nor an operator; else, in the backward pass, the
+    module whose forward operator made the backward function, where the trace tells.
+    """
+    codes = found.trace.ranges["name"].to_numpy()
+    at = climb(found.innermost, found.parent, (found.operator | found.is_phase)[codes])
+    return np.where(at >= 0, np.append(codes, -1)[at], backward_operations(found)[1])
 
 
 def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory included."""
-    names = found.trace.operations["name"].to_numpy()
-    category_of_code = {code: kernel_names.describe(found.trace.names[code]).category for code in np.unique(names)}
-    category = np.array([category_of_code[code] for code in names], dtype=object)
-    durations = found.durations
+    codes, inverse = np.unique(found.trace.operations["name"].to_numpy(), return_inverse=True)
+    place = {name: at for at, name in enumerate(CATEGORIES)}
+    told = [place[kernel_names.describe(found.trace.names[code]).category] for code in codes]
+    category = np.array(told, dtype=np.int64)[inverse]
     rows = []
     for phase, mask in selections(found).items():
-        total = durations[mask].sum()
-        own = pd.DataFrame({"category": category, "ns": durations})[mask].groupby("category")["ns"].agg(["sum", "size"])
-        for name in CATEGORIES:
-            if name in own.index:
-                ns, count = own.loc[name]
-                rows.append(
-                    {"phase": phase, "category": name, "total_ms": ns / MS, "ms_per_step": ns / MS / found.steps}
-                    | {"share_of_phase_gpu_time": ns / total if total else None}
-                    | {"instances": int(count), "instances_per_step": count / found.steps}
-                )
+        total = found.durations[mask].sum()
+        count = np.bincount(category[mask], minlength=len(CATEGORIES))
+        ns = np.bincount(category[mask], found.durations[mask], len(CATEGORIES))
+        rows += [
+            {"phase": phase, "category": name, "total_ms": ns[at] / MS, "ms_per_step": ns[at] / MS / found.steps}
+            | {"share_of_phase_gpu_time": ns[at] / total if total else None}
+            | {"instances": int(count[at]), "instances_per_step": count[at] / found.steps}
+            for at, name in enumerate(CATEGORIES)
+            if count[at]
+        ]
     return pd.DataFrame(rows)

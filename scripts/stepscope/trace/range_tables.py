@@ -5,89 +5,110 @@ import pandas as pd
 
 from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import KERNEL
-from stepscope.trace.phase_tables import MS, US, child_time, is_operator
+from stepscope.trace.events import MS, US
+from stepscope.trace.nesting import groups
+
+_TIMES = ("host", "host_exclusive", "gpu", "gpu_exclusive")
+_COUNTS = ("kernels", "kernels_exclusive")
 
 
-def ranges(found: Attribution) -> pd.DataFrame:
+def ranges(found: Attribution, times: pd.DataFrame) -> pd.DataFrame:
     """A row for each name of a range that is no phase: what its thread did and launched while it was open.
 
-    `_us` columns are of one occurrence: the spread over the layers, where a range stands in each.
+    times: of range_times(). `_us` columns are of one occurrence: the spread over the layers, where a range stands in
+    each.
     """
-    trace = found.trace
-    if not len(trace.ranges):
+    return by_name(found, times, ~found.is_phase[times["name"].to_numpy()])
+
+
+def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:
+    """A row for each name of the kept ranges (a mask), in the order of their first start."""
+    names = found.trace.names
+    table = times[kept]
+    if table.empty:
         return pd.DataFrame()
-    count, gpu = inclusive(found)
-    length = (trace.ranges["end"] - trace.ranges["start"]).to_numpy()
-    inside = child_time(found)
-    has_parent = found.parent >= 0
-    inner_count = np.bincount(found.parent[has_parent], count[has_parent], len(count)).astype(np.int64)
-    inner_gpu = np.bincount(found.parent[has_parent], gpu[has_parent], len(gpu)).astype(np.int64)
-    codes = trace.ranges["name"].to_numpy()
-    parent_codes = np.where(has_parent, codes[np.maximum(found.parent, 0)], -1)
-    table = pd.DataFrame(
-        {"name": codes, "parent": parent_codes, "host": length, "host_exclusive": length - inside, "gpu": gpu}
-        | {"gpu_exclusive": gpu - inner_gpu, "kernels": count, "kernels_exclusive": count - inner_count}
+    table = table.iloc[np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")]
+    of_name = table.groupby("name", sort=False)
+    count, total = of_name.size(), of_name[[*_TIMES, *_COUNTS]].sum()
+    parent = (
+        table.groupby(["name", "parent"]).size().groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
     )
-    phase_codes = {trace.names.index(name) for name in found.phases}
-    top = top_kernels(found)
-    rows = []
-    for code, part in table.groupby("name"):
-        if code in phase_codes:
-            continue
-        parent = part["parent"].mode().iloc[0]
-        name, kernel_time = top.get(code, ("", 0))
-        total = part["gpu"].sum()
-        rows.append(
-            {"range": trace.names[code], "parent": trace.names[parent] if parent >= 0 else ""}
-            | {"operator": is_operator(trace.names[code]), "count": len(part), "count_per_step": len(part) / found.steps}
-            | {f"{key}_ms_per_step": part[key].sum() / MS / found.steps for key in ("host", "host_exclusive")}
-            | {f"{key}_ms_per_step": part[key].sum() / MS / found.steps for key in ("gpu", "gpu_exclusive")}
-            | {f"{key}_per_step": part[key].sum() / found.steps for key in ("kernels", "kernels_exclusive")}
-            | {f"host_{key}_us": value for key, value in _spread(part["host"]).items()}
-            | {f"gpu_{key}_us": value for key, value in _spread(part["gpu"]).items()}
-            | {"top_kernel": name, "top_kernel_share_of_range_gpu_time": kernel_time / total if total else None}
-        )
-    return pd.DataFrame(rows)
+    top = top_kernels(found, kept)
+    kernel_time = np.array([top.get(code, ("", 0))[1] for code in count.index])
+    gpu = total["gpu"].to_numpy()
+    return pd.DataFrame(
+        {
+            "range": [names[code] for code in count.index],
+            "parent": [names[code] if code >= 0 else "" for code in parent],
+            "operator": found.operator[count.index],
+            "count": count.to_numpy(),
+            "count_per_step": count.to_numpy() / found.steps,
+            **{f"{key}_ms_per_step": total[key].to_numpy() / MS / found.steps for key in _TIMES},
+            **{f"{key}_per_step": total[key].to_numpy() / found.steps for key in _COUNTS},
+            **_spread("host", of_name["host"]),
+            **_spread("gpu", of_name["gpu"]),
+            "top_kernel": [top.get(code, ("", 0))[0] for code in count.index],
+            "top_kernel_share_of_range_gpu_time": np.divide(kernel_time, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
+        }
+    )
 
 
-def _spread(values: pd.Series) -> dict:
-    found = {name: getattr(values, name)() / US for name in ("mean", "median", "min", "max")}
-    return found | {"std": values.std() / US if len(values) > 1 else None}
+def _spread(side: str, values) -> dict[str, np.ndarray]:
+    found = values.agg(["mean", "median", "min", "max", "std"])
+    return {f"{side}_{key}_us": found[key].to_numpy() / US for key in found}
+
+
+def range_times(found: Attribution) -> pd.DataFrame:
+    """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and kernels.
+
+    The exclusive ones are without those of the ranges directly inside.
+    """
+    codes, parent = found.trace.ranges["name"].to_numpy(), found.parent
+    kernels, gpu = inclusive(found)
+    inner = parent >= 0
+
+    def exclusive(values: np.ndarray) -> np.ndarray:
+        return values - np.bincount(parent[inner], values[inner], len(values)).astype(np.int64)
+
+    return pd.DataFrame(
+        {"name": codes, "parent": np.where(inner, np.append(codes, -1)[parent], -1)}
+        | {"host": found.lengths, "host_exclusive": exclusive(found.lengths)}
+        | {"gpu": gpu, "gpu_exclusive": exclusive(gpu), "kernels": kernels, "kernels_exclusive": exclusive(kernels)}
+    )
 
 
 def inclusive(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
     """(kernels, nanoseconds of all operations) that each range's thread launched while the range was open."""
-    ranges, operations = found.trace.ranges, found.trace.operations
+    ranges = found.trace.ranges
+    starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
     count, time = np.zeros(len(ranges), dtype=np.int64), np.zeros(len(ranges), dtype=np.int64)
-    is_kernel, durations = (operations["kind"] == KERNEL).to_numpy(), found.durations
-    linked = found.launch >= 0
-    threads = ranges["thread"].to_numpy()
-    for thread in np.unique(threads):
-        own = np.flatnonzero(threads == thread)
-        launches = np.flatnonzero(linked & (found.launch_thread == thread))
-        launches = launches[np.argsort(found.launch_time[launches], kind="stable")]
-        times = found.launch_time[launches]
-        kernels = np.concatenate([[0], np.cumsum(is_kernel[launches])])
-        ns = np.concatenate([[0], np.cumsum(durations[launches])])
-        first = np.searchsorted(times, ranges["start"].to_numpy()[own], "left")
-        last = np.maximum(np.searchsorted(times, ranges["end"].to_numpy()[own], "left"), first)
-        count[own], time[own] = kernels[last] - kernels[first], ns[last] - ns[first]
+    linked = np.flatnonzero(found.launch >= 0)
+    linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
+    launches_of = {thread: linked[part] for thread, part in groups(found.launch_thread[linked])}
+    for thread, own in groups(ranges["thread"].to_numpy()):
+        if thread not in launches_of:
+            continue
+        launched = launches_of[thread]
+        times = found.launch_time[launched]
+        first, last = np.searchsorted(times, starts[own], "left"), np.searchsorted(times, ends[own], "left")
+        for result, values in ((count, found.is_kernel), (time, found.durations)):
+            total = np.concatenate([[0], np.cumsum(values[launched])])
+            result[own] = total[last] - total[first]
     return count, time
 
 
-def top_kernels(found: Attribution) -> dict[int, tuple[str, int]]:
-    """Range's name code → (short name, nanoseconds) of the kernel that takes the most GPU time in such ranges."""
+def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, int]]:
+    """Name code → (short name, nanoseconds) of the kernel that takes the most GPU time in the kept ranges (a mask)."""
     codes = found.trace.ranges["name"].to_numpy()
-    operations = found.trace.operations
-    here = np.flatnonzero((found.innermost >= 0) & (operations["kind"] == KERNEL).to_numpy())
-    at = found.innermost[here]
-    kernel, ns = operations["name"].to_numpy()[here], found.durations[here]
+    here = np.flatnonzero((found.innermost >= 0) & found.is_kernel)
+    at, kernel, ns = found.innermost[here], found.trace.operations["name"].to_numpy()[here], found.durations[here]
+    alike = pd.DataFrame({"at": at, "kernel": kernel, "ns": ns}).groupby(["at", "kernel"], as_index=False)["ns"].sum()
+    at, kernel, ns = (alike[key].to_numpy() for key in ("at", "kernel", "ns"))
     seen: list[np.ndarray] = []  # the names met so far: a range within one of its own name counts once
     parts = []
     while len(at):
-        name = codes[at]
-        fresh = np.ones(len(at), dtype=bool)
+        name = np.where(kept[at], codes[at], -1)
+        fresh = name >= 0
         for before in seen:
             fresh &= before != name
         part = pd.DataFrame({"name": name, "kernel": kernel, "ns": ns})[fresh]

@@ -10,17 +10,23 @@ MOST_NAMES = 12
 _SECTIONS = (
     ("phases", "Phases", [("phase", "phase", None), ("count", "count", 0), ("host_ms_per_step", "host ms/step", 3),
       ("host_exclusive_ms_per_step", "host exclusive ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
-      ("kernels_per_step", "kernels/step", 1), ("kernels_by_thread_rule_per_step", "of them by the range's own thread", 1),
+      ("kernels_per_step", "kernels/step", 1),
+      ("kernels_by_thread_rule_per_step", "of them by the range's own thread", 1),
       ("kernels_total", "kernels", 0), ("gpu_ms_total", "GPU ms", 3)], None),
     ("kernels", "Kernels by phase", [("phase", "phase", None), ("name", "kernel", None), ("category", "category", None),
       ("share_of_phase_gpu_time", "share of the phase's GPU time", "%"), ("total_ms", "total ms", 3),
-      ("instances", "instances", 0), ("mean_us", "mean us", 2), ("median_us", "median us", 2), ("min_us", "min us", 2),
+      ("instances", "instances", 0), ("composition", "instances/step", None),
+      ("mean_us", "mean us", 2), ("median_us", "median us", 2), ("min_us", "min us", 2),
       ("max_us", "max us", 2), ("std_us", "std us", 2)], MOST_KERNELS),
     ("categories", "Categories by phase", [("phase", "phase", None), ("category", "category", None),
       ("ms_per_step", "ms/step", 3), ("share_of_phase_gpu_time", "share of the phase's GPU time", "%"),
       ("instances_per_step", "instances/step", 1)], None),
     ("attention", "Inside attention", [("part", "part", None), ("host_ms_per_step", "host ms/step", 3),
-      ("gpu_ms_per_step", "GPU ms/step", 3), ("kernels_per_step", "kernels/step", 1),
+      ("host_exclusive_ms_per_step", "host exclusive ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
+      ("gpu_exclusive_ms_per_step", "GPU exclusive ms/step", 3), ("kernels_per_step", "kernels/step", 1),
+      ("top_kernel", "top kernel", None),
+      ("top_kernel_share_of_range_gpu_time", "its share of the part's GPU time", "%"),
+      ("gpu_median_us", "GPU median us", 1), ("gpu_min_us", "GPU min us", 1), ("gpu_max_us", "GPU max us", 1),
       ("share_of_attention_gpu_time", "share of attention's GPU time", "%"),
       ("share_of_forward_gpu_time", "share of forward's GPU time", "%")], None),
     ("busy", "Devices: busy and idle", [("phase", "phase", None), ("device", "device", 0),
@@ -36,8 +42,9 @@ _SECTIONS = (
     ("modules", "Backward kernels by module", [("module", "module", None), ("kernels_per_step", "kernels/step", 1),
       ("gpu_ms_per_step", "GPU ms/step", 3), ("share_of_backward_gpu_time", "share of backward's GPU time", "%")],
      MOST_NAMES),
-    ("lines", "Python lines", [("file", "file", None), ("line", "line", 0), ("operations_per_step", "operations/step", 1),
-      ("gpu_ms_per_step", "GPU ms/step", 3), ("share_of_gpu_time", "share of GPU time", "%")], MOST_NAMES),
+    ("lines", "Python lines", [("file", "file", None), ("line", "line", 0),
+      ("operations_per_step", "operations/step", 1), ("gpu_ms_per_step", "GPU ms/step", 3),
+      ("share_of_gpu_time", "share of GPU time", "%")], MOST_NAMES),
     ("os_calls", "Calls into the operating system", [("name", "call", None), ("calls_per_step", "calls/step", 1),
       ("total_ms", "total ms", 3), ("max_us", "max us", 1)], MOST_NAMES),
     ("checks", "What the trace holds", [("quantity", "quantity", None), ("value", "value", None)], None),
@@ -52,6 +59,8 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
         if table.empty:
             missing.append(heading)
             continue
+        if name == "kernels":
+            table = table.assign(composition=[_composition(row) for row in table.to_dict("records")])
         if most is not None:
             table = table.groupby("phase", sort=False).head(most) if "phase" in table else table.head(most)
         chosen = [column for column in columns if column[0] in table]
@@ -66,6 +75,15 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _composition(row: dict) -> str:
+    """How a kernel's instances a step come about, such as "217 = 36 × 6 + 1 (1 LM head)"."""
+    if not row["layers"] or math.isnan(row["layers"]):
+        return f"{row['instances_per_step']:g}"
+    text = f"{row['instances_per_step']:g} = {row['layers']:g} × {row['per_layer']:g}"
+    text += f" + {row['remainder']:g}" if row["remainder"] else ""
+    return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
+
+
 def _value(value: object, decimals: int | str | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
@@ -77,5 +95,7 @@ def _value(value: object, decimals: int | str | None) -> str:
 def _text(value: object) -> str:
     """Text that a Markdown table can hold."""
     text = " ".join(f"{value:.6g}".split() if isinstance(value, float) else str(value).split())
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
+    text = (
+        text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
+    )
     return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace import kernel_names
-from stepscope.trace.attention import attention_name
+from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import MEMORY
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -23,50 +22,53 @@ def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
     Views: `step`, the step of median length, and `attention`, the attention range in the middle of it. Lanes, from
     above: ranges of the main thread by depth, CUDA calls by thread, and streams of the devices.
     """
-    steps = [name for name in found.phases if name.lower() == "step"] or found.phases[:1]
-    if not steps:
+    if found.step_phase is None:
         return pd.DataFrame()
-    whole = found.occurrences(steps[0])
+    whole = found.occurrences(found.step_phase)
     whole = whole.assign(length=whole["end"] - whole["start"]).sort_values("length").iloc[(len(whole) - 1) // 2]
     views = [("step", whole, int(whole["end"]))]
     ranges = found.trace.ranges
-    name = attention_name(sorted({found.trace.names[code] for code in ranges["name"].unique()}))
-    if name is not None:
-        own = ranges[(ranges["name"] == found.trace.names.index(name)) & (ranges["process"] == whole["process"])]
+    code = attention_code(found)
+    if code is not None:
+        own = ranges[(ranges["name"] == code) & (ranges["thread"] == whole["thread"])]
         own = own[(own["start"] >= whole["start"]) & (own["end"] <= whole["end"])].sort_values("start")
         if len(own):
             middle = own.iloc[len(own) // 2]
             views.append(("attention", middle, _last_operation(found, middle)))
-    return pd.concat([_view(found, view, at, end, pixels) for view, at, end in views], ignore_index=True)
+    parts = [_view(found, view, at, end, pixels) for view, at, end in views if end > at["start"]]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _last_operation(found: Attribution, at: pd.Series) -> int:
     """When the last operation that a range launched ends, but not before the range does."""
-    launched = (found.launch_thread == at["thread"]) & (found.launch_time >= at["start"]) & (found.launch_time < at["end"])
-    return int(max(found.trace.operations["end"].to_numpy()[launched].max(initial=0), at["end"]))
+    launched = (
+        (found.launch_thread == at["thread"]) & (found.launch_time >= at["start"]) & (found.launch_time < at["end"])
+    )
+    return int(found.trace.operations["end"].to_numpy()[launched].max(initial=at["end"]))
 
 
 def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -> pd.DataFrame:
-    edges = np.linspace(at["start"], end, pixels + 1)
+    edges = np.linspace(0, end - at["start"], pixels + 1)
     trace, parts = found.trace, []
     ranges = trace.ranges[(trace.ranges["thread"] == at["thread"]) & trace.ranges["nested"]]
-    ranges = ranges[(ranges["start"] < end) & (ranges["end"] > at["start"]) & (ranges["sequence"] < 0)]
+    ranges = ranges[(ranges["start"] < end) & (ranges["end"] > at["start"])]
+    ranges = ranges[~found.operator[ranges["name"]]]
     depth = _depths(found, ranges.index.to_numpy(), at)
     for level in range(DEPTHS):
         own = ranges[depth == level]
         labels = [trace.names[code] for code in own["name"]]
-        parts.append(_lane(f"ranges {level}", own, labels, ["range"] * len(own), edges, labelled=True))
+        parts.append(_lane(f"ranges {level}", own, labels, ["range"] * len(own), at, edges, labelled=True))
     calls = trace.calls[(trace.calls["process"] == at["process"])]
     calls = calls[(calls["start"] < end) & (calls["end"] > at["start"])] if not trace.device_is_host else calls[:0]
     for number, (_, own) in enumerate(sorted(calls.groupby("thread"), key=lambda pair: pair[0] != at["thread"])):
-        parts.append(_lane(f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), edges))
+        parts.append(_lane(f"CUDA calls, thread {number}", own, [""] * len(own), ["call"] * len(own), at, edges))
     operations = trace.operations[trace.operations["process"] == at["process"]]
     operations = operations[(operations["start"] < end) & (operations["end"] > at["start"])]
     for (device, stream), own in operations.groupby(["device", "stream"]):
         told = [kernel_names.describe(trace.names[code]) for code in own["name"]]
         categories = [each.category for each in told]
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
-        parts.append(_lane(name, own, [each.short for each in told], categories, edges))
+        parts.append(_lane(name, own, [each.short for each in told], categories, at, edges))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     table.insert(0, "view", view)
     table["span_us"] = (end - at["start"]) / 1e3
@@ -83,25 +85,22 @@ def _depths(found: Attribution, own: np.ndarray, at: pd.Series) -> np.ndarray:
     return depth - (int(base[0]) if len(base) else 0)
 
 
-def _lane(lane: str, own: pd.DataFrame, labels, categories, edges: np.ndarray, labelled: bool = False) -> pd.DataFrame:
-    """Rectangles of one lane: by label for ranges, by category for all else."""
-    start = np.clip(own["start"].to_numpy(), edges[0], edges[-1]).astype(float)
-    end = np.clip(own["end"].to_numpy(), edges[0], edges[-1]).astype(float)
-    pixel = edges[1] - edges[0]
+def _lane(
+    lane: str, own: pd.DataFrame, labels, categories, at: pd.Series, edges, labelled: bool = False
+) -> pd.DataFrame:
+    """Rectangles of one lane: by label for ranges, by category for all else.
+
+    at: the view's range; edges: borders of the pixels, in nanoseconds from its start.
+    """
+    start = np.clip((own["start"] - at["start"]).to_numpy(), 0, edges[-1]).astype(float)
+    end = np.clip((own["end"] - at["start"]).to_numpy(), 0, edges[-1]).astype(float)
     if labelled:  # ranges are few and long; what is shorter than a pixel would not be seen
-        wide = end - start >= pixel
+        wide = end - start >= edges[1]
         found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[wide]
     else:
         found = _by_pixel(start, end, np.asarray(categories, dtype=object), edges)
-    return pd.DataFrame(
-        {
-            "lane": lane,
-            "start_us": ((found["start"] - edges[0]) / 1e3).round(4),
-            "end_us": ((found["end"] - edges[0]) / 1e3).round(4),
-            "label": found["label"],
-            "category": found["category"],
-        }
-    )
+    times = {f"{key}_us": (found[key] / 1e3).round(4) for key in ("start", "end")}
+    return pd.DataFrame({"lane": lane, **times, "label": found["label"], "category": found["category"]})
 
 
 def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray) -> pd.DataFrame:
@@ -110,7 +109,7 @@ def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges:
     empty = pd.DataFrame({"start": [], "end": [], "label": [], "category": []})
     if not len(names):
         return empty
-    pixel = edges[1] - edges[0]
+    pixel = edges[1]
     share = np.minimum(cover.sum(axis=0) / pixel, 1.0)
     best = cover.argmax(axis=0)
     rows, run = [], None  # a run of pixels that one category fills becomes one rectangle

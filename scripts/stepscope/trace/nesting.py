@@ -1,0 +1,129 @@
+"""Which ranges lie in which, and which of them hold a point in time: arrays of positions, -1 for none."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+
+def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """(key, its positions in ascending order) for each distinct key."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(keys) else []
+    for part in np.split(order, starts[1:]) if len(keys) else []:
+        yield int(keys[part[0]]), part
+
+
+def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndarray:
+    """From each range (or -1) up to the first that is not skipped, itself included; -1 where there is none."""
+    at = start.copy()
+    moving = np.flatnonzero(at >= 0)
+    while len(moving):
+        moving = moving[skipped[at[moving]]]
+        at[moving] = parent[at[moving]]
+        moving = moving[at[moving] >= 0]
+    return at
+
+
+def nest(
+    ranges: pd.DataFrame, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(parent of each range, innermost range of each launch); a launch has a thread and a time.
+
+    A range that ends after the range around it (not possible with push and pop, but with domains) has no parent and
+    holds no others.
+    """
+    parent, innermost = np.full(len(ranges), -1), np.full(len(time), -1)
+    starts, ends, owners = (ranges[name].to_numpy() for name in ("start", "end", "thread"))
+    nested = np.flatnonzero(ranges["nested"].to_numpy())
+    launches = np.flatnonzero(linked)
+    launches_of = {owner: launches[part] for owner, part in groups(thread[launches])}
+    for owner, part in groups(owners[nested]):
+        own = nested[part]
+        own = own[np.lexsort((-ends[own], starts[own]))]
+        start, end = starts[own], ends[own]
+        around = _around(start, end)
+        crosses = (around >= 0) & (end > end[around])
+        parent[own] = np.where((around >= 0) & ~crosses, own[around], -1)
+        launched = launches_of.get(owner, np.empty(0, dtype=np.int64))
+        at = np.searchsorted(start, time[launched], "right") - 1
+        closed = np.flatnonzero(at >= 0)
+        while len(closed):  # from the latest start outwards to a range that is still open
+            closed = closed[crosses[at[closed]] | (end[at[closed]] <= time[launched[closed]])]
+            at[closed] = around[at[closed]]
+            closed = closed[at[closed] >= 0]
+        innermost[launched] = np.where(at >= 0, own[at], -1)
+    return parent, innermost
+
+
+def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """For each of one thread's ranges, outer before inner: the position of the innermost open one at its start, or -1.
+
+    What ends after that one crosses it, and is not counted as open.
+    """
+    around: list[int] = []
+    stack: list[tuple[float, int]] = []
+    until, now = float("inf"), -1  # end and position of the innermost open range
+    for position, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        while until <= start:
+            until, now = stack.pop()
+        around.append(now)
+        if end <= until:
+            stack.append((until, now))
+            until, now = end, position
+    return np.array(around, dtype=np.int64)
+
+
+def locate(
+    own: pd.DataFrame, process: np.ndarray, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each launch: in which of these ranges (their labels) it lies, -1 outside; whether its own thread opened that.
+
+    A range of the launching thread goes before one of another thread of the process, and of ranges within each other
+    the outermost one counts.
+    """
+    found, same = np.full(len(time), -1), np.zeros(len(time), dtype=bool)
+    launches = np.flatnonzero(linked)
+    for column, of_launch, is_own in (("process", process, False), ("thread", thread, True)):
+        launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
+        for key, part in groups(own[column].to_numpy()):
+            launched = launches_of.get(key, np.empty(0, dtype=np.int64))
+            at = containing(own.iloc[part], time[launched])
+            inside = at >= 0
+            found[launched[inside]], same[launched[inside]] = at[inside], is_own
+    return found, same
+
+
+def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
+    """Label of the range that holds each time, of several the one that ends last; -1 outside all."""
+    own = own.sort_values(["start", "end"])
+    ends = own["end"].to_numpy()
+    reach = np.maximum.accumulate(ends)
+    last = np.maximum.accumulate(np.where(ends == reach, np.arange(len(own)), 0))  # the range that reaches so far
+    at = np.searchsorted(own["start"].to_numpy(), time, "right") - 1
+    inside = (at >= 0) & (time < np.append(reach, 0)[at])
+    return np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)
+
+
+def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until: np.ndarray) -> np.ndarray:
+    """For each wanted key the position of the latest entry with it whose time is at most `until`.
+
+    If all are later, the first; -1 for a key without entries, and for negative ones.
+    """
+    if not len(keys) or not len(wanted):
+        return np.full(len(wanted), -1)
+    order = np.lexsort((times, keys))
+    ordered = keys[order]
+    first = np.searchsorted(ordered, wanted, "left")
+    at = np.searchsorted(ordered, wanted, "right") - 1
+    found = (at >= first) & (wanted >= 0)
+    several = np.flatnonzero(found & (at > first))
+    if len(several):  # rare: binary search among the entries with the same key
+        low, high, ordered_times, limit = first[several], at[several], times[order], until[several]
+        while (low < high).any():
+            middle = (low + high + 1) // 2
+            early = ordered_times[middle] <= limit
+            low, high = np.where(early, middle, low), np.where(early | (low == high), high, middle - 1)
+        at[several] = low
+    return np.where(found, order[np.where(found, at, 0)], -1)

@@ -1,0 +1,42 @@
+"""Synthetic exports of Nsight Systems, and running the program."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from nsys_exports import LAYOUTS, Export
+from stepscope.trace import analysis
+
+PROGRAM = Path(__file__).resolve().parents[3] / "scripts" / "analyze_nsys.py"
+
+
+@pytest.fixture
+def export():
+    """An empty export in the layout of today."""
+    return Export(LAYOUTS["2025.3"])
+
+
+@pytest.fixture
+def analyse(tmp_path):
+    """Writes an export and analyses it; tables by name."""
+
+    def run(export, phases=None, layers=None):
+        return analysis.analyse(analysis.read(export.write(tmp_path / "trace.sqlite")), phases, layers)
+
+    return run
+
+
+@pytest.fixture
+def run_analyze():
+    """Runs analyze_nsys.py with these words; `path` is its PATH."""
+
+    def run(*words, path=os.environ["PATH"]):
+        command = [sys.executable, str(PROGRAM), *map(str, words)]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": path}, timeout=300)
+
+    return run

@@ -1,0 +1,248 @@
+"""Joins and attribution on synthetic exports; expected numbers are worked out by hand. Times in nanoseconds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from nsys_exports import DOMAIN, MARK, START_END, thread
+from stepscope.trace.nesting import latest_before, nest
+
+MAIN, OTHER = thread(1), thread(1, 5)
+
+
+def by(table, key, column):
+    return dict(zip(table[key], table[column], strict=True))
+
+
+def kernels_of(tables):
+    return by(tables["phases"], "phase", "kernels_total")
+
+
+def check(tables, quantity):
+    return by(tables["checks"], "quantity", "value")[quantity]
+
+
+def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
+    export.range("step", 0, 100, MAIN)
+    export.range("forward", 10, 50, MAIN)
+    export.range("part", 20, 30, MAIN)
+    export.range("backward", 50, 90, MAIN)
+    for at in (9, 10, 19, 20, 29, 30, 49, 50, 89, 90, 99, 100):
+        export.launch("k", at, at + 1000, at + 1001)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"step": 11, "forward": 6, "backward": 2}
+    assert by(tables["ranges"], "range", "kernels_per_step") == {"part": 2}
+    assert check(tables, "operations_outside_every_phase") == 1
+    exclusive = by(tables["phases"], "phase", "kernels_exclusive_total")
+    assert exclusive == {"step": 3, "forward": 6, "backward": 2}
+
+
+def test_correlation_ids_repeat_across_processes(export, analyse):
+    # The same ids in two processes: process 1 launches in forward, process 2 in backward.
+    for pid, phase in ((1, "forward"), (2, "backward")):
+        export.range(phase, 0, 100, thread(pid))
+        for number in range(3):
+            export.call(10 * number, 10 * number + 1, thread(pid), correlation=number)
+            export.kernel(f"k{pid}", 20 * number, 20 * number + pid, number, pid, device=pid - 1)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"forward": 3, "backward": 3}
+    assert by(tables["phases"], "phase", "gpu_ms_total") == pytest.approx({"forward": 3e-6, "backward": 6e-6})
+
+
+def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
+    export.range("forward", 0, 100, MAIN)
+    export.range("backward", 100, 200, MAIN)
+    for at in (10, 110, 150):
+        export.call(at, at + 5, MAIN, correlation=7)
+    export.kernel("k", 20, 30, 7)
+    export.kernel("k", 120, 130, 7)
+    export.kernel("k", 160, 170, 7)
+    assert kernels_of(analyse(export)) == {"forward": 1, "backward": 2}
+
+
+def test_latest_before_agrees_with_a_plain_search():
+    draw = np.random.default_rng(0)
+    keys, times = draw.integers(0, 5, 200), draw.integers(0, 50, 200)
+    wanted, until = draw.integers(-1, 7, 300), draw.integers(-5, 55, 300)
+    found = latest_before(keys, times, wanted, until)
+    for key, limit, at in zip(wanted, until, found, strict=True):
+        own = times[keys == key]
+        if key < 0 or not len(own):
+            assert at == -1
+        else:
+            assert keys[at] == key
+            assert times[at] == (own[own <= limit].max() if (own <= limit).any() else own.min())
+
+
+def nest_one_by_one(ranges, times):
+    """(parents, innermost) by asking each range; ranges: (start, end), outer before inner."""
+    open_at_start, parents, crossing = [], [], []
+    for at, (start, end) in enumerate(ranges):
+        around = [j for j in range(at) if not crossing[j] and ranges[j][0] <= start < ranges[j][1]]
+        crossing.append(bool(around) and end > ranges[around[-1]][1])
+        parents.append(around[-1] if around and not crossing[at] else -1)
+        open_at_start.append(around)
+    innermost = []
+    for time in times:
+        holding = [j for j, (start, end) in enumerate(ranges) if not crossing[j] and start <= time < end]
+        innermost.append(holding[-1] if holding else -1)
+    return parents, innermost
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_nesting_agrees_with_asking_each_range(seed):
+    draw = np.random.default_rng(seed)
+    pairs = np.sort(draw.integers(0, 40, (12, 2)), axis=1)
+    pairs = pairs[np.lexsort((-pairs[:, 1], pairs[:, 0]))]
+    times = draw.integers(-2, 42, 30)
+    ranges = pd.DataFrame({"start": pairs[:, 0], "end": pairs[:, 1], "thread": 3, "nested": True})
+    found = nest(ranges, np.full(len(times), 3), times, np.full(len(times), True))
+    expected = nest_one_by_one(pairs.tolist(), times.tolist())
+    assert [part.tolist() for part in found] == [*expected]
+
+
+def test_a_graph_launch_launches_many_kernels(export, analyse):
+    export.range("step", 0, 100, MAIN)
+    launched = export.call(10, 20, MAIN, name="cudaGraphLaunch_v10000")
+    for number in range(4):
+        export.kernel(f"node{number}", 30 + 10 * number, 35 + 10 * number, launched, node=number)
+    whole = export.call(50, 60, MAIN, name="cudaGraphLaunch_v10000")
+    export.graph(200, 290, whole)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"step": 4}
+    assert by(tables["phases"], "phase", "gpu_ms_total") == pytest.approx({"step": 110e-6})
+    assert list(tables["phases"]["memory_operations_total"]) == [0]
+    assert check(tables, "graphs_traced_as_a_whole") == 1
+    # The delay is that of a launch, not of each node: 30 - 20 and 200 - 60.
+    busy = tables["busy"].iloc[-1]
+    assert busy["queue_delays_per_step"] == 2 and busy["queue_delay_mean_us"] == pytest.approx(0.075)
+
+
+def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
+    export.range("step", 0, 100, MAIN)
+    export.range("a", 10, 40, MAIN)
+    export.range("b", 20, 60, MAIN, domain=1)  # crosses a
+    export.range("inside a", 25, 30, MAIN)
+    export.range("epoch", 5, 95, MAIN, kind=START_END)
+    export.range("library", 0, 0, MAIN, kind=DOMAIN)
+    export.range("mark", 50, None, MAIN, kind=MARK)
+    for at in (15, 27, 35, 50):
+        export.launch("k", at, at + 100, at + 101)
+    tables = analyse(export)
+    ranges = tables["ranges"].set_index("range")
+    assert ranges["kernels_per_step"].to_dict() == {"a": 3, "b": 3, "inside a": 1, "epoch": 4}
+    assert ranges["parent"].to_dict() == {"a": "step", "b": "", "inside a": "a", "epoch": ""}
+    assert ranges["kernels_exclusive_per_step"]["a"] == 2
+    assert check(tables, "ranges") == 5
+
+
+def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
+    export.range("forward", 0, 100, MAIN, kind=START_END)
+    export.launch("k", 10, 20, 25, OTHER)
+    export.launch("k", 20, 30, 35, MAIN)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"forward": 2}
+    assert list(tables["phases"]["kernels_by_thread_rule_total"]) == [1]
+
+
+def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
+    export.range("step", 0, 100, MAIN)
+    export.range("step", 100, None, MAIN)
+    export.range("forward", 110, None, MAIN)
+    export.launch("k", 120, 130, 150)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"step": 1, "forward": 1}
+    assert by(tables["phases"], "phase", "cut_off") == {"step": 1, "forward": 1}
+    assert by(tables["phases"], "phase", "host_ms_total") == pytest.approx({"step": 150e-6, "forward": 40e-6})
+    assert check(tables, "ranges_cut_off_by_the_end") == 2
+
+
+def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
+    export.range("forward", 0, 60, MAIN)
+    export.range("forward", 40, 100, OTHER)
+    for at, tid in ((10, MAIN), (50, MAIN), (50, OTHER), (70, OTHER), (80, MAIN), (100, OTHER)):
+        export.launch("k", at, at + 200, at + 201, tid)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"forward": 5}
+    assert list(tables["phases"]["kernels_by_thread_rule_total"]) == [4]  # not the one of MAIN at 80
+    assert list(tables["phases"]["host_ms_total"]) == pytest.approx([120e-6])
+
+
+def test_phases_in_phases_add_up(export, analyse):
+    for zero in (0, 1000):
+        export.range("step", zero, zero + 1000, MAIN)
+        export.range("forward", zero + 100, zero + 500, MAIN)
+        export.range("block", zero + 150, zero + 350, MAIN)
+        export.range("loss", zero + 400, zero + 450, MAIN)
+        for at in (50, 120, 160, 410, 460, 600):
+            export.launch("k", zero + at, zero + at, zero + at + 10)
+    tables = analyse(export)
+    phases = tables["phases"].set_index("phase")
+    assert phases["host_exclusive_ms_per_step"].to_dict() == pytest.approx(
+        {"step": 600e-6, "forward": 350e-6, "loss": 50e-6}
+    )
+    assert phases["gpu_ms_per_step"].to_dict() == pytest.approx({"step": 60e-6, "forward": 40e-6, "loss": 10e-6})
+    exclusive = {"step": 20e-6, "forward": 30e-6, "loss": 10e-6}
+    assert phases["gpu_exclusive_ms_per_step"].to_dict() == pytest.approx(exclusive)
+    assert check(tables, "gpu_ms_in_phases") == pytest.approx(120e-6) == check(tables, "gpu_ms_total")
+    assert check(tables, "gpu_ms_outside_every_phase") == 0
+
+
+def test_the_shortest_phase_around_a_launch_has_it_to_itself(export, analyse):
+    export.range("forward", 0, 50, MAIN)  # warm-up: forward starts before the first step
+    export.range("step", 100, 200, MAIN)
+    export.range("forward", 110, 150, MAIN)
+    for at in (10, 120, 160):
+        export.launch("k", at, at + 1, at + 2)
+    phases = analyse(export)["phases"]
+    assert by(phases, "phase", "kernels_exclusive_total") == {"forward": 2, "step": 1}
+    assert by(phases, "phase", "kernels_total") == {"forward": 2, "step": 2}
+
+
+def test_times_may_be_negative_and_operations_unlinked(export, analyse):
+    export.range("step", -500, -1, MAIN)
+    export.launch("k", -400, -390, -380)
+    export.kernel("alone", -50, -40, 999)
+    export.fill(-30, -20, 998)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"step": 1}
+    assert check(tables, "ranges_cut_off_by_the_end") == 0
+    assert check(tables, "kernels_not_linked_to_a_launch") == 1
+    assert check(tables, "operations_not_linked_to_a_launch") == 2
+    assert check(tables, "gpu_ms_not_linked_to_a_launch") == pytest.approx(20e-6)
+    # Busy counts what ran while the step was open: all three.
+    busy = tables["busy"].set_index("phase").loc["step"]
+    assert busy["busy_ms_per_step"] == pytest.approx(30e-6) and busy["wall_ms_per_step"] == pytest.approx(499e-6)
+
+
+def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
+    for zero in (0, 100):
+        export.range("iteration", zero, zero + 100, MAIN)
+        export.range("inner", zero + 10, zero + 50, MAIN)
+        export.launch("k", zero + 20, zero + 30, zero + 40)
+    tables = analyse(export)
+    assert kernels_of(tables) == {"iteration": 2} and check(tables, "steps") == 2
+    assert kernels_of(analyse(export, ["inner", "iteration"])) == {"iteration": 2, "inner": 2}
+    assert kernels_of(analyse(export, ["inner", "absent"])) == {"inner": 2}
+
+
+def test_two_processes_with_a_gpu_each(export, analyse):
+    # Data parallel: each process has 2 steps of 100 ns and is busy for 40 (process 1) or 60 ns (process 2) in each.
+    for pid, length in ((1, 40), (2, 60)):
+        for zero in (0, 100):
+            export.range("step", zero + pid, zero + 100 + pid, thread(pid))
+            export.launch("k", zero + 10, zero + 20, zero + 20 + length // 2, thread(pid), pid, device=0)
+            export.launch("k", zero + 15, zero + 90 - length // 2, zero + 90, thread(pid), pid, device=0)
+        export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid)  # each sees its own as number 0
+    tables = analyse(export)
+    assert check(tables, "steps") == 4 and check(tables, "processes") == 2
+    step = tables["phases"].iloc[0]
+    assert step["kernels_per_step"] == 2 and step["gpu_ms_per_step"] == pytest.approx(50e-6)
+    assert step["host_ms_per_step"] == pytest.approx(100e-6)
+    busy = tables["busy"]
+    busy = busy[busy["phase"] == "step"].set_index("device")
+    assert busy["wall_ms_per_step"].to_dict() == pytest.approx({0: 100e-6, 1: 100e-6})
+    assert busy["busy_share_of_wall"].to_dict() == pytest.approx({0: 0.4, 1: 0.6})
+    assert busy["idle_ms_per_step"].to_dict() == pytest.approx({0: 60e-6, 1: 40e-6})
+    assert busy["gaps_per_step"].to_dict() == {0: 1, 1: 1}
+    assert busy["gap_mean_us"].to_dict() == pytest.approx({0: 0.030, 1: 0.010})
+    assert busy["device_name"].to_dict() == {0: "Made-up GPU 0", 1: "Made-up GPU 1"}
