@@ -37,6 +37,7 @@ function sortTable(table, column, direction) {
     if (a.number === null || b.number === null) return (a.number === null) - (b.number === null);
     return direction * (a.number - b.number);
   });
+  for (const entry of keyed) entry.row.classList.remove("begins");
   body.append(...keyed.map((entry) => entry.row));
 }
 

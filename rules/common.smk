@@ -96,15 +96,18 @@ def study_tables(study):
 REPORT_FIGURES = []
 
 
-def figure_outputs(study, names, category):
-    """A study's figures as outputs of its drawing rule, to be shown by `snakemake --report` too."""
+def figure_outputs(study, names, category, captions=None):
+    """A study's figures as outputs of its drawing rule, to be shown by `snakemake --report` too.
+
+    `captions`: the caption's name of each figure that has none of its own name; figures may share one.
+    """
     outputs = {}
     for name in names:
         outputs[name] = report(
             f"results/figures/{name}.svg",
             category=category,
             labels={"figure": name.removeprefix(f"{study}_").replace("_", " ")},
-            caption=f"../report/captions/{name}.rst",
+            caption=f"../report/captions/{(captions or {}).get(name, name)}.rst",
         )
         outputs[f"{name}_png"] = f"results/figures/{name}.png"
         REPORT_FIGURES.append(f"results/figures/{name}.svg")

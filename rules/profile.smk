@@ -2,11 +2,12 @@
 # Needs nsys on the PATH, else torch.profiler does it; makes a record, samples, a trace and its tables for each cell,
 # the study's tables and its figures, which are several for each cell.
 from stepscope.plan import profile as profile_plan
+from stepscope.plan.profilers import tools as profile_tools
 from stepscope.trace.table_names import TABLES as TRACE_TABLES
 
 PROFILE_FOLDER = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
 PROFILE_TABLES = [f"results/tables/profile_{name}.csv" for name in TRACE_TABLES]
-add_study("profile", "profile_step", profile_plan.cells, tools=profile_plan.tools(DEVICE), tables=PROFILE_TABLES)
+add_study("profile", "profile_step", profile_plan.cells, tools=profile_tools(DEVICE), tables=PROFILE_TABLES)
 PROFILE_CELLS = [cell.name for cell in REGISTRY.studies["profile"]]
 
 
@@ -89,5 +90,45 @@ rule aggregate_profile:
             --study profile \
             --results results \
             --out results/tables \
+            >{log:q} 2>&1
+        """
+
+
+PROFILE_CELL_FIGURES = [profile_plan.figure_name(name) for name in PROFILE_CELLS]
+PROFILE_FIGURES = [
+    "profile_matmul_share",
+    "profile_launches",
+    "profile_bound",
+    "profile_categories",
+    *PROFILE_CELL_FIGURES,
+]
+
+
+rule profile_figures:
+    input:
+        tables=study_tables("profile"),
+        timing=study_tables("timing"),
+    output:
+        **figure_outputs(
+            "profile",
+            PROFILE_FIGURES,
+            category="Profile",
+            captions=dict.fromkeys(PROFILE_CELL_FIGURES, "profile_cell"),
+        ),
+    log:
+        "results/figures/profile.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("draw_figures.py", "stepscope.figures.profile"),
+    message:
+        "Drawing the profile figures"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
+            --study profile \
+            --with timing \
+            --tables results/tables \
+            --out results/figures \
             >{log:q} 2>&1
         """

@@ -100,7 +100,7 @@ rule partial:
             "$PYTHON" "$SCRIPTS"/aggregate.py --partial \
                 --plan {input.plan:q} --study $study --results results --out results/partial/tables
             "$PYTHON" "$SCRIPTS"/draw_figures.py \
-                --study $study --tables results/partial/tables --out results/partial/figures
+                --study $study --with timing --tables results/partial/tables --out results/partial/figures
             flags="$flags --study $study"
         done
         "$PYTHON" "$SCRIPTS"/write_report.py --partial $flags \

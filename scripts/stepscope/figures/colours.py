@@ -4,17 +4,40 @@ Okabe and Ito, "Color Universal Design" (2008), for series. Each colour has a na
 web page: the page can recolour a figure for the dark theme. All are distinct, so that a colour identifies its name.
 """
 
+import re
+
 INK = "#1b1c1e"
 MUTED = "#5c6066"
 GRID = "#dfe1e4"
 SHADE = "#f1f2f4"
 PAPER = "#fffffe"
+ON_BAR = "#111213"  # text on a bar, in both themes
 
 PRECISION = {"fp32": "#0072b2", "tf32": "#cc79a7", "bf16": "#d55e00", "fp16": "#009e73"}
 # Text in a series' colour has to be darker than a line to be readable on white (contrast 4.5 or more).
 PRECISION_TEXT = {"fp32": "#00639c", "tf32": "#98456f", "bf16": "#ad4c00", "fp16": "#007353"}
 PHASE = {"forward": "#56b4e9", "backward": "#e69f00", "optimizer": "#9a9a9a", "step": "#33363b"}
 OTHER = "#747a80"
+# What a kernel does, in the order of stepscope.trace.categories. From Okabe and Ito where two are near each other in a
+# figure; a shade beside a precision's or a phase's colour, since a colour identifies its name.
+CATEGORY = {
+    "matmul": "#2a88c8",
+    "fused attention": "#63bdf0",
+    "softmax forward": "#c86fa3",
+    "softmax backward": "#a9689a",
+    "normalisation": "#e2d438",
+    "elementwise": "#d8631a",
+    "copy/cast": "#eba91f",
+    "reduction": "#12a27b",
+    "optimizer": "#8c6d46",
+    "communication": "#7d7f00",
+    "memory set/copy": "#2a2d33",
+    "other": "#b3b8be",
+}
+RANGE = "#e3e7ec"
+RANGE_ATTENTION = "#c3cdd8"
+CALL = "#848b93"
+LANE = "#f6f7f8"
 # Beside colour, so that lines on top of each other stay visible.
 DASHES = {"tf32": (0, (5, 1.5)), "fp16": (0, (3, 2.2))}
 
@@ -28,6 +51,11 @@ VARIABLES = {
     **{colour: f"figure-{name}" for name, colour in PRECISION.items()},
     **{colour: f"figure-{name}-text" for name, colour in PRECISION_TEXT.items()},
     **{colour: f"figure-{name}" for name, colour in PHASE.items()},
+    **{colour: f"figure-category-{re.sub('[^a-z]+', '-', name)}" for name, colour in CATEGORY.items()},
+    RANGE: "figure-range",
+    RANGE_ATTENTION: "figure-range-attention",
+    CALL: "figure-call",
+    LANE: "figure-lane",
 }
 
 
@@ -39,3 +67,8 @@ def precision(name: str) -> str:
 def precision_text(name: str) -> str:
     """Colour of a precision's label."""
     return PRECISION_TEXT.get(name, MUTED)
+
+
+def category(name: str) -> str:
+    """Colour of a category's bar or rectangles."""
+    return CATEGORY.get(name, CATEGORY["other"])

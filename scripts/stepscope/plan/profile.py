@@ -31,6 +31,9 @@ def nsys_options(chosen: dict) -> dict:
 
 
 def figure_name(cell: str) -> str:
-    """The name of a cell's figure: `gpu/profile/small/ctx256/bf16/mode=x` is `profile_cell_gpu_small_ctx256_bf16_mode-x`."""
+    """Name of a cell's figure: `profile_cell_gpu_small_ctx256_bf16_mode-x` for `gpu/profile/small/ctx256/bf16/mode=x`.
+
+    It names a file and a rule's output, so it holds neither `/` nor `=`.
+    """
     hardware, _, *place = cell.split("/")
     return "_".join(["profile_cell", hardware, *place]).replace("=", "-")

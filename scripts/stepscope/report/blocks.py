@@ -5,17 +5,22 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `group` stands above neighbouring columns that share it. Numbers are right-aligned."""
+    """A column; `group` stands above neighbouring columns that share it. Numbers are right-aligned, `wrap`ped text may
+    take several lines."""
 
     label: str
     unit: str = ""
     group: str = ""
     number: bool = True
+    wrap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A table's cell: a main line, a smaller line below, badges, a link; `sort` is the number that sorting uses."""
+    """A table's cell: a main line, a smaller line below, badges, a link; `sort` is the number that sorting uses.
+
+    `title` is the whole text where the cell shows a part of it; the web page shows it to who points at the cell.
+    """
 
     text: str = ""
     below: str = ""
@@ -23,11 +28,13 @@ class Cell:
     badges: tuple[str, ...] = ()
     link: str = ""
     code: bool = False
+    title: str = ""
 
 
 @dataclass(slots=True)
 class Table:
-    """`notes` stand below the table. A `folded` table is closed until the reader opens it."""
+    """`notes` stand below the table. A `folded` table is closed until the reader opens it. In a `grouped` one the rows
+    that begin with the same text belong together."""
 
     name: str
     caption: str
@@ -35,6 +42,7 @@ class Table:
     rows: list[list[Cell]]
     notes: list[str] = field(default_factory=list)
     folded: bool = False
+    grouped: bool = False
 
 
 @dataclass(slots=True)
@@ -44,6 +52,14 @@ class Picture:
     name: str
     caption: str
     alternative: str
+
+
+@dataclass(slots=True)
+class Fold:
+    """A part of a section that is closed until the reader opens it: its name, and the numbers to know before."""
+
+    title: str
+    facts: str = ""
 
 
 @dataclass(slots=True)

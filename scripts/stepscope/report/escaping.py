@@ -30,9 +30,14 @@ def markdown(value: object) -> str:
     return _LINE_START.sub(lambda found: f"{found[1]}&#{ord(found[2])};", text)
 
 
+def within_html(value: object) -> str:
+    """Text inside an HTML element of a Markdown page; what HTML or Markdown would read is written as numbers."""
+    return _CODE_SPECIAL.sub(lambda found: f"&#{ord(found[0])};", one_line(value))
+
+
 def markdown_code(value: object) -> str:
-    """Text in `<code>`; the characters that Markdown would still read are written as numbers."""
-    return f"<code>{_CODE_SPECIAL.sub(lambda found: f'&#{ord(found[0])};', one_line(value))}</code>"
+    """Text in `<code>`."""
+    return f"<code>{within_html(value)}</code>"
 
 
 def relative_link(path: str) -> str:

@@ -1,7 +1,9 @@
 """The Markdown back end: pipe tables, linked images and folded parts, as GitHub shows them."""
 
-from stepscope.report.blocks import Box, Cell, Column, Picture, Table, badge
-from stepscope.report.escaping import Prose, markdown, markdown_code, relative_link
+from collections.abc import Callable
+
+from stepscope.report.blocks import Box, Cell, Column, Fold, Picture, Table, badge
+from stepscope.report.escaping import Prose, markdown, markdown_code, relative_link, within_html
 
 
 class MarkdownBlocks:
@@ -45,6 +47,12 @@ class MarkdownBlocks:
         lines = ["[!WARNING]", f"**{markdown(box.title)}** {markdown(box.sentence)}", ""]
         lines += [f"| {line} |" for line in (head, rule, *rows)]
         return Prose("\n" + "\n".join(f"> {line}".rstrip() for line in lines) + "\n")
+
+    def fold(self, fold: Fold, caller: Callable[[], str]) -> Prose:
+        """A folded part; GitHub reads what is inside as Markdown, since empty lines stand around it."""
+        facts = f": {within_html(fold.facts)}" if fold.facts else ""
+        summary = f"<summary><b>{within_html(fold.title)}</b>{facts}</summary>"
+        return Prose(f"\n<details>{summary}\n\n{caller().strip()}\n\n</details>\n")
 
     def command_line(self, command: str) -> Prose:
         """A command in the text."""

@@ -86,7 +86,12 @@ def _environment(templates: Path) -> Environment:
 
 def _body(environment: Environment, blocks, context: dict) -> str:
     environment.globals.update(
-        table=blocks.table, figure=blocks.figure, commands=blocks.commands, warning=blocks.box, code=blocks.command_line
+        table=blocks.table,
+        figure=blocks.figure,
+        commands=blocks.commands,
+        warning=blocks.box,
+        code=blocks.command_line,
+        fold=blocks.fold,
     )
     parts = [environment.get_template("head.md.j2").render(context)]
     for study in context["studies"]:

@@ -15,7 +15,11 @@ _TEXT = {
     "cell", "hardware", "size", "precision", "mode", "attention", "compile", "optimizer", "checkpoint", "status",
     "reason", "throttle", "command", "code", "git_commit", "started", "device", "device_name", "device_uuid", "driver",
     "python", "torch", "cuda", "triton", "log", "operation", "kind", "phase",
+    "profiler", "profiler_version", "profiler_options", "trace", "name", "full_name", "category", "range", "parent",
+    "part", "lane", "label", "view", "tile", "data_type", "unit", "top_kernel", "layer_modules", "remainder_modules",
+    "file", "module", "quantity", "value", "call",
 }  # fmt: skip
+_FLAGS = {"noisy", "operator"}
 
 
 def label(phase: str) -> str:
@@ -41,13 +45,16 @@ class Tables:
         self.studies = list(studies)
         self._read: dict[str, pd.DataFrame] = {}
 
-    def __getitem__(self, study: str) -> pd.DataFrame:
-        """A study's table, a row a cell."""
-        if study not in self._read:
-            path = self.folder / f"{study}.csv"
-            wanted = study in self.studies and path.exists()
-            self._read[study] = _typed(pd.read_csv(path, **_AS_WRITTEN)) if wanted else pd.DataFrame()
-        return self._read[study]
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        """A study's table, a row a cell, by the study's name; one of its other tables by that and its own.
+
+        So `profile_kernels` is of the study `profile`.
+        """
+        if name not in self._read:
+            path = self.folder / f"{name}.csv"
+            wanted = path.exists() and any(name == study or name.startswith(f"{study}_") for study in self.studies)
+            self._read[name] = _typed(pd.read_csv(path, **_AS_WRITTEN)) if wanted else pd.DataFrame()
+        return self._read[name]
 
     def samples(self, study: str, cells: list[str], columns: list[str]) -> pd.DataFrame:
         """The raw samples of a few cells; only their lines are parsed, since a large grid has millions."""
@@ -78,7 +85,7 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
 def _typed_column(name: str, values: pd.Series) -> pd.Series:
     if name in _TEXT or name.endswith("_status"):
         return values.astype("object").where(values.notna(), None)
-    if name == "noisy" or name.endswith("_noisy") or (name == "warmup" and values.isin(["True", "False"]).any()):
+    if name in _FLAGS or name.endswith("_noisy") or (name == "warmup" and values.isin(["True", "False"]).any()):
         return values.astype("str").str.lower().isin(["true", "1", "1.0"])
     return pd.to_numeric(values, errors="coerce").astype(float)
 

@@ -1,13 +1,14 @@
 """The HTML back end: rich tables, figures as inline SVG, and one file that needs nothing else."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from stepscope.figures import colours
-from stepscope.report.blocks import BADGES, Box, Cell, Picture, Table, badge
+from stepscope.report.blocks import BADGES, Box, Cell, Column, Fold, Picture, Table, badge
 from stepscope.report.escaping import Prose, one_line, relative_link
 
 # Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
@@ -58,6 +59,13 @@ class WebBlocks:
         head = f"<p><strong>{escape(box.title)}</strong> {escape(box.sentence)}</p>"
         return self._keep(f"<aside class=box role=note>{head}{_table(box.table, '')}</aside>")
 
+    def fold(self, fold: Fold, caller: Callable[[], str]) -> Prose:
+        """A part that opens by a click."""
+        facts = f" <span>{escape(fold.facts)}</span>" if fold.facts else ""
+        summary = f"<summary><b>{escape(fold.title)}</b>{facts}</summary>"
+        opening = self._keep(f"<details class=part>{summary}<div class=inside>")
+        return Prose(opening + caller() + self._keep("</div></details>"))
+
     def command_line(self, command: str) -> Prose:
         """A command in the text; a mark of its own, since it stands within a paragraph."""
         self.kept.append(f"<code class=command>{escape(one_line(command))}</code>")
@@ -93,10 +101,11 @@ def _table(table: Table, number: str) -> str:
     label = escape(one_line(f"{number} {table.caption}")[:120])
     parts = [f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table>']
     parts.append(f"<caption><span>{caption}</span></caption><thead>{_head(table)}</thead><tbody>")
-    numbers = [column.number for column in table.columns]
-    for row in table.rows:
-        parts.append("<tr>")
-        parts += [_cell(cell, number, at == 0) for at, (cell, number) in enumerate(zip(row, numbers, strict=True))]
+    for at, row in enumerate(table.rows):
+        begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
+        parts.append("<tr class=begins>" if begins else "<tr>")
+        pairs = zip(row, table.columns, strict=True)
+        parts += [_cell(cell, column, place == 0) for place, (cell, column) in enumerate(pairs)]
         parts.append("</tr>")
     parts.append("</tbody></table></div>")
     return "".join(parts)
@@ -122,14 +131,14 @@ def _head(table: Table) -> str:
     return "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
 
 
-def _heading(column, more: str) -> str:
+def _heading(column: Column, more: str) -> str:
     kind = "n" if column.number else "t"
     unit = f"<small>{escape(column.unit)}</small>" if column.unit else ""
     label = str(escape(column.label)).replace("+", "+<wbr>")
     return f"<th scope=col class={kind}{more}>{label}{unit}</th>"
 
 
-def _cell(cell: Cell, number: bool, first: bool) -> str:
+def _cell(cell: Cell, column: Column, first: bool) -> str:
     tag = "th scope=row" if first else "td"
     text = str(escape(cell.text)) if cell.text else ""
     if cell.code:
@@ -137,11 +146,13 @@ def _cell(cell: Cell, number: bool, first: bool) -> str:
     if cell.link:
         text = f'<a href="{escape(relative_link(cell.link))}">{text}</a>'
     badges = "".join(_badge(key) for key in cell.badges)
-    text = badges + text if number else text + badges
+    text = badges + text if column.number else text + badges
     if cell.below:
         text += f"<small>{escape(cell.below)}</small>"
     sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
-    return f"<{tag} class={'n' if number else 't'}{sort}>{text}</{tag.split()[0]}>"
+    title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
+    kind = "n" if column.number else "w" if column.wrap else "t"
+    return f"<{tag} class={kind}{sort}{title}>{text}</{tag.split()[0]}>"
 
 
 def _badge(key: str) -> str:

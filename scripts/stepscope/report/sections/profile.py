@@ -1,13 +1,104 @@
 """The profile study's part of the report."""
 
+from stepscope.report import formatting, profile_findings
+from stepscope.report.blocks import Fold
+from stepscope.report.escaping import Prose, markdown, relative_link
+from stepscope.report.profile_cell_attention import attention_table, layers_table, softmax_sentence
+from stepscope.report.profile_cell_device import busy_table, calls_table, checks, gaps_table, lines_table, modules_table
+from stepscope.report.profile_cell_kernels import (
+    categories_table,
+    kernels_table,
+    names_table,
+    others_sentence,
+    phases_table,
+    top_sentence,
+)
+from stepscope.report.profile_cells import GPU, Profile, count_text, title
+from stepscope.report.profile_cost import agreement, cost_table, costs
+from stepscope.report.profile_pictures import cell_picture, pictures
+from stepscope.report.profile_tables import bounds_table, launches_table, products_table, tiles_table, verdicts_table
+from stepscope.report.profile_verdicts import busy_time, occupation
+from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 
 
 def findings(tables: Tables) -> list[str]:
     """Sentences for the summary."""
-    return []
+    return profile_findings.findings(Profile(tables))
 
 
 def context(tables: Tables) -> dict:
     """What report/sections/profile.md.j2 is filled with."""
-    return {}
+    profile = Profile(tables)
+    cost = costs(profile)
+    return {
+        "on_gpu": profile.words_of_all() is GPU,
+        "opening": profile_findings.opening(profile),
+        "options": profile_findings.shared_options(profile),
+        "pictures": pictures(profile, tables),
+        "verdicts": verdicts_table(profile),
+        "products": products_table(profile),
+        "launches": launches_table(profile),
+        "tiles": tiles_table(profile),
+        "bounds": bounds_table(profile),
+        "cost": cost_table(profile, cost),
+        "agreement": agreement(profile, cost),
+        "cells": [_cell(profile, row) for row in profile.profiled()],
+        "commands_of_cells": commands_table(profile.cells, "profile"),
+    }
+
+
+def _cell(profile: Profile, row: dict) -> dict:
+    """The folded part of one cell."""
+    name, words = title(row, profile.cells), profile.words(row)
+    complete, checked = checks(profile, row)
+    kinds = {
+        "phases": phases_table,
+        "kernels": kernels_table,
+        "names": names_table,
+        "categories": categories_table,
+        "attention": attention_table,
+        "layers": layers_table,
+        "busy": busy_table,
+        "gaps": gaps_table,
+        "modules": modules_table,
+        "lines": lines_table,
+    }
+    tables = {kind: make(profile, row, name) for kind, make in kinds.items()}
+    tables |= {kind: calls_table(profile, row, name, kind) for kind in ("api_calls", "os_calls")}
+    return {
+        "fold": Fold(name, _facts(profile, row)),
+        "picture": cell_picture(profile, row, name),
+        "words": words,
+        "tables": tables,
+        "top": top_sentence(profile, row),
+        "others": others_sentence(profile, row),
+        "softmax": softmax_sentence(profile, row),
+        "complete": complete,
+        "checked": checked,
+        "options": "" if profile_findings.shared_options(profile) else row.get("profiler_options") or "",
+        "trace": _link(row.get("trace")),
+    }
+
+
+def _facts(profile: Profile, row: dict) -> str:
+    """The summary line: tool, operations a step, how busy, matmul share."""
+    words, cell = profile.words(row), row["cell"]
+    parts = [{"nsys": "nsys", "torch": "torch.profiler"}.get(row.get("profiler"), str(row.get("profiler") or "?"))]
+    launched = profile.row("phases", cell, phase="step").get("kernels_per_step")
+    parts += [f"{count_text(launched)} {words.operations} a step"] if formatting.known(launched) else []
+    found, busy = occupation(profile, row), busy_time(profile, cell)
+    if found:
+        times = f"{formatting.significant(found.busy)} of {formatting.significant(found.step)} ms"
+        parts.append(f"GPU busy {times} ({formatting.percent(found.share)}): {found.verdict}")
+    elif formatting.known(busy):
+        what = "GPU busy" if words is GPU else "operators take"
+        parts.append(f"{what} {formatting.significant(busy)} ms a step")
+    matmul = profile.row("categories", cell, phase="step", category="matmul").get("share_of_phase_gpu_time")
+    parts += [f"matmul {formatting.percent(matmul)}"] if formatting.known(matmul) else []
+    return "; ".join(parts)
+
+
+def _link(path: str | None) -> Prose:
+    """A link to a file below results/, named by its last part."""
+    return Prose(f"[{markdown(path.rsplit('/', 1)[-1])}]({relative_link(path)})" if path else "")

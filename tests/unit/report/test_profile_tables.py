@@ -1,0 +1,253 @@
+"""The profile study's tables and sentences, against numbers worked out by hand."""
+
+import pandas as pd
+import pytest
+import synthetic_profile as made
+from stepscope.report import profile_cell_attention as attention
+from stepscope.report import profile_cell_device as device
+from stepscope.report import profile_cell_kernels as kernels
+from stepscope.report import profile_tables as across
+from stepscope.report.profile_cells import HOST, Profile, named, shortened
+from stepscope.report.profile_cost import agreement, cost_table, costs
+from stepscope.report.profile_findings import findings, opening
+from stepscope.report.tables import Tables
+
+STUDIES = ["timing", "ceilings", "profile"]
+
+
+@pytest.fixture
+def four(tmp_path):
+    """Launch-bound, mixed, GPU-bound and unsupported."""
+    rows = [made.cell(), made.cell("tf32", busy=8.0), made.cell("bf16", busy=9.5)]
+    lost = made.cell("fp16", status="unsupported", reason="no kernels were recorded")
+    steps = (20.0, 10.0, 10.0, 10.0)
+    timings = [made.timing(row, step) for row, step in zip([*rows, lost], steps, strict=True)]
+    return Profile(Tables(made.write(tmp_path, [*rows, lost], timings, made.ceilings()), STUDIES))
+
+
+def line(table, **where):
+    """The cells of the row whose column has this text, by `group: label`."""
+    names = [f"{column.group}: {column.label}" if column.group else column.label for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    return next(row for row in rows if all(row[name].text == text for name, text in where.items()))
+
+
+def test_verdicts(four):
+    table = across.verdicts_table(four)
+    assert len(table.rows) == 4
+    row = line(table, precision="fp32")
+    shown = ["one step: without profiler", "one step: busy", "one step: idle", "kernels: in a step", "verdict"]
+    assert [row[name].text for name in shown] == ["20.0", "12.0", "8.00", "1,000", "launch-bound"]
+    # 20 ms for 1,000 launches; 15 + 5 ms of kernels for 25 + 1,500 instances.
+    assert row["kernels: step / launches"].text == "20.0"
+    assert row["kernels: mean length"].text == "13.1"
+    assert [line(table, precision=name)["verdict"].text for name in ("tf32", "bf16")] == ["mixed", "GPU-bound"]
+
+
+def test_a_lost_cell_stands_in_the_verdicts_with_its_reason(four):
+    table = across.verdicts_table(four)
+    row = line(table, precision="fp16")
+    assert row["size"].badges == ("unsupported",) and row["verdict"].text == "–"
+    assert any("no kernels were recorded" in note for note in table.notes)
+
+
+def test_busy_longer_than_the_step_is_said(tmp_path):
+    row = made.cell(busy=11.0)
+    own = Profile(Tables(made.write(tmp_path, [row], [made.timing(row, 10.0)]), STUDIES))
+    shown = line(across.verdicts_table(own), precision="fp32")
+    assert shown["verdict"].below == "busy longer than the step"
+    assert shown["one step: idle"].text == "\N{MINUS SIGN}1.00"
+
+
+def test_matmul_shares_and_rates(four):
+    row = line(across.products_table(four), precision="fp32")
+    share = "share of the phase's GPU time (%)"
+    assert [row[f"{share}: {name}"].text for name in ("forward", "backward", "step")] == ["75.0", "83.3", "66.7"]
+    # 233,308,160 operations in 3 ms, of a ceiling of 0.175 TFLOP/s.
+    assert (row["TFLOP/s: forward"].text, row["TFLOP/s: forward"].below) == ("0.0778", "44.4 %")
+    assert line(across.products_table(four), precision="bf16")["TFLOP/s: forward"].below == ""
+
+
+def test_kernels_by_phase_and_what_a_count_by_thread_finds(four):
+    row = line(across.launches_table(four), precision="fp32")
+    assert [row[f"kernels: {name}"].text for name in ("forward", "loss", "backward")] == ["300", "9", "400"]
+    assert (row["found by thread: backward"].text, row["found by thread: backward"].below) == ("1", "0.2 %")
+    assert (row["found by thread: step"].text, row["found by thread: step"].below) == ("600", "60.0 %")
+
+
+def test_tiles(four):
+    row = line(across.tiles_table(four), precision="fp32")
+    assert (row["forward: tensor cores"].text, row["backward: tensor cores"].text) == ("0.0", "100.0")
+    assert row["backward: tiles (% of matmul time)"].text == "128×64×8 (100.0)"
+
+
+def test_bounds(four):
+    row = line(across.bounds_table(four), precision="fp32")
+    assert (row["ridge"].text, row["matrix products: at most"].text) == ("17.5", "20.1")
+    assert (row["matrix products: rate"].text, row["matrix products: rate"].below) == ("0.0875", "50.0 %")
+    bound = row["matrix products: bound by"]
+    assert (bound.text, bound.below) == ("compute", "100 × 80.0")
+    others = "other categories: bound by, kernels a step × mean (µs): "
+    assert (row[f"{others}elementwise"].text, row[f"{others}elementwise"].below) == ("latency", "1,000 × 3.00")
+    assert (row[f"{others}copy/cast"].text, row[f"{others}copy/cast"].below) == ("memory", "100 × 10.0")
+    assert line(across.bounds_table(four), precision="bf16")["matrix products: bound by"].text == "–"
+
+
+def test_cost_of_the_profiler(four):
+    found = costs(four)
+    assert len(found) == 9 and found["ratio"].tolist() == pytest.approx([2.0] * 9)
+    # The range took 8 ms, the clock says 0.99 of that.
+    assert found["difference"].tolist() == pytest.approx([1 / 0.99 - 1] * 9)
+    row = line(cost_table(four, found), precision="fp32", phase="forward")
+    times = ["without profiler", "with profiler", "with / without"]
+    assert [row[f"host's clock, median: {name}"].text for name in times] == ["3.600", "7.200", "2.00"]
+    assert row["in the profiled run, mean: difference"].text == "+1.01"
+    assert "at most 1.0 %" in agreement(four, found)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text", "below"),
+    [
+        ({}, "2 × 2 + 1 LM head", "each layer: 2 FFN"),
+        ({"remainder": 0.0, "remainder_modules": ""}, "2 × 2", "each layer: 2 FFN"),
+        ({"per_layer": 0.0, "layer_modules": ""}, "1 LM head", ""),
+        ({"remainder": 3.0, "remainder_modules": "2 final norm, 1 loss"}, "2 × 2 + 2 final norm + 1 loss", None),
+        ({"remainder": 3.0, "remainder_modules": "1 LM head"}, "2 × 2 + 3", None),
+        ({"per_layer": 5.0}, "2 × 5 + 1 LM head", "each layer: 2 FFN, 3 not known"),
+        ({"layer_modules": "", "remainder_modules": ""}, "2 × 2 + 1", ""),
+        ({"layers": None}, "–", ""),
+    ],
+)
+def test_instances_are_written_out(numbers, text, below):
+    shown = kernels.instances({"layers": 2.0, **made.FIRST, **numbers})
+    assert shown.text == text and (below is None or shown.below == below)
+
+
+def test_instances_of_the_write_ups():
+    modules = {"layer_modules": "3 FFN, 3 attention", "remainder_modules": "1 LM head"}
+    assert (
+        kernels.instances({"layers": 36.0, "per_layer": 6.0, "remainder": 1.0, **modules}).text == "36 × 6 + 1 LM head"
+    )
+
+
+def test_kernels_of_a_cell(four):
+    row = four.profiled()[0]
+    table = kernels.kernels_table(four, row, "s")
+    first = line(table, phase="forward", kernel="gemm a")
+    assert first["in a step = layers × k + r"].text == "5 = 2 × 2 + 1 LM head"
+    assert first["GPU time: share"].text == "75.0"
+    names = kernels.names_table(four, row, "s")
+    assert {cell[1].text for cell in names.rows} == {
+        "void gemm_a<float, 1>(T1)", "void gemm_b<float, 1>(T1)", "void mul<float>(T1)"
+    }  # fmt: skip
+
+
+def test_the_top_kernel_of_forward_and_backward(four):
+    said = kernels.top_sentence(four, four.profiled()[0])
+    assert "“gemm a” takes the most GPU time: 75.0 % of it, 5 times a step (2 × 2 + 1 LM head)" in said
+    assert "In the backward pass it is another, “gemm b”" in said and "does not run there" in said
+
+
+def test_softmax_against_the_products(four):
+    row = four.profiled()[0]
+    # 0.75 ms over 0.4 + 0.1 ms; 5 operations over 4 d_head = 128 for an element of the scores.
+    assert attention.softmax_against_products(four, row) == pytest.approx((1.5, 5 / 128))
+    table = attention.attention_table(four, row, "s")
+    # 2 layers x 2 x 4 x 128 x 128 x 64 operations in 0.4 ms.
+    scores = line(table, part="attention scores")
+    assert (scores["GFLOP"].text, scores["rate"].text) == ("0.0168", "0.0419")
+    assert line(table, part="softmax")["GFLOP"].text == "0.00131"
+    assert len(attention.layers_table(four, row, "s").rows) == 5
+
+
+def test_checks_that_hold_are_one_sentence(four):
+    complete, said = device.checks(four, four.profiled()[0])
+    assert complete and "5,000 kernels" in said
+
+
+@pytest.mark.parametrize(
+    ("quantity", "value", "words"),
+    [
+        ("kernels_not_linked_to_a_launch", 12, "12 kernels are not linked"),
+        ("operations_outside_every_phase", 3, "3 operations lie outside every phase"),
+        ("gpu_ms_total", 61.0, "categories add up to 60.000 ms, not to 61.000"),
+        ("gpu_ms_in_phases", 59.0, "phases add up to 60.000 ms, not to 59.000"),
+    ],
+)
+def test_checks_that_fail_are_said(tmp_path, quantity, value, words):
+    def change(frames):
+        checks = frames["profile_checks"]
+        checks["value"] = checks["value"].astype(object)
+        checks.loc[checks["quantity"] == quantity, "value"] = value
+
+    own = Profile(Tables(made.write(tmp_path, [made.cell()], change=change), STUDIES))
+    complete, said = device.checks(own, own.profiled()[0])
+    assert not complete and words in said
+
+
+def test_findings(four):
+    said = " ".join(findings(four))
+    assert "launch-bound in 1: s, context 128, fp32 (60 %)" in said
+    assert "mixed in 1: s, context 128, tf32 (80 %)" in said and "GPU-bound in 1" in said
+    assert "in fp32 75.0 % of the forward pass and 66.7 % of the step" in said
+    assert "1.5 times the GPU time of the two products" in said and "0.039 times" in said
+    assert "a phase takes 2.00 times as long" in said
+    assert "Not profiled: 1 unsupported (s, context 128, fp16)." in said
+    assert 3 <= len(findings(four)) <= 6
+
+
+def test_the_opening_names_the_tool_and_the_rule(four):
+    recorded, rule = opening(four)
+    assert recorded == "Nsight Systems (2025.3) recorded 5 steps of each of 3 cells, after the warm-up."
+    # 3 cells, 5 steps each of 1 and 400 kernels.
+    assert "finds 15 of 6,000 kernels" in rule
+
+
+def test_on_a_cpu_operators_stand_for_kernels(tmp_path):
+    def change(frames):
+        frames["profile_checks"].loc[frames["profile_checks"]["quantity"] == "device_is_host", "value"] = "True"
+        del frames["profile_api_gaps"], frames["profile_api_calls"]
+
+    row = made.cell(profiler="torch", profiler_version="2.8.0", device="cpu")
+    own = Profile(Tables(made.write(tmp_path, [row], [made.timing(row, 20.0)], made.ceilings(), change), STUDIES))
+    assert own.words(own.profiled()[0]) is HOST
+    table = across.verdicts_table(own)
+    assert "verdict" not in {column.label for column in table.columns}
+    assert across.tiles_table(own) is None and across.bounds_table(own) is None
+    tables = [table, across.launches_table(own), across.products_table(own)]
+    tables += [kernels.phases_table(own, own.profiled()[0], "s"), device.busy_table(own, own.profiled()[0], "s")]
+    heads = " ".join(f"{column.group} {column.label}" for each in tables for column in each.columns)
+    assert "kernel" not in heads and "GPU" not in heads
+    said = " ".join(findings(own) + opening(own))
+    assert "torch.profiler (of PyTorch 2.8.0)" in said and "operators" in said
+    assert "kernel of" not in said and "launch-bound" not in said
+
+
+def test_nothing_at_all(tmp_path):
+    own = Profile(Tables(tmp_path, STUDIES))
+    assert findings(own) == ["No profile cell is in the tables."]
+    assert opening(own) == ["No cell was profiled."]
+    assert across.verdicts_table(own) is None and across.launches_table(own) is None
+    assert costs(own).empty and agreement(own, costs(own)) == ""
+
+
+def test_several_machines_are_told_apart(tmp_path):
+    rows = [made.cell(), made.cell(hardware="other", busy=19.0)]
+    own = Profile(Tables(made.write(tmp_path, rows, [made.timing(row, 20.0) for row in rows]), STUDIES))
+    table = across.verdicts_table(own)
+    assert line(table, hardware="other")["verdict"].text == "GPU-bound"
+    assert any(sentence.startswith("On other: ") for sentence in findings(own))
+
+
+def test_tables_of_a_study_are_found_by_its_name(tmp_path):
+    folder = made.write(tmp_path, [made.cell()])
+    assert len(Tables(folder, ["profile"])["profile_kernels"]) == 12
+    assert Tables(folder, ["timing"])["profile_kernels"].empty
+    read = Tables(folder, ["profile"])["profile_kernels"]
+    assert read["name"].dtype == object and pd.api.types.is_float_dtype(read["total_ms"])
+
+
+def test_long_names_lose_their_middle():
+    name = "void " + "a" * 2000 + "(T1)"
+    assert len(shortened(name, 60)) == 60 and shortened(name, 60).endswith("(T1)")
+    assert named(name).title == name and named("short").title == ""
