@@ -4,7 +4,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
-from stepscope.figures.profile_data import MOST_ROWS, NOTHING, PHASES, left_out, more, size_name, traced, trouble, words
+from stepscope.figures.profile_data import (
+    MOST_ROWS,
+    NOTHING,
+    PHASES,
+    left_out,
+    more,
+    size_name,
+    tick,
+    traced,
+    trouble,
+    words,
+)
 from stepscope.report.formatting import significant
 from stepscope.report.tables import ordered, precision_rank
 
@@ -55,7 +66,7 @@ def _draw_categories(panel, cell: dict | None, times: dict, phases: list[str], l
     panel.set_yticks(range(len(phases)), phases)
     panel.set_ylim(max(len(phases), 1) - 0.45, -0.55)
     panel.locator_params(axis="x", nbins=5)
-    panel.xaxis.set_major_formatter(theme.plain_number)
+    panel.xaxis.set_major_formatter(tick)
     if cell is None:
         panel.set_axis_off()
         return

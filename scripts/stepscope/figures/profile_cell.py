@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
-from stepscope.figures.profile_data import PHASES, by_category, rows_of, trouble, words
+from stepscope.figures.profile_data import PHASES, by_category, rows_of, tick, trouble, words
 from stepscope.figures.profile_timeline import LABEL_SIZE, LEFT, POINTS, RIGHT, View, text_width
 from stepscope.report.formatting import significant
 
@@ -128,6 +128,6 @@ def _draw_phases(panel, times: dict, phases: list[str], what: str) -> None:
         panel.text(left + 0.006 * longest, place, f"{significant(total)} ms", va="center_baseline", fontsize=LABEL_SIZE)
     panel.set_yticks(range(len(phases)), phases)
     panel.set_ylim(len(phases) - 0.5, -0.5)
-    panel.xaxis.set_major_formatter(theme.plain_number)
+    panel.xaxis.set_major_formatter(tick)
     panel.set_xlabel("ms per step", labelpad=1)
     panel.set_title(what)

@@ -84,6 +84,11 @@ def words(cells: pd.DataFrame, gpu: str, cpu: str) -> str:
     return f"{gpu}; on a CPU, {cpu}" if "cpu" in devices else gpu
 
 
+def tick(value: float, _position=None) -> str:
+    """Tick label of a linear axis, as exact as the tick: 2.5, 12.5, 1,000."""
+    return f"{value:,.6g}"
+
+
 def left_out(count: int) -> str:
     """`; 3 more are in the tables`, if a figure could not show all."""
     return f"; {count} more are in the tables" if count > 0 else ""

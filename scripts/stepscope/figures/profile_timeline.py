@@ -1,7 +1,7 @@
 """A timeline: lanes of rectangles, ranges and CUDA calls above, the device below.
 
-A lane's rectangles are drawn as one thick line, broken where nothing ran, so that a step of thousands of kernels stays a
-small file. The line's thickness in points has to be known: a panel has a fixed size.
+A lane's rectangles are drawn as one thick line, broken where nothing ran, so that a step of thousands of kernels stays
+a small file. The line's thickness in points has to be known: a panel has a fixed size.
 """
 
 from functools import cache
@@ -15,6 +15,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import TextPath
 
 from stepscope.figures import colours, theme
+from stepscope.figures.profile_data import tick
 from stepscope.report.formatting import significant
 
 # Inches.
@@ -109,7 +110,7 @@ class View:
         panel.spines["left"].set_visible(False)
         panel.grid(True, axis="x")
         unit, scale = self.unit
-        panel.xaxis.set_major_formatter(lambda value, _: theme.plain_number(value / scale))
+        panel.xaxis.set_major_formatter(lambda value, _: tick(value / scale))
         panel.set_xlabel(unit, labelpad=1)
 
     def _places(self) -> dict[str, float]:

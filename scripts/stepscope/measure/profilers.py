@@ -48,4 +48,4 @@ class TorchProfiler(Profiler):
             self._profile.export_chrome_trace(str(self._path))
 
     def range(self, name: str) -> contextlib.AbstractContextManager:
-        return torch.profiler.record_function(name)
+        return torch.profiler.record_function(name.replace("×", "x"))  # Kineto calls "unknown" what is not ASCII

@@ -73,7 +73,7 @@ class Box:
 
 # A badge's text, and what it means. Sections pass the keys.
 BADGES = {
-    "oom": ("OOM", "out of memory: the peak reached is in the memory columns"),
+    "oom": ("OOM", "out of memory; the peak that was reached is given"),
     "unsupported": ("n/a", "not possible on this machine; the reason is below the table"),
     "noisy": ("~", "noisy: the confidence interval is wider than the mark"),
     "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),

@@ -41,6 +41,9 @@ class Profile:
         self.ceilings = tables["ceilings"]
         self._tables = tables
         self._parts: dict[str, dict[str, pd.DataFrame]] = {}
+        self._records: dict[tuple[str, str], list[dict]] = {}
+        self._unprofiled: dict[str, dict] = {}
+        self._profiled: list[dict] | None = None
 
     def rows(self, name: str, cell: str) -> pd.DataFrame:
         """A cell's rows of profile_<name>.csv; empty where there are none."""
@@ -51,17 +54,18 @@ class Profile:
         return self._parts[name].get(cell, pd.DataFrame())
 
     def row(self, name: str, cell: str, **where) -> dict:
-        """The one row of a cell's table with these values; empty where there is none."""
-        found = self.rows(name, cell)
-        for key, value in where.items():
-            if key not in found:
-                return {}
-            found = found[found[key] == value]
-        return found.iloc[0].to_dict() if len(found) else {}
+        """The first row of a cell's table with these values; empty where there is none."""
+        if (name, cell) not in self._records:
+            self._records[name, cell] = self.rows(name, cell).to_dict("records")
+        found = (row for row in self._records[name, cell] if all(row.get(key) == where[key] for key in where))
+        return next(found, {})
 
     def profiled(self) -> list[dict]:
         """The cells that have an analysis, in their order."""
-        return [row for row in self.cells.to_dict("records") if len(self.rows("phases", row["cell"]))]
+        if self._profiled is None:
+            rows = self.cells.to_dict("records")
+            self._profiled = [row for row in rows if len(self.rows("phases", row["cell"]))]
+        return self._profiled
 
     def check(self, cell: str, quantity: str) -> str | None:
         """A value of the cell's checks as text."""
@@ -83,8 +87,11 @@ class Profile:
 
     def unprofiled(self, row: dict) -> dict:
         """The timing study's row of the same point: the same run if there is one; empty where it was not measured."""
-        if self.timing.empty:
-            return {}
+        if row["cell"] not in self._unprofiled:
+            self._unprofiled[row["cell"]] = self._same_point(row)
+        return self._unprofiled[row["cell"]]
+
+    def _same_point(self, row: dict) -> dict:
         same = self.timing
         for key in _POINT:
             same = same[same[key] == row[key]] if key in same else same.iloc[:0]

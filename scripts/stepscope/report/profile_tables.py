@@ -5,7 +5,7 @@ import re
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.blocks import Cell, Column, Table
+from stepscope.report.blocks import Cell, Column, Table, badge
 from stepscope.report.profile_cells import (
     GPU,
     PHASES,
@@ -110,16 +110,21 @@ def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
 
 
 def reasons(whole: pd.DataFrame) -> list[str]:
-    """Why cells were not profiled, each reason once."""
+    """Why cells were not profiled, each reason once, and how much memory was reached where it did not suffice."""
     lost = whole[whole["status"] != "ok"]
-    told = lost["reason"].where(
-        lost["reason"].notna(), lost["status"].map(lambda status: f"{status}, no reason recorded")
-    )
+    told = [lost["status"], lost["reason"].where(lost["reason"].notna(), "no reason was recorded")]
     notes = []
-    for reason, cells in lost.groupby(told, sort=True):
-        names = formatting.listing([title(row, whole) for row in cells.to_dict("records")], 4)
-        notes.append(f"{cells['status'].iloc[0]} ({names}): {str(reason).rstrip('.')}.")
+    for (status, reason), cells in lost.groupby(told, sort=True):
+        names = [title(row, whole) + _peak(row) for row in cells.to_dict("records")]
+        notes.append(f"{badge(status)[0]}: {formatting.listing(names, 4)}. {str(reason).rstrip('.')}.")
     return notes[:8]
+
+
+def _peak(row: dict) -> str:
+    """` (peak 79.1 GiB)` of a cell that ran out of memory."""
+    peaks = [row.get(f"peak_{kind}_bytes") for kind in ("allocated", "resident")]
+    known = [peak for peak in peaks if formatting.known(peak)]
+    return f" (peak {formatting.gib(known[0])} GiB)" if known and row["status"] == "oom" else ""
 
 
 def products_table(profile: Profile) -> Table | None:

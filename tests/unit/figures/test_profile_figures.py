@@ -13,7 +13,7 @@ from stepscope.figures.profile import draw_matmul_share, matmul_shares
 from stepscope.figures.profile_bound import draw_bound
 from stepscope.figures.profile_categories import draw_categories
 from stepscope.figures.profile_cell import draw_cell
-from stepscope.figures.profile_data import by_category, profiled, unprofiled
+from stepscope.figures.profile_data import by_category, profiled, tick, unprofiled
 from stepscope.figures.profile_launches import draw_launches
 from stepscope.figures.profile_timeline import LANE, beside, text_width
 from stepscope.plan.profile import figure_name
@@ -336,6 +336,10 @@ def test_a_label_without_room_stands_below_its_range():
     outside, inside = found["a label without room"], found["softmax"]
     assert outside.get_position()[1] > inside.get_position()[1] + LANE / 2
     assert not outside.get_window_extent().overlaps(inside.get_window_extent())
+
+
+def test_a_tick_label_is_as_exact_as_its_tick():
+    assert [tick(value) for value in (0, 0.3, 2.5, 12.5, 1000)] == ["0", "0.3", "2.5", "12.5", "1,000"]
 
 
 def test_labels_are_moved_aside_until_they_are_too_far_away():

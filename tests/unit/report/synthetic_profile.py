@@ -54,7 +54,10 @@ def timing(row: dict, step: float, **more) -> dict:
         "step_status": "ok",
     }
     phases = {f"{phase}_median_ms": row[f"{phase}_median_ms"] / 2 for phase in ("forward", "backward", "optimizer")}
-    return {**plain, **phases, "inference_median_ms": step / 4, "step_noisy": False, **more}
+    times = {"step_median_ms": step, **phases, "inference_median_ms": step / 4}
+    means = {name.replace("median", "mean"): value for name, value in times.items()}
+    statuses = {name.replace("median_ms", "status"): "ok" for name in times}
+    return {**plain, **times, **means, **statuses, "step_noisy": False, **more}
 
 
 def ceilings(hardware="gpu", tflops=0.175, gb_per_s=10.0, precision="fp32") -> list[dict]:

@@ -32,15 +32,16 @@ def pages(folder, cells, timings=(), rates=(), change=None, studies=("timing", "
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     rows = [made.cell(), made.cell("bf16", busy=9.5), made.cell("fp16", status="oom", reason="CUDA out of memory")]
+    rows[-1]["peak_allocated_bytes"] = 79 * 2**30
     timings = [made.timing(row, 20.0) for row in rows]
-    return pages(tmp_path_factory.mktemp("whole"), rows, timings, made.ceilings(), studies=("profile", "ceilings"))
+    return pages(tmp_path_factory.mktemp("whole"), rows, timings, made.ceilings())
 
 
 def test_each_profiled_cell_is_a_folded_part(whole):
     text, html = whole
     parts = re.findall(r"<details class=part><summary><b>([^<]+)</b> <span>([^<]+)</span></summary>", html)
     assert [name for name, _ in parts] == ["s, context 128, fp32", "s, context 128, bf16"]
-    assert "nsys; 1,000 kernels a step" in parts[0][1]
+    assert parts[0][1] == "nsys; 1,000 kernels a step; GPU busy 12.0 of 20.0 ms (60 %): launch-bound; matmul 67 %"
     assert html.count("</details>") == html.count("<details")
     opened = [line for line in text.splitlines() if line.startswith("<details><summary><b>")]
     assert len(opened) == 2 and text.count("<details>") == text.count("</details>")
@@ -73,7 +74,7 @@ def test_both_outputs_have_the_same_tables(whole):
 
 def test_a_cell_without_memory_is_named_with_its_reason(whole):
     for page in whole:
-        assert "CUDA out of memory" in page and "OOM" in page
+        assert "OOM: s, context 128, fp16 (peak 79.0 GiB). CUDA out of memory." in page
 
 
 def test_links_point_to_the_tables_and_the_trace(whole):

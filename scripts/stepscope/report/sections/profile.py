@@ -76,7 +76,7 @@ def _cell(profile: Profile, row: dict) -> dict:
         "softmax": softmax_sentence(profile, row),
         "complete": complete,
         "checked": checked,
-        "options": "" if profile_findings.shared_options(profile) else row.get("profiler_options") or "",
+        "options": row.get("profiler_options") or "",
         "trace": _link(row.get("trace")),
     }
 
