@@ -4,7 +4,6 @@ import contextlib
 
 import pytest
 import torch
-
 from stepscope.model import ranges
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
