@@ -34,7 +34,8 @@ class Cell:
 @dataclass(slots=True)
 class Table:
     """`notes` stand below the table. A `folded` table is closed until the reader opens it. In a `grouped` one the rows
-    that begin with the same text belong together."""
+    that begin with the same text belong together. A `page_only` one is left out of the Markdown, of which GitHub shows no
+    more than 512 KiB."""
 
     name: str
     caption: str
@@ -43,6 +44,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     folded: bool = False
     grouped: bool = False
+    page_only: bool = False
 
 
 @dataclass(slots=True)

@@ -85,12 +85,12 @@ def duration(seconds: float) -> str:
     return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
 
 
-def listing(items: list[str], most: int = 6) -> str:
-    """`a, b and c`; what goes beyond `most` is counted."""
+def listing(items: list[str], most: int = 6, between: str = ", ") -> str:
+    """`a, b and c`; what goes beyond `most` is counted. between: for items that hold commas themselves."""
     items = [str(item) for item in items]
     if len(items) > most:
-        return f"{', '.join(items[:most])} and {len(items) - most:,} more"
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
+        return f"{between.join(items[:most])} and {len(items) - most:,} more"
+    return items[0] if len(items) == 1 else f"{between.join(items[:-1])} and {items[-1]}" if items else ""
 
 
 def value_range(values, digits: int = 3, unit: str = "") -> str:

@@ -16,6 +16,8 @@ class MarkdownBlocks:
     def table(self, table: Table) -> Prose:
         """A pipe table with its caption above and its notes below."""
         self.tables += 1
+        if table.page_only:  # counted, so that the numbers are those of the page
+            return Prose("")
         head = [_heading(column) for column in table.columns]
         rule = ["---:" if column.number else ":---" for column in table.columns]
         rows = [[_cell(cell) for cell in row] for row in table.rows]

@@ -102,7 +102,8 @@ def kernels_table(profile: Profile, row: dict, name: str) -> Table | None:
     caption = f"{name}: {what}, {MOST_KERNELS} at most."
     notes = [
         f"Share: of the phase's {words.time}. Total: of {_steps(profile.number_of(row['cell'], 'steps'))}. k: "
-        "instances in each layer, r: in the rest of the step; below them the modules that launch them, where known."
+        "instances in each layer, r: in the rest of the step; below them the modules that launch them. Of instances "
+        "whose module is not known, k is only the quotient: that many in each layer would leave r."
     ]
     notes += [f"Not shown: {'; '.join(left)}."] if left else []
     return Table(f"kernels-{row['cell']}", caption, columns, lines, notes, grouped=True)
@@ -149,7 +150,7 @@ def names_table(profile: Profile, row: dict, name: str) -> Table | None:
     columns.append(Column("full name", number=False, wrap=True))
     lines = [[Cell(shortened(short, _NAME)), named(long, _FULL_NAME)] for long, short in full.items()]
     caption = f"{name}: full names of these {profile.words(row).operations}"
-    return Table(f"names-{row['cell']}", caption, columns, lines, [], folded=True)
+    return Table(f"names-{row['cell']}", caption, columns, lines, [], folded=True, page_only=True)
 
 
 def instances(kernel: dict) -> Cell:

@@ -39,9 +39,9 @@ def _bound(profile: Profile, rows: list[dict]) -> str:
     parts = []
     for verdict in ("launch-bound", "mixed", "GPU-bound"):
         same = [(row, own) for row, own in found if own.verdict == verdict]
-        names = [f"{title(row, profile.cells)} ({formatting.percent(own.share)})" for row, own in same]
+        names = [f"{title(row, profile.cells)}: {formatting.percent(own.share)}" for row, own in same]
         if same:
-            parts.append(f"{verdict} in {len(same):,}: {formatting.listing(names, 4)}")
+            parts.append(f"{verdict} in {len(same):,} ({formatting.listing(names, 4, '; ')})")
     share = "the share of the unprofiled step in which the GPU is busy"
     return f"Launching kernels or running them ({share}), of {_cells(len(found))}: {'; '.join(parts)}."
 
@@ -82,8 +82,8 @@ def _tops(profile: Profile, rows: list[dict]) -> str:
     if not pairs:
         return ""
     largest = max((row for row, _ in pairs), key=_size)
-    text = f"{title(largest, profile.cells)}: {top_sentence(profile, largest)}"
-    text = text[0].upper() + text[1:]
+    said = top_sentence(profile, largest)
+    text = f"The largest cell, {title(largest, profile.cells)}: {said[:1].lower()}{said[1:]}"
     same = sum(one for _, one in pairs)
     operation = _words(profile, rows).operation
     return (
@@ -139,7 +139,7 @@ def _lost(profile: Profile, hardware: str) -> str:
     counts = own["status"].value_counts()
     parts = [f"{number_of:,} {status}" for status, number_of in counts.items()]
     names = [title(row, profile.cells) for row in own.to_dict("records")]
-    return f"Not profiled: {formatting.listing(parts)} ({formatting.listing(names, 4)})."
+    return f"Not profiled: {formatting.listing(parts)} ({formatting.listing(names, 4, '; ')})."
 
 
 def shared_options(profile: Profile) -> str:

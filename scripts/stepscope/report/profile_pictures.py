@@ -48,9 +48,9 @@ def _of_cpu() -> dict[str, tuple[str, str]]:
     """The same where the operators of a CPU were recorded."""
     return {
         "profile_bound": (
-            "How much of a step operators run. The step without a profiler is 100 %; the line ends where the profiled "
-            "step does.",
-            "Bars of the time in operators and of the profiled step, in per cent of the step without a profiler.",
+            "How much of the profiled step operators run. The profiler slows them too, so that the step without it, at "
+            "the right, is no measure of them.",
+            "Bars of the time in operators, in per cent of the profiled step.",
         ),
         "profile_launches": (
             "Operators in a step by phase. Their number grows with the layers and hardly with the width of the model.",

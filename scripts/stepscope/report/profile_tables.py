@@ -61,9 +61,9 @@ def verdicts_table(profile: Profile) -> Table | None:
     on_gpu = words is GPU
     if whole.empty:
         return None
-    timed = ["without profiler", "busy", "idle"] if on_gpu else ["without profiler", "busy"]
-    columns = [*leading(whole), *(Column(name, "ms", group="one step") for name in timed)]
-    columns += [Column("share busy", "%", group="one step")] if on_gpu else []
+    timed = ["busy", "idle"] if on_gpu else ["with profiler", "in operators"]
+    columns = [*leading(whole), *(Column(name, "ms", group="one step") for name in ("without profiler", *timed))]
+    columns += [Column("share busy" if on_gpu else "share in operators", "%", group="one step")]
     columns += [Column("in a step", group=words.operations), Column("mean length", "µs", group=words.operations)]
     if on_gpu:
         columns += [Column("step / launches", "µs", group=words.operations), Column("verdict", number=False)]
@@ -73,9 +73,14 @@ def verdicts_table(profile: Profile) -> Table | None:
         launched = profile.row("phases", cell, phase="step").get("kernels_per_step")
         step, noisy = unprofiled_step(profile, row)
         found = occupation(profile, row)
-        line = [*lead(row, whole), number(step, badges=("noisy",) if noisy else ()), number(busy_time(profile, cell))]
+        line = [*lead(row, whole), number(step, badges=("noisy",) if noisy else ())]
         if on_gpu:
+            line.append(number(busy_time(profile, cell)))
             line += [number(found.idle), share(found.share)] if found else [Cell("–")] * 2
+        else:  # the profiler slows the operators too: only the profiled step holds them
+            own = profile.row("busy", cell, phase="step")
+            line += [number(own.get("wall_ms_per_step")), number(own.get("busy_ms_per_step"))]
+            line.append(share(own.get("busy_share_of_wall")))
         line += [count(launched), number(kernel_mean(profile, cell, "step"))]
         if on_gpu:
             each = 1e3 * step / launched if formatting.known(step) and launched else None
@@ -84,7 +89,7 @@ def verdicts_table(profile: Profile) -> Table | None:
         rows.append(line)
     caption = "Launch-bound or GPU-bound: the GPU's busy time against the step without a profiler."
     if not on_gpu:
-        caption = "The step without a profiler, and the time in which an operator runs."
+        caption = "The step without and with the profiler, and how much of the profiled one an operator runs."
     return table("verdicts", caption, columns, rows, _verdict_notes(profile, on_gpu) + reasons(whole))
 
 
@@ -97,13 +102,16 @@ def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
             "Without profiler: median of the timing study's free steps at the same point (of inference, where that is "
             "what a cell runs). Busy: at least one kernel or copy runs, from the trace. Idle: the difference. Verdict: "
             f"GPU-bound if busy for {100 * GPU_BOUND:.0f} % of the step or more, launch-bound below "
-            f"{100 * LAUNCH_BOUND:.0f} %, mixed between. Step / launches: where kernels are shorter than that on "
-            "average, the host cannot launch them fast enough."
+            f"{100 * LAUNCH_BOUND:.0f} %, mixed between. Step / launches: the time that the step has for each kernel; "
+            "the longer it is than a kernel's mean length, the more the GPU waits."
         )
     else:
-        notes.append("On a CPU the operators run on the host itself: nothing is launched, and there is no verdict.")
+        notes.append(
+            "On a CPU the operators run on the host itself: nothing is launched, and there is no verdict. The profiler "
+            "slows them, so that their time is compared with the profiled step."
+        )
     if on_gpu and any(profile.words(row) is not GPU for row in profile.profiled()):
-        notes.append("In rows of a CPU, kernels are operators; nothing is launched there, and there is no verdict.")
+        notes.append("In rows of a CPU, kernels are operators, slowed by the profiler; nothing is launched, there is no verdict.")
     if missing:
         notes.append(f"The timing study did not measure {missing:,} of these points without a profiler.")
     return notes
@@ -116,7 +124,7 @@ def reasons(whole: pd.DataFrame) -> list[str]:
     notes = []
     for (status, reason), cells in lost.groupby(told, sort=True):
         names = [title(row, whole) + _peak(row) for row in cells.to_dict("records")]
-        notes.append(f"{badge(status)[0]}: {formatting.listing(names, 4)}. {str(reason).rstrip('.')}.")
+        notes.append(f"{badge(status)[0]}: {formatting.listing(names, 4, '; ')}. {str(reason).rstrip('.')}.")
     return notes[:8]
 
 
@@ -144,6 +152,12 @@ def products_table(profile: Profile) -> Table | None:
         "Below each share: ms a step. Rate: floating-point operations of the phase's matrix products, in closed form, "
         f"over their {words.time}; below it the share of the measured ceiling of the same precision."
     ]
+    categories = [profile.rows("categories", row["cell"]) for row in rows_of]
+    if any((own["category"] == "fused attention").any() for own in categories if len(own)):
+        notes.append(
+            "A fused attention is not in the share, since its kernels do more than products; the rate counts its "
+            "products and its time."
+        )
     if rows and whole["options"].str.contains("checkpoint=").any():
         notes.append("The operations that checkpointing runs again are not counted in the rate.")
     return table("products", caption, columns, rows, notes)
@@ -284,13 +298,14 @@ def bounds_table(profile: Profile) -> Table | None:
     notes = [
         "Ridge: the measured matmul rate over the measured copy rate; with fewer operations for each byte the memory "
         "sets the time. At most: operations of the matrix products over their operands and results, each moved once. "
-        "Below the rate: its share of the measured ceiling. The other categories do at most a few operations for each "
-        "byte, far below the ridge: bound by memory, or, where a kernel takes less than "
-        f"{LATENCY_US:.0f} µs on average, by latency, the time that any kernel takes."
+        "Bound by: which of the two limits is the lower one at that ratio, of all products together; how near they "
+        "come to it is the share of the measured ceiling, below the rate. The other categories do at most a few "
+        "operations for each byte, far below the ridge: bound by memory, or, where a kernel takes less than "
+        f"{LATENCY_US:.0f} µs on average, by latency, the time that any kernel takes. None of these reads a counter."
     ]
     lacking = [title(row, whole) for row in rows_of if not roof(profile, row).ridge]
     if lacking:
-        notes.append(f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4)}.")
+        notes.append(f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4, '; ')}.")
     return table("bounds", caption, columns, rows, notes)
 
 

@@ -65,6 +65,7 @@ def test_contents_list_nothing_of_what_is_folded(whole):
 
 def test_both_outputs_have_the_same_tables(whole):
     rich, plain = Page(whole[1]).tables, markdown_page(whole[0]).tables
+    rich = [table for table in rich if "full name" not in table[0]]  # which is for the page alone
     assert len(rich) == len(plain) > 20
     for left, right in zip(rich, plain, strict=True):
         heads = len(left) - len(right) + 1

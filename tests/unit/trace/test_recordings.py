@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 from stepscope.trace import analysis
 
-RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*.sqlite"))
+FOLDER = Path(__file__).parent / "recordings"
+RECORDINGS = sorted(FOLDER.glob("*.sqlite"))
 # Kernels of a phase: launched by a call of the same process that starts in one of the phase's ranges. A global id is
 # machine, process and, in its last 24 bits, thread.
+# With backtraces nsys records a launch twice under one id, as cudaLaunchKernel and as cudaLaunchKernel_v7000.
 LAUNCHED = """
     SELECT COUNT(*), COALESCE(SUM(k.end - k.start), 0) FROM CUPTI_ACTIVITY_KIND_KERNEL k
-    JOIN CUPTI_ACTIVITY_KIND_RUNTIME r ON r.correlationId = k.correlationId AND r.globalTid >> 24 = k.globalPid >> 24
     WHERE EXISTS (
-        SELECT * FROM NVTX_EVENTS n
+        SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME r, NVTX_EVENTS n
         LEFT JOIN StringIds s ON s.id = n.textId
-        WHERE COALESCE(n.text, s.value) = :phase AND n.eventType = 59 AND n.globalTid >> 24 = r.globalTid >> 24
+        WHERE r.correlationId = k.correlationId AND r.globalTid >> 24 = k.globalPid >> 24
+        AND COALESCE(n.text, s.value) = :phase AND n.eventType = 59 AND n.globalTid >> 24 = r.globalTid >> 24
         AND r.start >= n.start AND r.start < n.end AND (:any_thread OR n.globalTid = r.globalTid)
     )
 """
@@ -78,3 +80,58 @@ def test_calls_and_sums(recording):
     shares = tables["categories"].groupby("phase")["share_of_phase_gpu_time"].sum()
     assert shares.to_list() == pytest.approx([1] * len(shares))
     assert tables["busy"]["busy_share_of_wall"].between(0, 1).all()
+
+
+def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
+    """Two recordings of one cell, by tools that share no code above CUPTI."""
+    ours, theirs = (
+        analysis.analyse(analysis.read(FOLDER / f"two_layers_bf16{end}")) for end in (".sqlite", "_torch.json.gz")
+    )
+    counts = [tables["phases"].set_index("phase")["kernels_total"].to_dict() for tables in (ours, theirs)]
+    assert counts[0] == counts[1]
+    assert counts[0]["backward"] > 100
+    names = [tables["kernels"].groupby(["phase", "name"])["instances"].sum().to_dict() for tables in (ours, theirs)]
+    assert names[0] == names[1]
+
+
+def test_lines_of_python_are_those_of_the_marks_at_the_start_of_the_calls():
+    path = FOLDER / "two_layers_bf16_autograd.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        query = """
+            SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE EXISTS (
+                SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN NVTX_EVENTS n
+                ON n.eventType = 34 AND n.globalTid = r.globalTid AND n.start = r.start
+                WHERE r.correlationId = k.correlationId AND n.jsonText IS NOT NULL
+            )
+        """
+        ((count,),) = database.execute(query).fetchall()
+    table = analysis.analyse(analysis.read(path))["lines"]
+    assert table["operations_per_step"].sum() * 2 == count > 100
+    assert table["file"].str.contains("/stepscope/model/").any()
+    assert not table["file"].str.contains("site-packages/torch").any()
+
+
+def test_every_kernel_that_autograd_launches_stands_in_the_table_of_modules_once():
+    path = FOLDER / "two_layers_bf16_autograd.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        query = """
+            SELECT COUNT(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE EXISTS (
+                SELECT * FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN NVTX_EVENTS n
+                ON n.text LIKE 'autograd::engine%' AND n.globalTid = r.globalTid
+                AND r.start >= n.start AND r.start < n.end WHERE r.correlationId = k.correlationId
+            )
+        """
+        ((count,),) = database.execute(query).fetchall()
+    table = analysis.analyse(analysis.read(path))["modules"]
+    parts = {
+        "QKV projection",
+        "RoPE(Q)",
+        "RoPE(K)",
+        "attention scores",
+        "softmax",
+        "attention × V",
+        "output projection",
+    }
+    assert parts | {"FFN", "FFN norm", "attention norm", "LM head", "embedding"} <= set(table["module"])
+    assert table["kernels_per_step"].sum() * 2 == count > 100
+    assert table["share_of_backward_gpu_time"].sum() == pytest.approx(1)
