@@ -30,6 +30,8 @@ def main() -> None:
     phases = [name.strip() for name in given.phases.split(",") if name.strip()] if given.phases else None
     if given.layers is not None and given.layers < 1:
         flags.error(f"--layers {given.layers} is too small; use at least 1")
+    if phases == []:
+        flags.error(f"--phases {given.phases!r} names no range; leave it away for the default")
     try:
         trace = analysis.read(given.trace)
         ranges = {trace.names[code] for code in trace.ranges["name"].unique()}

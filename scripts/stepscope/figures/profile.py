@@ -50,10 +50,10 @@ def draw_matmul_share(tables) -> Figure:
     several = cells["hardware"].nunique() > 1
     for panel, ((hardware, _, context, options), own) in zip(flat, places, strict=False):
         _draw_shares(panel, own, shares, phases)
-        title = f"{size_name(own.iloc[0], parameters=True)}, context {context:,.0f}" + (
-            f", {options}" if options else ""
-        )
-        panel.set_title(f"{theme.short(hardware, 34)}\n{title}" if several else title)
+        title = [theme.short(hardware, 34)] if several else []
+        title += [f"{size_name(own.iloc[0], parameters=True)}, context {context:,.0f}"]
+        title += [theme.short(options, 34)] if options else []
+        panel.set_title("\n".join(title))
     for panel in flat[len(places) :]:
         panel.set_visible(False)
     for at in range(len(places)):  # the lowest panel of a column names the phases

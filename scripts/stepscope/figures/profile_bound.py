@@ -1,4 +1,7 @@
-"""Figure: launch-bound or GPU-bound, the GPU's busy time against the step without a profiler."""
+"""Figure: launch-bound or GPU-bound, the GPU's busy time against the step without a profiler.
+
+The profiler slows what runs on the host: operators of a CPU are compared with the profiled step, which holds them.
+"""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,34 +16,37 @@ from stepscope.figures.profile_data import (
     left_out,
     marks,
     more,
+    on_host,
     profiled,
     size_name,
     trouble,
-    unprofiled,
     words,
 )
-from stepscope.report.formatting import significant
-from stepscope.report.tables import ordered
+from stepscope.report.formatting import known, significant
+from stepscope.report.profile_unprofiled import free_step, same_point
+from stepscope.report.tables import ordered, with_order
 
 PALE = 0.28
+IDLE = "not busy, without a profiler"
+COLUMNS = (29, 56, 83)  # points from a panel to the ends of its columns of numbers
 FURTHEST = 300  # per cent; what reaches beyond is cut, its numbers stand beside it
 
 
 def bound_rows(tables, cells: pd.DataFrame) -> list[dict]:
-    """For each cell, in ms a step: `busy`, `profiled` and `free`, the step without a profiler; None where unknown."""
+    """For each cell, in ms a step: `busy`, `profiled` and `free`, the step without a profiler; None where unknown.
+
+    `whole` is the one of the last two that is 100 %; `apart` marks one that is the profiled step beside others.
+    """
     busy, wall = (by_phase(tables, "busy", name) for name in ("busy_ms_per_step", "wall_ms_per_step"))
-    rows = []
+    timing, rows = with_order(tables["timing"]), []
+    asked = {row["cell"]: row for row in with_order(tables["profile"]).to_dict("records")}
     for cell in cells.to_dict("records"):
-        timed = unprofiled(tables, cell)
-        rows.append(
-            {
-                "cell": cell,
-                "busy": busy.get((cell["cell"], "step")),
-                "profiled": wall.get((cell["cell"], "step")),
-                "free": timed["ms"] if timed else None,
-                "noisy": bool(timed and timed["noisy"]),
-            }
-        )
+        own = asked[cell["cell"]]
+        free, noisy = free_step(same_point(timing, own), own)
+        found = {"cell": cell, "busy": busy.get((cell["cell"], "step")), "profiled": wall.get((cell["cell"], "step"))}
+        found |= {"free": free if known(free) else None, "noisy": noisy}
+        free = None if cell.get("device") == "cpu" else found["free"]
+        rows.append(found | {"whole": free or found["profiled"], "apart": not free and not on_host(cells)})
     return rows
 
 
@@ -70,15 +76,9 @@ def draw_bound(tables) -> Figure:
         panel.axvline(100, color=colours.INK, linewidth=0.6, zorder=1.5)
         if len(groups) > 1:
             panel.annotate(theme.short(name, 60), (0, 1), (0, 3), "axes fraction", "offset points", color=colours.MUTED)
-    axes[-1][0].set_xlabel(f"time (% of the step without a profiler){left_out(hidden)}")
-    whole = {"color": colours.OTHER, "linewidth": 0}
-    handles = [
-        Patch(**whole, label=busy),
-        Patch(**whole, alpha=PALE, label="not busy, without a profiler"),
-        Line2D([], [], color=colours.MUTED, linewidth=1, marker="|", markersize=6, label="end of the profiled step"),
-    ]
-    if any(row["busy"] and not row["free"] for row in rows):
-        handles.append(Patch(fill=False, edgecolor=colours.OTHER, label="not timed: % of the profiled step"))
+    step = "profiled step" if on_host(cells) else "step without a profiler"
+    axes[-1][0].set_xlabel(f"time (% of the {step}){left_out(hidden)}")
+    handles = _handles(rows, busy, on_host(cells))
     look = {"handles": handles, "ncols": len(handles), "borderpad": 0.1, "columnspacing": 1.4}
     if len(groups) == 1:  # beside the columns' heads
         axes[0][0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, **look)
@@ -87,10 +87,23 @@ def draw_bound(tables) -> Figure:
     return figure
 
 
+def _handles(rows: list[dict], busy: str, host: bool) -> list:
+    """The legend's entries."""
+    whole = {"color": colours.OTHER, "linewidth": 0}
+    handles = [Patch(**whole, label=busy), Patch(**whole, alpha=PALE, label="not in operators" if host else IDLE)]
+    if not host:
+        look = {"color": colours.MUTED, "linewidth": 1, "marker": "|", "markersize": 6}
+        handles.append(Line2D([], [], **look, label="end of the profiled step"))
+    if any(row["busy"] and row["apart"] for row in rows):
+        cpu = any(row["cell"].get("device") == "cpu" for row in rows)
+        label = ("CPU or not timed" if cpu else "not timed") + ": % of the profiled step"
+        handles.append(Patch(fill=False, edgecolor=colours.OTHER, label=label))
+    return handles
+
+
 def _shares(row: dict) -> tuple[float, float]:
     """Busy and profiled time in per cent of the step without a profiler, else of the profiled one."""
-    whole = row["free"] or row["profiled"]
-    return 100 * row["busy"] / whole, 100 * row["profiled"] / whole
+    return 100 * row["busy"] / row["whole"], 100 * row["profiled"] / row["whole"]
 
 
 def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
@@ -105,7 +118,7 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
             continue
         busy, profiled_at = _shares(row)
         colour = colours.precision(cell["precision"])
-        if row["free"]:
+        if not row["apart"]:
             panel.barh(place, busy, height=0.72, color=colour, linewidth=0)
             if busy < 100:
                 panel.barh(place, 100 - busy, left=busy, height=0.72, color=colour, alpha=PALE, linewidth=0)
@@ -113,12 +126,13 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
             if end > reach:
                 panel.plot([reach, end], [place, place], color=colours.MUTED, linewidth=1)
             mark = "|" if end == profiled_at else ">"
-            panel.plot([end], [place], mark, color=colours.MUTED, markersize=7 if mark == "|" else 4)
+            if row["whole"] != row["profiled"]:
+                panel.plot([end], [place], mark, color=colours.MUTED, markersize=7 if mark == "|" else 4)
         else:
             panel.barh(place, 100, height=0.68, fill=False, edgecolor=colours.OTHER, linewidth=0.7)
             panel.barh(place, busy, height=0.68, fill=False, edgecolor=colour, linewidth=1)
         inside = busy > 8
-        ink = colours.PAPER if row["free"] and inside else colours.INK
+        ink = colours.PAPER if inside and not row["apart"] else colours.INK
         at, side = (min(busy, 0.97 * FURTHEST) - 0.8, "right") if inside else (busy + 0.8, "left")
         panel.text(at, place, f"{busy:,.0f} %", ha=side, va="center", fontsize=6.5, color=ink)
     panel.set_yticks(range(len(rows)), names)
@@ -131,10 +145,10 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
 def _columns(panel, rows: list[dict], heads: tuple[str, str, str]) -> None:
     """The three times of each row in ms, right of the panel."""
     place = panel.get_yaxis_transform()
-    for at, head, key in zip((1.075, 1.145, 1.215), heads, ("busy", "free", "profiled"), strict=True):
-        look = {"ha": "right", "fontsize": 6.5, "annotation_clip": False}
-        panel.annotate(head.replace(" ", "\n") + "\n(ms)", (at, 1), (0, 2), "axes fraction", "offset points",
-                       color=colours.MUTED, va="bottom", **look)  # fmt: skip
+    for at, head, key in zip(COLUMNS, heads, ("busy", "free", "profiled"), strict=True):
+        look = {"ha": "right", "fontsize": 6.5, "textcoords": "offset points", "annotation_clip": False}
+        text = head.replace(" ", "\n") + "\n(ms)"
+        panel.annotate(text, (1, 1), (at, 2), "axes fraction", color=colours.MUTED, va="bottom", **look)
         for height, row in enumerate(rows):
             text = significant(row[key]) if row[key] else "–"
-            panel.annotate(text, (at, height), xycoords=place, va="center", **look)
+            panel.annotate(text, (1, height), (at, 0), place, va="center", **look)

@@ -9,13 +9,6 @@ NOTHING = "No cell has been profiled: nothing to draw."
 MOST_ROWS = 30
 PHASES = ("inference", "forward", "backward", "optimizer")
 """The phases that make up a step; in a table, `forward` holds the loss."""
-TIMED_AS = {
-    "inference": ("inference",),
-    "forward": ("free_forward", "forward"),
-    "forward-backward": ("forward_backward",),
-    "step": ("step",),
-}
-"""A cell's mode → the phases of the timing study that it is compared with, the best first."""
 
 
 def profiled(tables) -> pd.DataFrame:
@@ -76,11 +69,16 @@ def traced(tables) -> tuple[pd.DataFrame, dict]:
     return (cells, times) if times and len(cells) else (cells[:0], {})
 
 
+def on_host(cells: pd.DataFrame) -> bool:
+    """Whether operators stand for kernels in all cells: they ran on a CPU."""
+    return set(column(cells, "device").dropna()) == {"cpu"}
+
+
 def words(cells: pd.DataFrame, gpu: str, cpu: str) -> str:
     """What is drawn, in words: `gpu`, or `cpu` where operators stand for kernels, or both."""
-    devices = set(column(cells, "device").dropna())
-    if devices == {"cpu"}:
+    if on_host(cells):
         return cpu
+    devices = set(column(cells, "device").dropna())
     return f"{gpu}; on a CPU, {cpu}" if "cpu" in devices else gpu
 
 
@@ -117,29 +115,5 @@ def size_name(cell: dict | pd.Series, parameters: bool = False) -> str:
 def more(cell: dict | pd.Series) -> str:
     """What is not usual of a cell: `, inference, attention=sdpa`."""
     parts = [cell["mode"]] if cell["mode"] != "step" else []
-    parts += [theme.short(cell["options"], 24)] if cell["options"] else []
+    parts += [theme.short(cell["options"], 34)] if cell["options"] else []
     return "".join(f", {part}" for part in parts)
-
-
-def unprofiled(tables, cell: dict | pd.Series) -> dict | None:
-    """The timing study's step at the same point: `ms`, `noisy`; None if it was not timed."""
-    timing = tables["timing"]
-    if timing.empty:
-        return None
-    same = pd.Series(True, index=timing.index)
-    for name in ("hardware", "size", "context", "precision", "batch"):
-        if name in timing:
-            same &= timing[name] == cell[name]
-    found = with_order(timing[same]) if same.any() else timing[same]
-    found = found[found["options"] == _own_options(cell)] if len(found) else found
-    for phase in TIMED_AS.get(cell["mode"], ()):
-        timed = found.dropna(subset=[f"{phase}_median_ms"]) if f"{phase}_median_ms" in found else found[:0]
-        if len(timed):
-            row = timed.sort_values("repeat").iloc[0]
-            return {"ms": float(row[f"{phase}_median_ms"]), "noisy": bool(row.get(f"{phase}_noisy", False))}
-    return None
-
-
-def _own_options(cell: dict | pd.Series) -> str:
-    """The cell's options as the timing study's table would tell them."""
-    return " ".join(part for part in cell["options"].split() if not part.startswith("batch="))

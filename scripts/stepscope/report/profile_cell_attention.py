@@ -1,5 +1,7 @@
 """Tables of one profiled cell: inside attention, time against floating-point operations."""
 
+from dataclasses import dataclass
+
 import pandas as pd
 
 from stepscope.report import formatting
@@ -18,6 +20,7 @@ _COMPONENTS = {
 _LINEAR = ("qkv", "output")
 _INSIDE = ("scores", "softmax", "attention x V")
 _OUTSIDE = ("feed-forward", "head")
+_PRODUCTS = ("attention scores", "attention x v")  # parts
 
 
 def component(part: str) -> str:
@@ -63,7 +66,7 @@ def attention_table(profile: Profile, row: dict, name: str) -> Table | None:
     notes = [
         "GFLOP: matrix products in closed form; the softmax at "
         f"{SOFTMAX_OPERATIONS} operations an element (maximum, subtraction, exp, sum, division), a convention. "
-        "The mask and the rotation of Q and K are not counted."
+        "The mask and the rotation of Q and K are not counted. Rate: over all that the part runs, copies too."
     ]
     return Table(f"attention-{row['cell']}", caption, columns, lines, notes)
 
@@ -109,28 +112,44 @@ def layers_table(profile: Profile, row: dict, name: str) -> Table | None:
     return Table(f"layers-{row['cell']}", caption, columns, lines, [])
 
 
-def softmax_against_products(profile: Profile, row: dict) -> tuple[float, float] | None:
-    """(softmax's GPU time, its operations), each over that of attention's two products; None if one is not known."""
+@dataclass(frozen=True)
+class SoftmaxRatios:
+    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs."""
+
+    time: float
+    kernels: float | None
+    flops: float
+
+
+def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | None:
+    """Softmax against attention's two products; None if they are not known."""
     rows, parts = profile.rows("attention", row["cell"]), parts_of_forward(row)
     if rows.empty or not parts:
         return None
-    own = rows[rows["kind"] == "part"]
-    times = {component(line["part"]): line["gpu_ms_per_step"] for line in own.to_dict("records")}
-    names = ("softmax", "attention scores", "attention x v")
-    if not all(formatting.known(times.get(name)) for name in names) or not times[names[1]] + times[names[2]]:
+    lines = {component(line["part"]): line for line in rows[rows["kind"] == "part"].to_dict("records")}
+    if not all(name in lines and formatting.known(lines[name]["gpu_ms_per_step"]) for name in ("softmax", *_PRODUCTS)):
         return None
-    products = parts["scores"] + parts["attention x V"]
-    return times["softmax"] / (times[names[1]] + times[names[2]]), parts["softmax"] / products
+    softmax = lines["softmax"]["gpu_ms_per_step"]
+    whole, kernels = (
+        sum(lines[name].get(key, float("nan")) for name in _PRODUCTS)
+        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step")
+    )
+    flops = parts["softmax"] / (parts["scores"] + parts["attention x V"])
+    return SoftmaxRatios(softmax / whole, softmax / kernels if kernels > 0 else None, flops) if whole else None
+
+
+def softmax_words(found: list[SoftmaxRatios], time: str) -> str:
+    """`the softmax takes …`: a range over these cells. time: what the time is called, such as `GPU time`."""
+    ratios, flops = (formatting.value_range([getattr(one, key) for one in found], 2) for key in ("time", "flops"))
+    kernels = [one.kernels for one in found if one.kernels]
+    alone = f", {formatting.value_range(kernels, 2)} times that of their matmul alone" if kernels else ""
+    return (
+        f"the softmax takes {ratios} times the {time} of the two products (scores, attention × V, with their copies "
+        f"and scaling){alone}, for {flops} times their floating-point operations."
+    )
 
 
 def softmax_sentence(profile: Profile, row: dict) -> str:
     """Softmax against attention's two products, time beside operations; empty where not known."""
     found = softmax_against_products(profile, row)
-    if not found:
-        return ""
-    time, flops = (formatting.significant(value, 2) for value in found)
-    return (
-        f"The softmax takes {time} times the {profile.words(row).time} of attention's two products (scores, attention "
-        "× V), "
-        f"for {flops} times their floating-point operations."
-    )
+    return "In attention " + softmax_words([found], profile.words(row).time) if found else ""

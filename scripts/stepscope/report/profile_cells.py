@@ -6,13 +6,11 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column
+from stepscope.report.profile_unprofiled import mode, same_point
 from stepscope.report.tables import Tables, with_order
 from stepscope.report.timing_tables import marks as marks_of_measured
 
-# A cell's mode -> the column of its free steps in the timing table.
-FREE = {"inference": "inference", "forward": "free_forward", "forward_backward": "forward_backward", "step": "step"}
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
-_POINT = ("hardware", "size", "context", "precision", "batch", "options")
 
 
 @dataclass(frozen=True)
@@ -88,24 +86,8 @@ class Profile:
     def unprofiled(self, row: dict) -> dict:
         """The timing study's row of the same point: the same run if there is one; empty where it was not measured."""
         if row["cell"] not in self._unprofiled:
-            self._unprofiled[row["cell"]] = self._same_point(row)
+            self._unprofiled[row["cell"]] = same_point(self.timing, row)
         return self._unprofiled[row["cell"]]
-
-    def _same_point(self, row: dict) -> dict:
-        same = self.timing
-        for key in _POINT:
-            same = same[same[key] == row[key]] if key in same else same.iloc[:0]
-        if same.empty:
-            return {}
-        free = same.get(f"{FREE.get(mode(row))}_median_ms", pd.Series(index=same.index, dtype=float))
-        order = pd.DataFrame({"lost": free.isna(), "mode": same["mode"] != row["mode"]})
-        order = order.assign(other=same["repeat"] != row["repeat"], repeat=same["repeat"])
-        return same.loc[order.sort_values(list(order), kind="stable").index[0]].to_dict()
-
-
-def mode(row: dict) -> str:
-    """The cell's mode as columns name it: `forward_backward`."""
-    return str(row.get("mode") or "step").replace("-", "_")
 
 
 def marks(row: dict) -> tuple[str, ...]:

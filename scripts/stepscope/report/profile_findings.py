@@ -3,10 +3,11 @@
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.profile_cell_attention import softmax_against_products
+from stepscope.report.profile_cell_attention import softmax_against_products, softmax_words
 from stepscope.report.profile_cell_kernels import top_kernel, top_sentence
-from stepscope.report.profile_cells import GPU, HOST, Profile, mode, title
+from stepscope.report.profile_cells import GPU, HOST, Profile, title
 from stepscope.report.profile_cost import costs
+from stepscope.report.profile_unprofiled import mode
 from stepscope.report.profile_verdicts import occupation
 from stepscope.report.tables import ordered, precision_rank
 
@@ -82,8 +83,9 @@ def _tops(profile: Profile, rows: list[dict]) -> str:
     if not pairs:
         return ""
     largest = max((row for row, _ in pairs), key=_size)
-    said = top_sentence(profile, largest)
-    text = f"The largest cell, {title(largest, profile.cells)}: {said[:1].lower()}{said[1:]}"
+    name, said = title(largest, profile.cells), top_sentence(profile, largest)
+    name = f"The largest cell, {name}" if len(pairs) > 1 else name[0].upper() + name[1:]
+    text = f"{name}: {said[:1].lower()}{said[1:]}"
     same = sum(one for _, one in pairs)
     operation = _words(profile, rows).operation
     return (
@@ -103,12 +105,7 @@ def _softmax(profile: Profile, rows: list[dict]) -> str:
     found = [own for row in rows if (own := softmax_against_products(profile, row))]
     if not found:
         return ""
-    times, flops = zip(*found, strict=True)
-    time, work = (formatting.value_range(values, 2) for values in (times, flops))
-    return (
-        f"In attention the softmax takes {time} times the {_words(profile, rows).time} of the two products (scores, "
-        f"attention × V), for {work} times their floating-point operations."
-    )
+    return "In attention " + softmax_words(found, _words(profile, rows).time)
 
 
 def _cost(profile: Profile, rows: list[dict]) -> str:

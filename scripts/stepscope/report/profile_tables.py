@@ -13,13 +13,13 @@ from stepscope.report.profile_cells import (
     count,
     lead,
     leading,
-    mode,
     number,
     share,
     share_text,
     shortened,
     title,
 )
+from stepscope.report.profile_unprofiled import mode
 from stepscope.report.profile_verdicts import (
     GPU_BOUND,
     LATENCY_US,
@@ -111,7 +111,9 @@ def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
             "slows them, so that their time is compared with the profiled step."
         )
     if on_gpu and any(profile.words(row) is not GPU for row in profile.profiled()):
-        notes.append("In rows of a CPU, kernels are operators, slowed by the profiler; nothing is launched, there is no verdict.")
+        notes.append(
+            "In rows of a CPU, kernels are operators, slowed by the profiler; nothing is launched: no verdict."
+        )
     if missing:
         notes.append(f"The timing study did not measure {missing:,} of these points without a profiler.")
     return notes
@@ -305,7 +307,9 @@ def bounds_table(profile: Profile) -> Table | None:
     ]
     lacking = [title(row, whole) for row in rows_of if not roof(profile, row).ridge]
     if lacking:
-        notes.append(f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4, '; ')}.")
+        notes.append(
+            f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4, '; ')}."
+        )
     return table("bounds", caption, columns, rows, notes)
 
 

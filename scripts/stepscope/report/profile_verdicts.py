@@ -7,7 +7,8 @@ import pandas as pd
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report import formatting
-from stepscope.report.profile_cells import FREE, GPU, Profile, mode
+from stepscope.report.profile_cells import GPU, Profile
+from stepscope.report.profile_unprofiled import free_step, mode
 from stepscope.report.timing_tables import ceiling_of
 
 GPU_BOUND, LAUNCH_BOUND = 0.9, 0.7
@@ -62,8 +63,7 @@ def busy_time(profile: Profile, cell: str, phase: str = "step") -> float | None:
 
 def unprofiled_step(profile: Profile, row: dict) -> tuple[float | None, bool]:
     """(median of what the cell profiles, in the timing study's free steps, in ms; whether that is noisy)."""
-    found, name = profile.unprofiled(row), FREE.get(mode(row))
-    return found.get(f"{name}_median_ms"), bool(found.get(f"{name}_noisy", False))
+    return free_step(profile.unprofiled(row), row)
 
 
 def shape_of(row: dict) -> ModelShape | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
-from stepscope.trace.table_names import TABLES
+from stepscope.trace.table_names import COLUMNS, TABLES
 
 KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
 SAMPLES = ["mode", "kind", "step", "phase", "warmup", "seconds", "event_seconds"]
@@ -16,26 +16,33 @@ PHASES = ("inference", "forward", "backward", "optimizer")
 
 
 def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
-    """Write profile.csv, profile_samples.csv and profile_NAME.csv for each table of an analysis."""
-    rows = [row(cell, noisy) for cell in cells]
+    """Write profile.csv, profile_samples.csv and profile_NAME.csv for each table of an analysis.
+
+    A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason.
+    """
+    analyses = [read_analysis(cell) for cell in cells]
+    rows = [row(cell, noisy, lost) for cell, (_, lost) in zip(cells, analyses, strict=True)]
     keys = [[line[name] for name in KEY] for line in rows]
     samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
     write_tables(folder, "profile", rows, KEY + SAMPLES, samples)
     for name in TABLES:
-        text = _together(name, cells, keys)
+        text = _together(name, [tables.get(name, []) for tables, _ in analyses], keys)
         beside = folder / f".profile_{name}.csv.part"
         beside.write_text(text, encoding="utf-8")
         beside.rename(folder / f"profile_{name}.csv")
 
 
-def row(cell: CellResult, noisy: float | None) -> dict:
-    """One cell as one row: its place in the grid, status, profiler, host-clock times (ms) of the profiled phases."""
+def row(cell: CellResult, noisy: float | None, lost: str = "") -> dict:
+    """One cell as one row: its place in the grid, status, profiler, host-clock times (ms) of the profiled phases.
+
+    lost: why its analysis cannot be used.
+    """
     spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
     names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
     shape = ModelShape(**{name: spec[name] for name in names})
     mode = summary["modes"].get(spec.get("mode", NEUTRAL["mode"]), {})
     series = {entry["phase"]: entry for entry in summary["phases"] if entry["status"] == "ok"}
-    trace = summary.get("trace", {})
+    trace = summary.get("trace") or {}
     columns: dict = {
         "cell": cell.name,
         "hardware": cell.name.split("/")[0],
@@ -47,8 +54,8 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         "seed": spec["seed"],
         "warmup": spec["warmup"],
         "steps": spec["steps"],
-        "status": mode.get("status", cell.status),
-        "reason": mode.get("reason") or cell.reason,
+        "status": "failed" if lost else mode.get("status", cell.status),
+        "reason": lost or mode.get("reason") or cell.reason,
         "profiler": trace.get("profiler"),
         "profiler_version": trace.get("version"),
         "profiler_options": trace.get("options"),
@@ -62,21 +69,38 @@ def row(cell: CellResult, noisy: float | None) -> dict:
     return columns | machine_columns(cell.record) | {"command": cell.entry["command"], "log": log}
 
 
-def _together(name: str, cells: list[CellResult], keys: list[list]) -> str:
-    """One table of all cells' analyses, each row after its cell's key; a cell without an analysis has no rows."""
-    columns: list[str] = []
-    parts = []
-    for cell, key in zip(cells, keys, strict=True):
-        path = cell.folder / "analysis" / f"{name}.csv"
-        if cell.status != "measured" or not path.is_file():
-            continue
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            columns += [column for column in reader.fieldnames or [] if column not in columns]
-            parts.append((key, list(reader)))
+def read_analysis(cell: CellResult) -> tuple[dict[str, list[list[str]]], str]:
+    """(table name -> its rows, why the analysis cannot be used); no rows of a cell that was not measured."""
+    if cell.status != "measured":
+        return {}, ""
+    if not isinstance(cell.record["summary"].get("trace"), dict):
+        return {}, "record.json says nothing of the trace (edited by hand); measure the cell again"
+    if not (cell.folder / "analysis").is_dir():
+        return {}, "measured, but the trace is not analysed yet"
+    tables = {}
+    for name in TABLES:
+        try:
+            tables[name] = _rows(cell.folder / "analysis" / f"{name}.csv", list(COLUMNS[name]))
+        except (OSError, ValueError, csv.Error):
+            again = f"delete results/{cell.name}/analysis and run again"
+            return {}, f"analysis/{name}.csv is missing, damaged or of another version; {again}"
+    return tables, ""
+
+
+def _rows(path: Path, columns: list[str]) -> list[list[str]]:
+    """The rows of a CSV file. Raises ValueError if it has other columns, or ends too early."""
+    text = path.read_text(encoding="utf-8")
+    header, *rows = [*csv.reader(io.StringIO(text, newline=""), strict=True)] or [[]]
+    if header != columns or not text.endswith("\n") or any(len(row) != len(columns) for row in rows):
+        raise ValueError
+    return rows
+
+
+def _together(name: str, tables: list[list[list[str]]], keys: list[list]) -> str:
+    """One table of all cells' analyses, each row after its cell's key."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*KEY, *columns], lineterminator="\n", restval="")
-    writer.writeheader()
-    for key, rows in parts:
-        writer.writerows(dict(zip(KEY, key, strict=True)) | line for line in rows)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*KEY, *COLUMNS[name]])
+    for key, rows in zip(keys, tables, strict=True):
+        writer.writerows([*key, *row] for row in rows)
     return text.getvalue()

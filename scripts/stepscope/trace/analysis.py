@@ -29,6 +29,8 @@ def read(path: Path) -> Trace:
     """
     if not path.exists():
         raise TraceError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise TraceError(f"{path} is a folder; give the file of a trace")
     if path.name.endswith((".json", ".json.gz")):
         return kineto.read(path)
     if path.suffix in (".nsys-rep", ".qdrep"):

@@ -176,12 +176,13 @@ def is_operator(name: str) -> bool:
 
 
 def operator_names(trace: Trace) -> np.ndarray:
-    """For each name whether ranges called so are autograd's: it looks so, or they have sequence numbers."""
+    """For each name whether ranges called so are autograd's: it looks so, they are numbered, or the trace tells."""
     operator = np.zeros(len(trace.names), dtype=bool)
     codes = trace.ranges["name"].to_numpy()
     for code in np.unique(codes):
         operator[code] = is_operator(trace.names[code])
     operator[codes[trace.ranges["sequence"].to_numpy() >= 0]] = True
+    operator[list(trace.operators)] = True
     return operator
 
 

@@ -32,7 +32,7 @@ class Trace:
     the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
     process. On a trace without a GPU the operators of the processor stand where kernels would, and `device_is_host` is
     true. lines: the line of Python in which a thread was when it made a CUDA call. os_calls: calls into the operating
-    system.
+    system. operators: codes of names that are operators' and no module's, where the trace tells.
     """
 
     tool: str
@@ -45,6 +45,7 @@ class Trace:
     os_calls: pd.DataFrame = field(default_factory=lambda: frame(HOST_CALLS))
     devices: dict[int, str] = field(default_factory=dict)
     device_is_host: bool = False
+    operators: frozenset[int] = frozenset()
 
     @property
     def end(self) -> int:

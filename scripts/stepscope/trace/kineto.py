@@ -85,10 +85,11 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         kind=[_OPERATIONS[event["cat"]] for event in working],
         **times(working),
     )
-    on_host = not working and any(event["cat"] == "cpu_op" for event in named)
+    is_operator = np.array([event["cat"] == "cpu_op" for event in named], dtype=bool)
+    on_host = not working and bool(is_operator.any())
     if on_host:
-        is_operator = np.array([event["cat"] == "cpu_op" for event in named])
         operations, calls = _host_operations(ranges, is_operator)
+    by_operators, by_hand = (set(ranges["name"][mask].tolist()) for mask in (is_operator, ~is_operator))
     properties = content.get("deviceProperties") or []
     return Trace(
         tool="torch.profiler",
@@ -99,6 +100,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         operations=operations,
         devices={int(entry["id"]): str(entry["name"]) for entry in properties if {"id", "name"} <= entry.keys()},
         device_is_host=on_host,
+        operators=frozenset(by_operators - by_hand),
     )
 
 

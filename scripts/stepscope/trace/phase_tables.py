@@ -1,5 +1,7 @@
 """What each phase launched: totals, kernels by name, categories. Milliseconds unless a column says otherwise."""
 
+from collections.abc import Collection
+
 import numpy as np
 import pandas as pd
 
@@ -70,16 +72,18 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
     every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found), "step": _step(found)})
-    parts = []
+    parts, once = [], once_a_step(found, layers)
     for phase, mask in selections(found).items():
         own = every[mask & found.is_kernel]
         if own.empty:
             continue
+        code = found.trace.names.index(phase) if phase != ALL else -1
+        own = own.assign(module=own["module"].where(own["module"] != code, -1))  # a phase is no module of its own
         total = durations[mask].sum()
         ns = own.groupby("name")["ns"].agg(["size", "sum", "mean", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
         counts = counts_per_step(own, found.steps) if layers else {}
-        split = [composition(counts.get(code), layers, found.trace.names) for code in ns.index]
+        split = [composition(counts.get(code), layers, found.trace.names, once) for code in ns.index]
         full = [found.trace.names[code] for code in ns.index]
         told = [kernel_names.describe(name) for name in full]
         part = {"phase": phase, "name": [each.short for each in told], "category": [each.category for each in told]}
@@ -115,40 +119,62 @@ def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:
     return result
 
 
-def composition(counts: dict[int, int] | None, layers: int | None, names: list[str]) -> dict:
+def once_a_step(found: Attribution, layers: int | None) -> set[int]:
+    """Name codes of the ranges that do not stand in every layer: a step does not open a multiple of `layers` of them.
+
+    An LM head that launches a kernel as often as there are layers is not in each of them.
+    """
+    codes, count = np.unique(found.trace.ranges["name"].to_numpy(), return_counts=True)
+    return set(codes[count % (found.steps * layers) != 0].tolist()) if layers else set()
+
+
+def composition(
+    counts: dict[int, int] | None, layers: int | None, names: list[str], once: Collection[int] = ()
+) -> dict:
     """How a kernel's instances in a step come about: layers x per_layer + remainder, and the modules behind both.
 
-    counts: module's name code (-1 for none) → instances a step. A module that runs it at least `layers` times a step is
-    in every layer; what is left over is the remainder. All empty without `layers`, or if the steps differ.
+    counts: module's name code (-1 for none) → instances a step. once: modules that are not in every layer; all their
+    instances are of the remainder. Of the others, and of those without a module, each layer has the same whole number,
+    and what is left over is of the remainder. All empty without `layers`, or if the steps differ.
     """
     if not layers or counts is None:
         return {"layers": None, "per_layer": None, "remainder": None, "layer_modules": "", "remainder_modules": ""}
-    labels = {code: names[code] if code >= 0 else "" for code in counts}
-    repeated = {labels[code]: count // layers for code, count in counts.items()}
-    rest = {labels[code]: count % layers for code, count in counts.items()}
+    repeated = {code: 0 if code in once else count // layers for code, count in counts.items()}
+    rest = {code: count - layers * repeated[code] for code, count in counts.items()}
     return {
         "layers": layers,
         "per_layer": sum(repeated.values()),
         "remainder": sum(rest.values()),
-        "layer_modules": _counted(repeated),
-        "remainder_modules": _counted(rest),
+        "layer_modules": _counted(repeated, names),
+        "remainder_modules": _counted(rest, names),
     }
 
 
-def _counted(counts: dict[str, int]) -> str:
-    named = [(name, count) for name, count in counts.items() if count and name]
+def _counted(counts: dict[int, int], names: list[str]) -> str:
+    named = [(names[code], count) for code, count in counts.items() if count and code >= 0]
     return ", ".join(f"{count} {name}" for name, count in sorted(named, key=lambda pair: (-pair[1], pair[0])))
 
 
 def module_codes(found: Attribution) -> np.ndarray:
     """For each operation the name code of its module, -1 without one.
 
-    That is the innermost range of its thread that is neither a phase nor an operator; else, in the backward pass, the
-    module whose forward operator made the backward function, where the trace tells.
+    That is the innermost range of its thread that is neither an operator nor a phase, but for a phase inside another
+    one (the loss in the forward pass); else, in the backward pass, the module whose forward operator made the backward
+    function, where the trace tells.
     """
     codes = found.trace.ranges["name"].to_numpy()
-    at = climb(found.innermost, found.parent, (found.operator | found.is_phase)[codes])
-    return np.where(at >= 0, np.append(codes, -1)[at], backward_operations(found)[1])
+    at = climb(found.innermost, found.parent, found.operator[codes])
+    named = (at >= 0) & ~np.append(_outermost_phases(found), False)[at]
+    return np.where(named, np.append(codes, -1)[at], backward_operations(found)[1])
+
+
+def _outermost_phases(found: Attribution) -> np.ndarray:
+    """For each range whether it is a phase that lies in no other one, the step aside."""
+    codes = found.trace.ranges["name"].to_numpy()
+    phase = found.is_phase[codes]
+    step = codes == (found.trace.names.index(found.step_phase) if found.step_phase else -1)
+    around = climb(found.parent, found.parent, ~phase | step)
+    return phase & (step | (around < 0))
 
 
 def categories(found: Attribution) -> pd.DataFrame:

@@ -5,10 +5,11 @@ import pandas as pd
 
 from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
+from stepscope.trace.categories import category_of
 from stepscope.trace.events import MS, US
 from stepscope.trace.nesting import groups
 
-_TIMES = ("host", "host_exclusive", "gpu", "gpu_exclusive")
+_TIMES = ("host", "host_exclusive", "gpu", "gpu_exclusive", "gpu_matmul")
 _COUNTS = ("kernels", "kernels_exclusive")
 
 
@@ -61,10 +62,10 @@ def _spread(side: str, values) -> dict[str, np.ndarray]:
 def range_times(found: Attribution) -> pd.DataFrame:
     """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and kernels.
 
-    The exclusive ones are without those of the ranges directly inside.
+    The exclusive ones are without those of the ranges directly inside; gpu_matmul is that of the matmul kernels alone.
     """
     codes, parent = found.trace.ranges["name"].to_numpy(), found.parent
-    kernels, gpu = inclusive(found)
+    kernels, gpu, matmul = inclusive(found)
     inner = parent >= 0
 
     def exclusive(values: np.ndarray) -> np.ndarray:
@@ -73,15 +74,18 @@ def range_times(found: Attribution) -> pd.DataFrame:
     return pd.DataFrame(
         {"name": codes, "parent": np.where(inner, np.append(codes, -1)[parent], -1)}
         | {"host": found.lengths, "host_exclusive": exclusive(found.lengths)}
-        | {"gpu": gpu, "gpu_exclusive": exclusive(gpu), "kernels": kernels, "kernels_exclusive": exclusive(kernels)}
+        | {"gpu": gpu, "gpu_exclusive": exclusive(gpu), "gpu_matmul": matmul}
+        | {"kernels": kernels, "kernels_exclusive": exclusive(kernels)}
     )
 
 
-def inclusive(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
-    """(kernels, nanoseconds of all operations) that each range's thread launched while the range was open."""
+def inclusive(found: Attribution) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What each range's thread launched while it was open: (kernels, ns of all operations, ns of matmul)."""
     ranges = found.trace.ranges
     starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
-    count, time = np.zeros(len(ranges), dtype=np.int64), np.zeros(len(ranges), dtype=np.int64)
+    is_matmul = np.array([category_of(name) == "matmul" for name in found.trace.names], dtype=bool)
+    matmul_time = found.durations * is_matmul[found.trace.operations["name"].to_numpy()]
+    count, time, matmul = (np.zeros(len(ranges), dtype=np.int64) for _ in range(3))
     linked = np.flatnonzero(found.launch >= 0)
     linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
     launches_of = {thread: linked[part] for thread, part in groups(found.launch_thread[linked])}
@@ -91,10 +95,10 @@ def inclusive(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
         launched = launches_of[thread]
         times = found.launch_time[launched]
         first, last = np.searchsorted(times, starts[own], "left"), np.searchsorted(times, ends[own], "left")
-        for result, values in ((count, found.is_kernel), (time, found.durations)):
+        for result, values in ((count, found.is_kernel), (time, found.durations), (matmul, matmul_time)):
             total = np.concatenate([[0], np.cumsum(values[launched])])
             result[own] = total[last] - total[first]
-    return count, time
+    return count, time, matmul
 
 
 def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, int]]:

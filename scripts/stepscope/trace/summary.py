@@ -54,8 +54,12 @@ _SECTIONS = (
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary; a table without rows is left out, and said to be missing at the end."""
     parts, missing = [f"# {_text(title)}"], []
+    checks = tables["checks"].set_index("quantity")["value"]
+    on_host = str(checks.get("device_is_host")) == "True"
     for name, heading, columns, most in _SECTIONS:
         table = tables[name]
+        if on_host:
+            heading, columns = _of_operators(heading), [(key, _of_operators(label), how) for key, label, how in columns]
         if table.empty:
             missing.append(heading)
             continue
@@ -73,6 +77,12 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     if missing:
         parts.append("Not in this trace: " + ", ".join(missing) + ".")
     return "\n\n".join(parts) + "\n"
+
+
+def _of_operators(heading: str) -> str:
+    """A heading for a trace of a CPU, in which operators stand where kernels of a GPU would."""
+    heading = heading.replace("GPU time", "time in operators").replace("GPU ", "operators ")
+    return heading.replace("Kernels", "Operators").replace("kernel", "operator")
 
 
 def _composition(row: dict) -> str:

@@ -9,7 +9,7 @@ _PHASE_TOTALS = (
 )
 _RANGE_TIMES = (
     *("host_ms_per_step", "host_exclusive_ms_per_step", "gpu_ms_per_step", "gpu_exclusive_ms_per_step"),
-    *("kernels_per_step", "kernels_exclusive_per_step"),
+    *("gpu_matmul_ms_per_step", "kernels_per_step", "kernels_exclusive_per_step"),
     *(f"{side}_{key}_us" for side in ("host", "gpu") for key in ("mean", "median", "min", "max", "std")),
     *("top_kernel", "top_kernel_share_of_range_gpu_time"),
 )

@@ -10,10 +10,10 @@ import pytest
 from matplotlib.patches import PathPatch, Rectangle
 from stepscope.figures import colours, figures_of, theme
 from stepscope.figures.profile import draw_matmul_share, matmul_shares
-from stepscope.figures.profile_bound import draw_bound
+from stepscope.figures.profile_bound import bound_rows, draw_bound
 from stepscope.figures.profile_categories import draw_categories
 from stepscope.figures.profile_cell import draw_cell
-from stepscope.figures.profile_data import by_category, profiled, tick, unprofiled
+from stepscope.figures.profile_data import by_category, profiled, tick
 from stepscope.figures.profile_launches import draw_launches
 from stepscope.figures.profile_timeline import LANE, beside, text_width
 from stepscope.plan.profile import figure_name
@@ -252,6 +252,16 @@ def test_a_cell_that_was_not_timed_is_compared_with_its_profiled_step():
     assert {"unsupported", "–", "not timed: % of the profiled step"} <= set(texts(figure))
 
 
+def test_on_a_cpu_operators_are_a_share_of_the_profiled_step():
+    tables = made([cell_row(hardware="cpu", profiler="torch", device="cpu")], {"step_median_ms": 20.0})
+    figure = draw(draw_bound, tables)
+    panel = figure.axes[0]
+    shares = [35 / 60, 25 / 60]  # of the profiled 60 ms; of the 20 ms without a profiler they would be 175 %
+    assert [width for _, width, _, _ in bars(panel)] == pytest.approx([100 * share for share in shares])
+    assert {"58 %", "20.0", "time (% of the profiled step)", "not in operators"} <= set(texts(figure))
+    assert "end of the profiled step" not in texts(figure)
+
+
 @pytest.mark.parametrize(
     ("cell", "ms"),
     [
@@ -269,8 +279,8 @@ def test_only_the_same_point_of_the_timing_study_counts(cell, ms):
     again = tables["timing"].assign(repeat=2.0, step_median_ms=70.0)
     tables["timing"] = pd.concat([again, tables["timing"]], ignore_index=True)
     tables["profile"] = pd.DataFrame([cell_row(**cell)])
-    found = unprofiled(tables, profiled(tables).iloc[0])
-    assert (found and found["ms"]) == ms
+    (found,) = bound_rows(tables, profiled(tables))
+    assert found["free"] == ms
 
 
 def test_categories_are_stacked_by_phase_in_one_scale_for_all_precisions():

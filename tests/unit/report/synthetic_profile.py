@@ -119,6 +119,7 @@ def analysis(row: dict) -> dict[str, list[dict]]:
     made["attention"] += [
         {"part": name, "kind": "part", "host_ms_per_step": 1.0, "gpu_ms_per_step": ms, "kernels_per_step": 8}
         | {"share_of_attention_gpu_time": ms / 2, "share_of_forward_gpu_time": ms / 4, "top_kernel": "gemm a"}
+        | {"gpu_matmul_ms_per_step": {"attention scores": 0.25, "attention × V": 0.05}.get(name, 0.0)}
         | {"gpu_mean_us": 1e3 * ms / 2, "gpu_std_us": 1.0, "top_kernel_share_of_range_gpu_time": 0.9}
         for name, ms in parts.items()
     ]

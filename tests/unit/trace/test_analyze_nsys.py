@@ -44,6 +44,11 @@ def test_phases_and_layers_may_be_given(run_analyze, trace, tmp_path):
     assert kernels[["layers", "per_layer", "remainder"]].to_numpy().tolist() == [[6, 3, 2], [6, 3, 2]]
 
 
+def test_no_phase_at_all_is_an_error(run_analyze, trace, tmp_path):
+    done = run_analyze(trace, "--phases", " ,", "--out", tmp_path / "out")
+    assert done.returncode == 2 and "names no range" in done.stderr
+
+
 def bad_inputs(folder, trace):
     """Words for the program → what its one line says."""
     whole = trace.read_bytes()
@@ -63,7 +68,7 @@ def bad_inputs(folder, trace):
     database.close()
     return {
         "missing": ([folder / "nowhere.sqlite"], "there is no such file"),
-        "a folder": ([folder], "give a trace that ends in"),
+        "a folder": ([folder], "is a folder"),
         "truncated": ([folder / "cut.sqlite"], "cannot be read"),
         "no database": ([folder / "text.sqlite"], "cannot be read"),
         "nothing": ([folder / "empty.sqlite"], "no trace of Nsight Systems"),

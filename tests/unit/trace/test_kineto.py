@@ -4,7 +4,7 @@ import gzip
 import json
 
 import pytest
-from stepscope.trace import analysis
+from stepscope.trace import analysis, summary
 from stepscope.trace.errors import TraceError
 
 STEPS = 3
@@ -90,6 +90,24 @@ def test_operators_that_call_others(tmp_path):
     kernels = analysis.analyse(analysis.read(tmp_path / "trace.json"))["kernels"].query("phase == 'all'")
     total = dict(zip(kernels["full_name"], kernels["total_ms"], strict=True))
     assert total == pytest.approx({"aten::to": 0.01, "aten::copy_": 0.09, "aten::linear": 0.1})
+
+
+def test_an_operator_without_a_namespace_is_no_module(tmp_path):
+    events = [
+        event("user_annotation", "softmax", 0, 100),
+        event("cpu_op", "aten::detach", 10, 20),
+        event("cpu_op", "detach", 12, 15),
+    ]
+    (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
+    tables = analysis.analyse(analysis.read(tmp_path / "trace.json"), ["softmax"])
+    assert tables["ranges"].set_index("range")["operator"].to_dict() == {"aten::detach": True, "detach": True}
+    assert "detach" not in set(tables["timeline"]["label"])
+
+
+def test_the_summary_of_a_cpu_trace_speaks_of_operators(recorded):
+    said = summary.markdown(analysis.analyse(analysis.read(recorded[0])), "x")
+    assert "## Operators by phase" in said and "share of the phase's time in operators" in said
+    assert "GPU" not in said and "ernel" not in said.split("## What the trace holds")[0]
 
 
 def with_gpu():

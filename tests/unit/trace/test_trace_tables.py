@@ -26,8 +26,8 @@ BLOCK = {
 }
 
 
-def model(export, steps=2, layers=3, extra=0):
-    """Steps of a model: an embedding, blocks, an LM head; `extra` kernels in the first block's FFN of the last step."""
+def model(export, steps=2, layers=3, extra=0, head=1):
+    """Steps of a model: blocks and an LM head of so many kernels; `extra` in the first block's FFN of the last step."""
     now = 0
 
     def launch(name, length, tid=MAIN):
@@ -57,7 +57,8 @@ def model(export, steps=2, layers=3, extra=0):
                         launch(ADD, 1)
                 export.range(module, start, now, MAIN, registered=True)
         start = now
-        launch(GEMM, 70)
+        for _ in range(head):
+            launch(GEMM, 70)
         export.range("LM head", start, now, MAIN)
         export.range("forward", forward, now, MAIN)
         export.range("step", begin, now + 10, MAIN)
@@ -86,6 +87,26 @@ def test_instances_are_layers_times_k_plus_r(export, analyse):
     assert "16 = 3 × 5 + 1 (1 LM head)" in summary.markdown(tables, "x")
 
 
+def test_what_is_not_in_every_layer_is_the_remainder(export, analyse):
+    model(export, head=7)  # 7 = 3 x 2 + 1 would put two of the head's into each layer
+    gemm = analyse(export)["kernels"].set_index(["phase", "full_name"]).loc["forward", GEMM]
+    assert gemm[["instances_per_step", "per_layer", "remainder"]].tolist() == [22, 5, 7]
+    assert (gemm["layer_modules"].count("LM head"), gemm["remainder_modules"]) == (0, "7 LM head")
+
+
+def test_a_phase_inside_another_is_named_as_a_module(export, analyse):
+    for step in (0, 1000):
+        export.range("step", step, step + 900, MAIN)
+        export.range("forward", step + 10, step + 500, MAIN)
+        export.range("loss", step + 300, step + 400, MAIN)
+        for at in (100, 200, 310, 600):
+            export.launch(ADD, step + at, step + at + 5, step + at + 7)
+    kernels = analyse(export, layers=2)["kernels"].set_index("phase")
+    assert kernels.loc["forward", ["per_layer", "remainder", "remainder_modules"]].tolist() == [1, 1, "1 loss"]
+    assert kernels.loc["step", ["per_layer", "remainder", "remainder_modules"]].tolist() == [1, 2, "1 loss"]
+    assert kernels.loc["loss", ["per_layer", "remainder", "remainder_modules"]].tolist() == [0, 1, ""]
+
+
 def test_no_composition_where_steps_differ(export, analyse):
     model(export, extra=2)  # 9 and 11 additions: 20 / 2 would look like 10 in each
     kernels = analyse(export)["kernels"].set_index(["phase", "full_name"])
@@ -109,6 +130,8 @@ def test_attention_and_its_parts(export, analyse):
     assert gpu[list(parts)].to_dict() == pytest.approx(parts)
     assert gpu["attention"] == pytest.approx(234) and gpu["outside these parts"] == pytest.approx(0)
     assert list(table.index)[:6] == ["attention", *parts, "outside these parts"]
+    matmul = table["gpu_matmul_ms_per_step"] * 1e6
+    assert matmul[list(parts)].to_dict() == pytest.approx({**parts, "attention scores": 33, "softmax": 0})
     linear = "linear (QKV projection + output projection)"
     assert gpu[linear] == pytest.approx(156) and gpu["attention without linear"] == pytest.approx(78)
     forward = 234 + (40 + 50 + 5) * 3 + 3 * 3 + 70
