@@ -34,8 +34,8 @@ class Cell:
 @dataclass(slots=True)
 class Table:
     """`notes` stand below the table. A `folded` table is closed until the reader opens it. In a `grouped` one the rows
-    that begin with the same text belong together. A `page_only` one is left out of the Markdown, of which GitHub shows no
-    more than 512 KiB."""
+    that begin with the same text belong together. A `page_only` one is left out of the Markdown, of which GitHub shows
+    no more than 512 KiB."""
 
     name: str
     caption: str

@@ -93,7 +93,7 @@ def gaps_table(profile: Profile, row: dict, name: str) -> Table | None:
     if of_calls:
         note += (
             " Between CUDA calls: from the end of a call to the start of the next on the same thread, while Python and "
-            "PyTorch work or the thread waits; the threads are added up."
+            "PyTorch work or the thread waits; the threads are added up. Look-ups (cuKernelGetName) do not count."
         )
     return Table(f"gaps-{row['cell']}", caption, columns, lines, [note])
 

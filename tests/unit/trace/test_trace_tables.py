@@ -243,6 +243,15 @@ def backward(export, tid, start, function, sequence, length, name="aten::mm"):
     export.launch(GEMM, start + 20, start + 22, start + 22 + length, tid)
 
 
+def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, analyse):
+    for at in (0, 100):
+        export.call(at, at + 1, MAIN, name="cuKernelGetName", driver=True)
+        export.launch(ADD, at + 2, at + 10, at + 12)
+    gaps = analyse(export)["api_gaps"].set_index("phase").loc["all"]
+    assert (gaps["calls_per_step"], gaps["gaps_per_step"]) == (2, 1)
+    assert gaps["gap_median_us"] == pytest.approx(0.099)  # from 3, where the first launch ends, to 102
+
+
 def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export, analyse):
     export.range("step", 0, 1000, MAIN)
     export.range("forward", 0, 400, MAIN)
