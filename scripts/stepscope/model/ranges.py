@@ -1,7 +1,8 @@
 """Named ranges: what the parts of a training step are called in a profiler's timeline.
 
 Off by default, and then a range is one shared context manager that does nothing: a fraction of a microsecond on the
-host, and nothing on the device. A profiling program turns them on with what its profiler offers, such as torch.cuda.nvtx.range.
+host, and nothing on the device. A profiling program turns them on with what its profiler offers, such as
+torch.cuda.nvtx.range.
 """
 
 from collections.abc import Callable
