@@ -75,7 +75,9 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     for study in tables.studies:
         statuses = cells.loc[cells["study"] == study, "status"].value_counts()
         kinds = [f"{statuses[name]:,} {name}" for name in _STATUSES if statuses.get(name, 0)]
-        count = f"{statuses.sum():,} cells" + (f" ({', '.join(kinds)})" if kinds else "")
+        count = f"{statuses.sum():,} {'cell' if statuses.sum() == 1 else 'cells'}" + (
+            f" ({', '.join(kinds)})" if kinds else ""
+        )
         facts.append((f"Study {study}", count))
     days = cells["started"].dropna().astype(str).str[:16].str.replace("T", " ")
     if len(days):
