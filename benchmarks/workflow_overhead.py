@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def stepscope(scratch: Path, count: int) -> Path:
-    """A copy of the project whose grid has `count` timing cells, all of them there as empty files."""
+    """A copy of the project whose grid has `count` timing cells, all of them there as empty files or folders."""
     folder = scratch / "stepscope"
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "results", "tests", "benchmarks"))
     contexts = math.ceil(count / 8)
@@ -89,8 +89,11 @@ def snakemake(folder: Path, *words: str) -> None:
         )  # fmt: skip
         for line in outputs.stdout.splitlines()[1:]:
             path = folder / line.split("\t")[0]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
+            if path.suffix:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+            else:  # an output that is a folder
+                path.mkdir(parents=True, exist_ok=True)
     subprocess.run(
         [sys.executable, "-m", "snakemake", "--quiet", "all", *words, *more],
         cwd=folder,
