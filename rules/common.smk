@@ -11,11 +11,12 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from stepscope.plan import machine as this_machine
-from stepscope.plan.code_digest import code_digest
+from stepscope.plan.code_digest import code_digest, keep_in
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import Progress, RunLock, missing, unwritable
 
+keep_in(Path(".snakemake/stepscope-modules.json"))
 try:
     config = checked(
         with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),

@@ -5,8 +5,11 @@ docstrings: a comment or a reformat changes nothing, and Python 3.11 to 3.13 giv
 """
 
 import ast
+import atexit
+import contextlib
 import functools
 import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -89,8 +92,13 @@ def _file_of(name: str) -> Path | None:
 @functools.cache
 def _imported(path: Path) -> tuple[str, ...]:
     """Names that the file may import, parents included; `from a import b` gives both a and a.b."""
+    return _read(path)[1]
+
+
+def _names(nodes: list[ast.Import | ast.ImportFrom]) -> tuple[str, ...]:
+    """What import statements may import, parents included; `from a import b` gives both a and a.b."""
     names = []
-    for node in _read(path)[1]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif node.module and node.level == 0:
@@ -99,13 +107,50 @@ def _imported(path: Path) -> tuple[str, ...]:
     return tuple(sorted({*names, *parents}))
 
 
+# What files were found to be, by their path in scripts/: [time, size, digest, imported names]. None: not kept.
+_kept: dict[str, list] | None = None
+
+
+def keep_in(file: Path) -> None:
+    """Keep what parsed files were found to be in a file, so that the next planning parses only those that changed.
+
+    As Python does with its own caches, a file counts as unchanged while its time and size are. A cache that cannot be
+    read or written is none.
+    """
+    global _kept
+    state = Path(__file__).stat()
+    version = [state.st_mtime_ns, state.st_size]  # another way of reading makes all of it worthless
+    _kept = {}
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        content = json.loads(file.read_text())
+        _kept = dict(content["files"]) if content["version"] == version else {}
+    before = dict(_kept)
+
+    def save() -> None:
+        if _kept != before:
+            with contextlib.suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                beside = file.with_suffix(".part")
+                beside.write_text(json.dumps({"version": version, "files": _kept}))
+                beside.replace(file)
+
+    atexit.register(save)
+
+
 @functools.cache
-def _read(path: Path) -> tuple[str, list[ast.Import | ast.ImportFrom]]:
-    """The file's source_digest(), and its import statements at any depth."""
+def _read(path: Path) -> tuple[str, tuple[str, ...]]:
+    """The file's source_digest(), and the names that it imports at any depth."""
+    state = path.stat()
+    name, stamp = str(path.relative_to(SCRIPTS)), [state.st_mtime_ns, state.st_size]
+    if _kept is not None and (found := _kept.get(name)) and found[:2] == stamp:
+        return found[2], tuple(found[3])
     parts: list[str] = []
     imports: list[ast.Import | ast.ImportFrom] = []
     _canonical(ast.parse(path.read_bytes(), filename=str(path)), parts, imports)
-    return _hashed(parts), imports
+    result = _hashed(parts), _names(imports)
+    if _kept is not None:
+        _kept[name] = [*stamp, result[0], list(result[1])]
+    return result
 
 
 def source_digest(source: str) -> str:
