@@ -4,14 +4,11 @@ import csv
 import io
 from pathlib import Path
 
-from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.training import KEY, SAMPLES, place_columns
 from stepscope.trace.table_names import COLUMNS, TABLES
 
-KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
-SAMPLES = ["mode", "kind", "step", "phase", "warmup", "seconds", "event_seconds"]
-SAMPLES += ["sm_clock_mhz", "power_w", "temperature_c"]
 PHASES = ("inference", "forward", "backward", "optimizer")
 
 
@@ -38,21 +35,11 @@ def row(cell: CellResult, noisy: float | None, lost: str = "") -> dict:
     lost: why its analysis cannot be used.
     """
     spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
-    names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-    shape = ModelShape(**{name: spec[name] for name in names})
     mode = summary["modes"].get(spec.get("mode", NEUTRAL["mode"]), {})
     series = {entry["phase"]: entry for entry in summary["phases"] if entry["status"] == "ok"}
     trace = summary.get("trace") or {}
     columns: dict = {
-        "cell": cell.name,
-        "hardware": cell.name.split("/")[0],
-        "size": cell.entry["size"],
-        **{key: spec[key] for key in ("context", "batch", "precision")},
-        **{key: spec.get(key, neutral) for key, neutral in NEUTRAL.items()},
-        **{name: spec[name] for name in names},
-        "parameters": shape.parameters,
-        "seed": spec["seed"],
-        "warmup": spec["warmup"],
+        **place_columns(cell),
         "steps": spec["steps"],
         "status": "failed" if lost else mode.get("status", cell.status),
         "reason": lost or mode.get("reason") or cell.reason,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from stepscope.model import flops
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
 
 # Column prefix → the series that it shows, the first of them that the cell has: (mode, kind, phase). Forward, backward
 # and optimizer come from the phased steps of the heaviest mode that ran, the others from free steps of their own mode.
@@ -36,19 +36,6 @@ NEEDS = {
     "forward_backward": "forward-backward",
 }
 WORST = ("ok", "unsupported", "oom")
-KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
-SAMPLES = [
-    "mode",
-    "kind",
-    "step",
-    "phase",
-    "warmup",
-    "seconds",
-    "event_seconds",
-    "sm_clock_mhz",
-    "power_w",
-    "temperature_c",
-]
 
 
 def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
@@ -61,21 +48,12 @@ def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
 def row(cell: CellResult, noisy: float | None) -> dict:
     """One cell as one row: its place in the grid, status, statistics (ms), rates, memory (bytes), provenance."""
     spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
-    names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-    shape = ModelShape(**{name: spec[name] for name in names})
+    shape = shape_of(cell)
     statuses = [mode["status"] for mode in summary["modes"].values()]
     status = max(statuses, key=WORST.index) if statuses else cell.status
     reasons = [mode["reason"] for mode in summary["modes"].values() if mode["reason"]]
     return {
-        "cell": cell.name,
-        "hardware": cell.name.split("/")[0],
-        "size": cell.entry["size"],
-        **{key: spec[key] for key in ("context", "batch", "precision")},
-        **{key: spec.get(key, neutral) for key, neutral in NEUTRAL.items()},
-        **{name: spec[name] for name in names},
-        "parameters": shape.parameters,
-        "seed": spec["seed"],
-        "warmup": spec["warmup"],
+        **place_columns(cell),
         "noise_mark": noisy,
         "status": status,
         "reason": reasons[0] if reasons else cell.reason,
