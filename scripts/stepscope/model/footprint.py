@@ -1,0 +1,265 @@
+"""GPU memory of a training step and of inference, in closed form: the tensors. Standard library only.
+
+Every tensor is written as its dimensions ("batch × heads × context × context") and its type, and its bytes are computed
+from that very text, so that a formula in a report cannot disagree with its number. Which tensors there are follows from
+the model's code and from what PyTorch's derivatives save (tools/autograd/derivatives.yaml); views and tensors that
+share a storage count once. `stepscope.model.footprint_peak` adds them up at the moments that can be the peak.
+
+Under autocast (bf16, fp16) this follows CUDA's lists of operators (ATen/autocast_mode.h): matrix products and fused
+attention run in 16 bits; exp, log, rsqrt, reciprocal and sum in fp32; addcmul in the widest type among its inputs; and
+all others, as mul, silu and mean, in the type that they are given. A weight's 16-bit copy is kept until autocast ends,
+without gradients too (`cached_cast` asks whether the weight is a leaf that requires a gradient, not whether autograd
+is on); an activation's copy is made anew for each product. The residual stream stays in fp32, because the embedding is
+not cast and fp32 + bf16 is fp32.
+
+`sdpa` is taken to run a fused kernel: FlashAttention or cuDNN's in 16 bits, the memory-efficient kernel in fp32, which
+rounds its row statistics up to 32 queries. All three save Q, K, V, their result and one number a row.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from stepscope.model.shape import ModelShape
+
+DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
+_LOW_PRECISION = {"bf16": "bfloat16", "fp16": "float16"}
+_STREAM = "batch × context × d_model"
+_HEADS = "batch × heads × context × d_head"
+_SCORES = "batch × heads × context × context"
+_HIDDEN = "batch × context × d_ff"
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A model and how it is run. precision, attention and optimizer are values of the options of those names."""
+
+    shape: ModelShape
+    batch: int
+    context: int  # tokens
+    precision: str = "fp32"
+    attention: str = "naive"
+    optimizer: str = "own"
+
+    @property
+    def is_autocast(self) -> bool:
+        return self.precision in _LOW_PRECISION
+
+    @property
+    def low(self) -> str:
+        """Type of the results of matrix products."""
+        return _LOW_PRECISION.get(self.precision, "float32")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the dimensions in formulas stand for."""
+        shape = self.shape
+        return {
+            "batch": self.batch,
+            "heads": shape.num_heads,
+            "context": self.context,
+            "context in 32s": math.ceil(self.context / 32) * 32,
+            "d_head": shape.d_head,
+            "d_model": shape.d_model,
+            "3 d_model": 3 * shape.d_model,
+            "d_ff": shape.d_ff,
+            "vocabulary": shape.vocab_size,
+            "parameters": shape.parameters,
+        }
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """`count` equal tensors."""
+
+    category: str
+    module: str  # the part that makes it, or saves it where autograd keeps it: "blocks.*/attention/softmax"
+    name: str
+    dims: str  # of one, in words: "batch × context × d_model"
+    shape: tuple[int, ...]  # of one
+    dtype: str
+    count: int = 1
+    op: str = ""  # PyTorch's operator that makes it, where it is known
+
+    @property
+    def bytes(self) -> int:
+        """Of all together."""
+        return self.count * math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+    @property
+    def formula(self) -> str:
+        """What `bytes` is made of: "24 × batch × context × d_model × 4 B"."""
+        return f"{self.count} × " * (self.count != 1) + f"{self.dims} × {DTYPE_BYTES[self.dtype]} B"
+
+
+def tensor(setup: Setup, category: str, module: str, name: str, dims: str, dtype: str, count: int = 1) -> Contribution:
+    """`count` tensors of dimensions such as "batch × context × d_model"."""
+    shape = tuple(setup.sizes[dim] for dim in dims.split(" × "))
+    return Contribution(category, module, name, dims, shape, dtype, count)
+
+
+def total(contributions: list[Contribution]) -> int:
+    """Bytes of all together."""
+    return sum(each.bytes for each in contributions)
+
+
+# The weights of a block in the order of the forward pass, which is that of their products, then those outside.
+_BLOCK_WEIGHTS = {
+    "QKV": ("blocks.*/attention/QKV projection", "3 d_model × d_model"),
+    "output": ("blocks.*/attention/output projection", "d_model × d_model"),
+    "gate": ("blocks.*/FFN", "d_ff × d_model"),
+    "up": ("blocks.*/FFN", "d_ff × d_model"),
+    "down": ("blocks.*/FFN", "d_model × d_ff"),
+}
+_BLOCK_GAINS = {
+    "attention gain": ("blocks.*/attention norm", "d_model"),
+    "FFN gain": ("blocks.*/FFN norm", "d_model"),
+}
+_OUTSIDE = {
+    "head": ("LM head", "vocabulary × d_model"),
+    "final gain": ("final norm", "d_model"),
+    "embedding": ("embedding", "vocabulary × d_model"),
+}
+WEIGHTS = _BLOCK_WEIGHTS | _BLOCK_GAINS | _OUTSIDE
+
+
+def parameters(setup: Setup) -> Contribution:
+    """All of them, in fp32 whatever the precision."""
+    return tensor(setup, "parameters", "", "parameters", "parameters", "float32")
+
+
+def optimizer_state(setup: Setup) -> Contribution:
+    """AdamW's two moments of each parameter. (PyTorch's fused AdamW also keeps a step count for each parameter.)"""
+    return tensor(setup, "optimizer state", "optimizer", "moments", "parameters", "float32", 2)
+
+
+def gradients(setup: Setup) -> Contribution:
+    """Those of all parameters."""
+    return tensor(setup, "gradients", "", "gradients", "parameters", "float32")
+
+
+def weight_gradients(setup: Setup, names: tuple[str, ...], count: int = 1) -> list[Contribution]:
+    """Gradients of the named weights in each of `count` blocks (1 for those outside of the blocks)."""
+    return [
+        tensor(setup, "gradients", module, f"{name} gradient", dims, "float32", count)
+        for name, (module, dims) in WEIGHTS.items()
+        if name in names and count
+    ]
+
+
+def gradients_of_block(setup: Setup, count: int = 1) -> list[Contribution]:
+    """Gradients of all parameters of `count` blocks."""
+    return weight_gradients(setup, (*_BLOCK_WEIGHTS, *_BLOCK_GAINS), count)
+
+
+def buffers(setup: Setup) -> list[Contribution]:
+    """Tables of the rotary embedding, the mask that naive attention keeps, and the batch."""
+    tables = tensor(setup, "buffers", "RoPE", "cos and sin", "context × d_head", "float32", 2)
+    mask = tensor(setup, "buffers", "attention", "causal mask", "context × context", setup.low)
+    batch = tensor(setup, "buffers", "", "tokens and targets", "batch × context", "int64", 2)
+    return [tables, *[mask] * (setup.attention == "naive"), batch]
+
+
+def cast_weights(setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), count: int = 1) -> list[Contribution]:
+    """Autocast's copies of the named matrices in each of `count` blocks; none without autocast."""
+    return [
+        tensor(setup, "cast weights", module, f"{name} weight", dims, setup.low, count)
+        for name, (module, dims) in WEIGHTS.items()
+        if name in names and count and setup.is_autocast
+    ]
+
+
+def all_cast_weights(setup: Setup) -> list[Contribution]:
+    """Autocast's copies of all matrices that are multiplied by. The embedding is a look-up, and not among them."""
+    return cast_weights(setup, count=setup.shape.num_layers) + cast_weights(setup, ("head",))
+
+
+def largest_parameter(setup: Setup) -> str:
+    """Dimensions of the largest parameter."""
+    dims_of_all = {dims for _, dims in WEIGHTS.values()}
+    return max(sorted(dims_of_all), key=lambda dims: tensor(setup, "", "", "", dims, "float32").bytes)
+
+
+Row = tuple[str, str, str, str, str]  # module, name, operator, dimensions, type
+
+
+def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
+    """What autograd keeps for the backward pass of each of `count` blocks, in the order in which it is saved.
+
+    Autocast's copies of weights are not in it (`cast_weights`), nor the block's result, which the next part saves.
+    """
+    low = setup.low
+    input_op = "_to_copy" if setup.is_autocast else "mul"  # without autocast the norm's result itself
+    rows = [
+        *_saved_by_norm("attention norm", "block input"),
+        ("attention/QKV projection", "QKV input", input_op, _STREAM, low),
+        *(_saved_by_naive(setup) if setup.attention == "naive" else _saved_by_fused(setup)),
+        *_saved_by_norm("FFN norm", "residual after attention"),
+        # Each of the two products casts its input for itself; in fp32 both share the norm's result.
+        ("FFN", "gate input", input_op, _STREAM, low),
+        ("FFN", "gate", "mm", _HIDDEN, low),
+        *[("FFN", "up input", input_op, _STREAM, low)] * setup.is_autocast,
+        ("FFN", "silu", "silu", _HIDDEN, low),
+        ("FFN", "up", "mm", _HIDDEN, low),
+        ("FFN", "silu × up", "mul", _HIDDEN, low),
+    ]
+    return [each for row in rows for each in _saved(setup, "blocks.*/", row, count)]
+
+
+def saved_outside(setup: Setup) -> list[Contribution]:
+    """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only the tokens."""
+    rows = [
+        *_saved_by_norm("final norm", "residual of the last block"),
+        ("LM head", "head input", "_to_copy" if setup.is_autocast else "mul", _STREAM, setup.low),
+        ("loss", "logits", "mm", "batch × context × vocabulary", setup.low),
+        ("loss", "log-sum-exp of logits", "add", "batch × context", "float32"),
+    ]
+    return [each for row in rows for each in _saved(setup, "", row, 1)]
+
+
+def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution]:
+    module, name, op, dims, dtype = row
+    one = tensor(setup, "activations", prefix + module, name, dims, dtype, count)
+    return [replace(one, op=op)] * (count > 0)
+
+
+def _saved_by_norm(module: str, input_name: str) -> list[Row]:
+    """RMSNorm: its input, a version of the residual stream; 1 / rms; and x / rms for the gain's gradient."""
+    return [
+        (module, input_name, "add", _STREAM, "float32"),
+        (module, f"{module}: 1 / rms", "rsqrt", "batch × context", "float32"),
+        (module, f"{module}: x / rms", "mul", _STREAM, "float32"),
+    ]
+
+
+def _saved_by_naive(setup: Setup) -> list[Row]:
+    """Naive attention. The scores themselves are not kept: the mask and the exponential are applied in place."""
+    # matmul wants batch and heads as one dimension. Heads are cut out of the projection's result, so that this makes a
+    # copy, unless one of the two is 1: then V stays a view, and keeps Q, K and V of the projection in memory.
+    is_view = 1 in (setup.batch, setup.shape.num_heads)
+    low = setup.low
+    v = ("QKV", "mm", "batch × context × 3 d_model", low) if is_view else ("V", "clone", _HEADS, low)
+    return [
+        ("attention/attention scores", "scaled Q", "mul" if is_view else "clone", _HEADS, low),
+        ("attention/attention scores", "K", "clone", _HEADS, low),
+        ("attention/softmax", "exponentials", "sub", _SCORES, "float32"),  # of the difference, in place
+        ("attention/softmax", "1 / sums", "reciprocal", "batch × heads × context", "float32"),
+        ("attention/attention × V", "attention weights", "_to_copy" if setup.is_autocast else "mul", _SCORES, low),
+        ("attention/attention × V", *v),
+        ("attention/output projection", "attended", "clone", _STREAM, low),
+    ]
+
+
+def _saved_by_fused(setup: Setup) -> list[Row]:
+    """PyTorch's fused attention. V is a view of the projection's result; the output projection's input is a view of
+    what attention returns."""
+    operator = "fused attention"
+    rotated = "_to_copy" if setup.is_autocast else "addcmul"
+    queries = "context" if setup.is_autocast else "context in 32s"
+    rows = [
+        ("Q", rotated, _HEADS, setup.low),
+        ("K", rotated, _HEADS, setup.low),
+        ("QKV", "mm", "batch × context × 3 d_model", setup.low),
+        ("attended", operator, _HEADS, setup.low),
+        ("log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
+    ]
+    return [(f"attention/{operator}", *row) for row in rows]

@@ -1,0 +1,61 @@
+"""A tensor's size as a formula of the model's numbers, found from its dimensions. Standard library only."""
+
+import math
+
+from stepscope.model.footprint import DTYPE_BYTES, WEIGHTS, Setup
+
+# "·" joins dimensions that the code merges into one; a dimension of 1 is not repeated in the formula.
+_CHANNELS = ("d_model", "3 d_model", "d_ff", "vocabulary")
+_ACTIVATIONS = (
+    "batch × heads × context × context",
+    "batch·heads × context × context",
+    "batch × heads × context × d_head",
+    "batch·heads × context × d_head",
+    "batch × context × heads × d_head",
+    "batch × heads × d_head × context",
+    "batch·heads × d_head × context",
+    "batch × context × heads × pairs × 2",
+    "3 × batch × context × heads × d_head",
+    "batch × context × 3 × heads × d_head",
+    *(f"batch × context × {channels}" for channels in _CHANNELS),
+    *(f"batch·context × {channels}" for channels in _CHANNELS),
+    "batch × heads × context × 1",
+    "batch × heads × context",
+    "batch × context × 1",
+    "batch × context",
+    "batch·context",
+    "context × 1 × d_head",
+    "context × d_head",
+    "context × context",
+)
+_WEIGHTS = tuple(
+    dict.fromkeys(
+        spelled
+        for _, dims in WEIGHTS.values()
+        for spelled in (dims, " × ".join(reversed(dims.split(" × "))), f"1 × 1 × {dims}")
+    )
+)
+_OF_WEIGHTS = ("parameters", "gradients", "optimizer state", "cast weights")
+
+
+def formula_of(setup: Setup, size: int, dims: tuple[int, ...], dtype: str, category: str = "") -> str | None:
+    """What the bytes of a tensor are made of, as "batch × heads × context × context × 4 B".
+
+    size: bytes of its memory. dims: its shape. dtype: as torch names it, with or without "torch.". None if the shape is
+    none that the model has, or the memory is more than the shape needs. Where two shapes of the model are equal, the
+    category decides between weights and activations.
+    """
+    width = DTYPE_BYTES.get(dtype.removeprefix("torch."))
+    if width is None or size != width * math.prod(dims):
+        return None
+    patterns = (*_WEIGHTS, *_ACTIVATIONS) if category in _OF_WEIGHTS else (*_ACTIVATIONS, *_WEIGHTS)
+    for pattern in patterns:
+        if _sizes_of(setup, pattern) == tuple(dims):
+            factors = pattern.replace("·", " × ").replace("pairs × 2", "d_head").split(" × ")
+            return " × ".join([*(factor for factor in factors if factor != "1"), f"{width} B"])
+    return None
+
+
+def _sizes_of(setup: Setup, pattern: str) -> tuple[int, ...]:
+    known = setup.sizes | {"pairs": setup.shape.d_head // 2, "1": 1, "2": 2, "3": 3}
+    return tuple(math.prod(known[name] for name in dim.split("·")) for dim in pattern.split(" × "))

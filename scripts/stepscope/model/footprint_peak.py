@@ -1,0 +1,216 @@
+"""GPU memory of a training step and of inference, in closed form: the peak. Standard library only.
+
+The peak is the largest of a few moments, each a list of all that is alive then. From one block to the next the memory
+in backward changes by the same amount, what a block's gradients need less what the block saved, so that it is largest
+in the last or in the first block. Left out are moments that hold less than these in models of usual proportions, and
+what is small (single numbers, the logits of the targets, the sorting of tokens in the embedding's backward pass).
+
+What libraries take for themselves is passed in (cuBLAS on an H100: 32 MiB for each thread that multiplies, thus one in
+inference and two in a step). Bytes are those that tensors ask for. PyTorch's allocator counts whole blocks: a tensor of
+10 MiB or more gets memory of its own in steps of 2 MiB, of which up to 1 MiB is not split off but counted as allocated
+(c10/cuda/CUDACachingAllocator.cpp, `should_split`). For some sizes of weights that is 2 to 3 % of a model.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from stepscope.model import footprint
+from stepscope.model.footprint import Contribution, Setup, tensor
+
+_STREAM = "batch × context × d_model"
+_SCORES = "batch × heads × context × context"
+_HIDDEN = "batch × context × d_ff"
+_LOGITS = "batch × context × vocabulary"
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A moment and all that is alive in it, largest first."""
+
+    phase: str
+    part: str  # as modules are named, e.g. "last block/attention/softmax"
+    contributions: list[Contribution]
+
+    @property
+    def bytes(self) -> int:
+        return footprint.total(self.contributions)
+
+
+def peak(setup: Setup, mode: str, workspace: int = 0) -> Peak:
+    """Where most memory is allocated in a mode, "inference" or "step" (any but the first, which makes the moments).
+
+    workspace: bytes that libraries hold throughout.
+    """
+    return max(moments(setup, mode, workspace), key=lambda moment: moment.bytes)
+
+
+def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
+    """All moments that can be the peak, in their order."""
+    library = Contribution("workspace", "", "libraries", "as given", (workspace,), "uint8")
+    always = [footprint.parameters(setup), *footprint.buffers(setup), *[library] * (workspace > 0)]
+    if mode == "inference":
+        found = [*_inference(setup)]
+    else:
+        always.append(footprint.optimizer_state(setup))
+        found = [*_loss(setup), *_backward(setup), _optimizer(setup)]
+    return [
+        Peak(phase, part, sorted([*always, *_merged(alive)], key=lambda each: -each.bytes))
+        for phase, part, alive in found
+    ]
+
+
+def first_context_that_fails(setup: Setup, mode: str, capacity_bytes: int, workspace: int = 0) -> int:
+    """The smallest context, in tokens, whose peak is larger than `capacity_bytes`. The setup's own does not count."""
+
+    def fails(context: int) -> bool:
+        return peak(replace(setup, context=context), mode, workspace).bytes > capacity_bytes
+
+    limit = 1
+    while not fails(limit):
+        limit *= 2
+    # No moment shrinks with the context, and neither does their maximum.
+    return bisect_left(range(limit + 1), True, lo=limit // 2, key=fails) if limit > 1 else 1
+
+
+def _merged(contributions: list[Contribution]) -> list[Contribution]:
+    """Equal tensors of several blocks as one contribution."""
+    counts: dict[Contribution, int] = {}
+    for each in contributions:
+        one = replace(each, count=1)
+        counts[one] = counts.get(one, 0) + each.count
+    return [replace(one, count=count) for one, count in counts.items()]
+
+
+def _loss(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+    """The end of forward and the start of backward: all activations and cast weights are alive, and no gradient is.
+
+    The loss works in fp32 and in place, on one tensor as large as the logits; its gradient is cast to the logits' type.
+    """
+    blocks = footprint.saved_by_block(setup, setup.shape.num_layers)
+    outside = footprint.saved_outside(setup)
+    casts = footprint.all_cast_weights(setup)
+    exponentials = tensor(setup, "activations", "loss", "exponentials", _LOGITS, "float32")
+    yield "forward", "loss", [*blocks, *outside, *casts, exponentials]
+
+    gradient = tensor(setup, "workspace", "loss", "gradient of logits in fp32", _LOGITS, "float32")
+    cast_gradient = tensor(setup, "workspace", "loss", "gradient of logits", _LOGITS, setup.low)
+    yield "backward", "loss", [*blocks, *outside, *casts, gradient, *[cast_gradient] * setup.is_autocast]
+
+    # The logits and the weight's copy are gone once the head's two products are done.
+    remaining = [each for each in outside if each.name not in ("logits", "log-sum-exp of logits")]
+    of_input = tensor(setup, "workspace", "LM head", "gradient of head input", _STREAM, setup.low)
+    of_weight = tensor(setup, "workspace", "LM head", "gradient of head weight", "vocabulary × d_model", setup.low)
+    yield "backward", "LM head", [*blocks, *remaining, *casts, cast_gradient, of_input, of_weight]
+
+
+def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+    """The largest moments of a block's backward pass, in the last block, which is the first to run, and the first;
+    then the embedding's."""
+    layers = setup.shape.num_layers
+    residual_gradient = tensor(setup, "workspace", "blocks.*", "gradient of residual", _STREAM, "float32")
+    for label, before in {"last block": layers - 1, "first block": 0}.items():
+        elsewhere = [
+            *footprint.saved_by_block(setup, before),
+            *footprint.cast_weights(setup, count=before),
+            *footprint.weight_gradients(setup, ("head", "final gain")),
+            *footprint.gradients_of_block(setup, layers - 1 - before),
+            residual_gradient,
+        ]
+        yield "backward", f"{label}/FFN", [*elsewhere, *_gate_backward(setup)]
+        if setup.attention == "naive":
+            yield "backward", f"{label}/attention/softmax", [*elsewhere, *_softmax_backward(setup)]
+        if layers == 1:
+            break
+    # The embedding comes last, when nothing else that the forward pass saved is left.
+    yield "backward", "embedding", [footprint.gradients(setup), residual_gradient]
+
+
+def _gate_backward(setup: Setup) -> list[Contribution]:
+    """The product silu(gate) × up passes its gradient on to both factors; the down projection's backward is done."""
+    saved = [each for each in footprint.saved_by_block(setup) if each.name != "silu × up"]
+    module = "blocks.*/FFN"
+    hidden = [
+        tensor(setup, "workspace", module, f"gradient of {name}", _HIDDEN, setup.low)
+        for name in ("silu × up", "silu", "up")
+    ]
+    casts = footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))
+    return [*saved, *casts, *footprint.weight_gradients(setup, ("down",)), *hidden]
+
+
+def _softmax_backward(setup: Setup) -> list[Contribution]:
+    """exponentials / sums passes its gradient on to both factors, the second one's as large as the scores before it is
+    summed; the backward of the FFN, the output projection and attention × V is done."""
+    saved = footprint.saved_by_block(setup)
+    names = [each.name for each in saved]
+    gone = ("attention weights", "V", "QKV")
+    kept = [each for each in saved[: names.index("attended")] if each.name not in gone]
+    module = "blocks.*/attention/softmax"
+    scores = [
+        tensor(setup, "workspace", module, f"gradient of {name}", _SCORES, "float32")
+        for name in ("attention weights", "exponentials", "1 / sums, before the sum")
+    ]
+    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _STREAM, setup.low)
+    done = footprint.weight_gradients(setup, ("output", "gate", "up", "down", "FFN gain"))
+    return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
+
+
+def _optimizer(setup: Setup) -> tuple[str, str, list[Contribution]]:
+    """All gradients and the roots of second moments: of one parameter at a time in our own AdamW, of all in PyTorch's,
+    which by default runs each operation over all parameters on a GPU ("foreach"), none in the fused one."""
+    dims = {"own": footprint.largest_parameter(setup), "torch": "parameters"}.get(setup.optimizer)
+    roots = [tensor(setup, "workspace", "optimizer", "denominators", dims, "float32")] if dims else []
+    return "optimizer", "", [footprint.gradients(setup), *roots]
+
+
+def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
+    """The largest moments of the last block, when autocast has copied most weights, and the LM head.
+
+    A variable of Python keeps its tensor until its function returns: in a block its input, the norm's result and what
+    attention returns, in attention Q, K and the projection of which V is a view.
+    """
+    before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
+    block_input = tensor(setup, "activations", "blocks.*", "residual", _STREAM, "float32")
+    own_casts = [*before, *footprint.cast_weights(setup, ("QKV",))]
+
+    def made(module: str, *rows: tuple[str, str, str]) -> list[Contribution]:
+        return [tensor(setup, "activations", f"blocks.*/{module}", *row) for row in rows]
+
+    stream = [block_input, *made("attention norm", ("attention norm", _STREAM, "float32"))]
+    qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
+    q = made("attention/RoPE(Q)", ("Q", _STREAM, setup.low))
+    rotation = made(
+        "attention/RoPE(K)",
+        ("swapped pairs", _STREAM, setup.low),
+        *[("swapped pairs in fp32", _STREAM, "float32")] * setup.is_autocast,
+        ("K × cos", _STREAM, "float32"),
+        ("K in fp32", _STREAM, "float32"),
+    )
+    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
+
+    if setup.attention == "naive":
+        k = made("attention/RoPE(K)", ("K", _STREAM, setup.low))
+        scores = made("attention/attention scores", ("scores", _SCORES, setup.low))
+        softmax = made(
+            "attention/softmax",
+            ("exponentials", _SCORES, "float32"),
+            ("attention weights in fp32", _SCORES, "float32"),
+            *[("attention weights", _SCORES, setup.low)] * setup.is_autocast,
+            ("maxima", "batch × heads × context", "float32"),
+            ("1 / sums", "batch × heads × context", "float32"),
+        )
+        yield "inference", "last block/attention/softmax", [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax]
+
+    attended = made("attention/output projection", ("attended", _STREAM, setup.low))
+    normalised = made("FFN norm", ("FFN norm", _STREAM, "float32"))
+    hidden = made("FFN", *[(name, _HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
+    casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
+    residuals = [replace(block_input, count=2)]
+    yield "inference", "last block/FFN", [*casts, *residuals, *attended, *normalised, *hidden]
+
+    outside = [
+        tensor(setup, "activations", "final norm", "final norm", _STREAM, "float32"),
+        *[tensor(setup, "activations", "LM head", "head input", _STREAM, setup.low)] * setup.is_autocast,
+        tensor(setup, "activations", "LM head", "logits", _LOGITS, setup.low),
+    ]
+    yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

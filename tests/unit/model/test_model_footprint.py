@@ -1,0 +1,325 @@
+"""The closed-form memory of a step, against autograd, PyTorch's memory events and recordings of an H100."""
+
+import csv
+import gzip
+import itertools
+import json
+import pickle
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+from stepscope.model import footprint
+from stepscope.model.attention import naive
+from stepscope.model.chosen import load
+from stepscope.model.footprint import Setup
+from stepscope.model.footprint_formulas import formula_of
+from stepscope.model.footprint_peak import first_context_that_fails, moments, peak
+from stepscope.model.loss import cross_entropy
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
+
+ROOT = Path(__file__).parents[3]
+RECORDINGS = ROOT / "tests/unit/snapshot/recordings"
+WORKSPACE = 32 * 2**20  # cuBLAS on an H100, for each thread that multiplies
+THREADS = {"inference": 1, "step": 2}
+
+SHAPES = [
+    (ModelShape(24, 40, 3, 2, 17), 2, 9),
+    (ModelShape(32, 56, 1, 4, 101), 3, 32),
+    (ModelShape(16, 64, 2, 8, 11), 1, 21),
+    (ModelShape(16, 48, 2, 1, 30), 5, 7),
+    (ModelShape(48, 16, 2, 3, 200), 1, 33),
+]
+
+
+class Workload:
+    """The model of a setup on the CPU, and what is done with it."""
+
+    def __init__(self, setup):
+        shape = setup.shape
+        naive.kept_causal_mask.cache_clear()
+        self.model = build_model(shape, setup.context, setup.attention, "cpu", seed=0)
+        self.batch = random_batch(shape.vocab_size, setup.batch, setup.context, "cpu", seed=0)
+        self.optimizer = load("optimizer", setup.optimizer).make(self.model.parameters())
+        low = getattr(torch, setup.low)
+        self.autocast = lambda: torch.autocast("cpu", dtype=low) if setup.is_autocast else nullcontext()
+
+    def inference(self):
+        with torch.no_grad(), self.autocast():
+            self.model(self.batch[0])
+
+    def forward(self):
+        with self.autocast():
+            logits = self.model(self.batch[0])
+            self.loss = cross_entropy(logits, self.batch[1])
+
+    def backward(self):
+        self.loss.backward()
+
+
+def _saved_bytes(setup):
+    """Bytes of all storages that autograd keeps after a forward pass, without parameters and buffers."""
+    workload = Workload(setup)
+    not_counted = [*workload.model.parameters(), *workload.model.buffers(), *workload.batch]
+    addresses = {each.untyped_storage().data_ptr() for each in not_counted}
+    storages, alive = {}, []
+
+    def pack(tensor):
+        alive.append(tensor)  # so that no later tensor gets its address
+        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        workload.forward()
+    return sum(size for address, size in storages.items() if address not in addresses)
+
+
+# The operators of CUDA's and the CPU's autocast differ in addcmul, exp, log, sum, rsqrt and reciprocal: here those are
+# given fp32 anyway, or (addcmul) save nothing but tables, so that both save the same.
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("shape, batch, context", SHAPES)
+def test_saved_by_naive_attention(shape, batch, context, precision):
+    setup = Setup(shape, batch, context, precision)
+    layers = shape.num_layers
+    saved = [*footprint.saved_by_block(setup, layers), *footprint.saved_outside(setup)]
+    assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+
+
+@pytest.mark.parametrize("precision, contexts", [("fp32", (32, 64)), ("bf16", (32, 21))])
+@pytest.mark.parametrize("shape, batch, _", SHAPES)
+def test_saved_by_fused_attention(shape, batch, _, precision, contexts):
+    # In fp32 contexts that the memory-efficient kernel does not round up: the CPU's kernel does not round either.
+    for context in contexts:
+        setup = Setup(shape, batch, context, precision, attention="sdpa")
+        saved = [*footprint.saved_by_block(setup, shape.num_layers), *footprint.saved_outside(setup)]
+        assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+
+
+def test_the_memory_efficient_kernel_rounds_its_row_statistics_up():
+    shape = ModelShape(64, 128, 1, 4)
+    rows = {
+        precision: [each.shape for each in footprint.saved_by_block(setup) if each.name == "log-sum-exp"]
+        for precision in ("fp32", "bf16")
+        for setup in [Setup(shape, 2, 33, precision, attention="sdpa")]
+    }
+    assert rows == {"fp32": [(2, 4, 64)], "bf16": [(2, 4, 33)]}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_is_held_throughout(precision):
+    setup = Setup(*SHAPES[0], precision)
+    workload = Workload(setup)
+    workload.forward()
+    workload.backward()
+    workload.optimizer.step()
+    parameters = list(workload.model.parameters())
+    held = {each.data_ptr(): each.nbytes for each in [*workload.model.buffers(), *workload.batch]}
+    mask = naive.kept_causal_mask(setup.context, setup.context, torch.device("cpu"), getattr(torch, setup.low))
+    assert naive.kept_causal_mask.cache_info().hits > setup.shape.num_layers - 1
+    assert footprint.parameters(setup).bytes == sum(each.nbytes for each in parameters)
+    assert footprint.gradients(setup).bytes == sum(each.grad.nbytes for each in parameters)
+    assert footprint.optimizer_state(setup).bytes == 2 * sum(each.nbytes for each in parameters)
+    assert footprint.total(footprint.buffers(setup)) == sum(held.values()) + mask.nbytes
+    block = workload.model.blocks[0]
+    assert footprint.total(footprint.gradients_of_block(setup)) == sum(each.grad.nbytes for each in block.parameters())
+
+
+def _peak_bytes(function):
+    """(largest, last) number of bytes allocated in `function`, above those at its beginning."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
+        function()
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    totals = list(itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
+    return max(totals), totals[-1]
+
+
+ACTIVATIONS_DOMINATE = Setup(ModelShape(64, 256, 4, 4, 500), 4, 128)
+PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
+
+
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+@pytest.mark.parametrize(
+    "setup",
+    [
+        ACTIVATIONS_DOMINATE,
+        PARAMETERS_DOMINATE,
+        Setup(ModelShape(64, 256, 3, 4, 500), 2, 256),  # the scores dominate
+        Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96),  # the logits dominate
+        Setup(ModelShape(256, 1024, 3, 8, 1000), 2, 64),
+        Setup(ModelShape(64, 256, 1, 4, 500), 1, 96),
+    ],
+)
+def test_peak_of_each_phase_in_fp32(setup, attention):
+    setup = Setup(setup.shape, setup.batch, setup.context, attention=attention)
+    workload = Workload(setup)
+    workload.inference()  # makes the mask
+    measured = {"inference": _peak_bytes(workload.inference)[0]}
+    workload.forward()
+    workload.backward()
+    workload.optimizer.step()  # makes the moments
+    workload.optimizer.zero_grad()
+    before = 0
+    for phase in (workload.forward, workload.backward, workload.optimizer.step):
+        largest, last = _peak_bytes(phase)
+        measured[phase.__name__] = before + largest
+        before += last
+    measured["optimizer"] = measured.pop("step")
+
+    held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
+    state = footprint.optimizer_state(setup).bytes
+    predicted = {}
+    for mode in ("inference", "step"):
+        for moment in moments(setup, mode):
+            above = moment.bytes - held - state * (mode == "step")
+            predicted[moment.phase] = max(above, predicted.get(moment.phase, 0))
+    assert predicted == pytest.approx(measured, rel=0.002)
+
+
+def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end():
+    # On the CPU addcmul runs without a copy of its input, but that is not where the peak lies.
+    for context, part in ((128, "last block/attention/softmax"), (16, "LM head")):
+        setup = Setup(ModelShape(64, 256, 4, 4, 500), 4, context, "bf16")
+        workload = Workload(setup)
+        workload.inference()
+        predicted = peak(setup, "inference")
+        held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
+        assert predicted.part == part
+        assert predicted.bytes - held == _peak_bytes(workload.inference)[0]
+
+
+@pytest.mark.parametrize("optimizer, parameters_of_roots", [("torch", 1), ("fused", 0)])
+def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
+    setup = Setup(PARAMETERS_DOMINATE.shape, 2, 8, optimizer=optimizer)
+    (moment,) = (each for each in moments(setup, "step") if each.phase == "optimizer")
+    size = footprint.parameters(setup).bytes
+    assert moment.bytes == (4 + parameters_of_roots) * size + footprint.total(footprint.buffers(setup))
+
+
+# Recordings of an H100 (tests/unit/snapshot/recordings/README.md).
+
+
+def _recorded(name):
+    spec = json.loads((RECORDINGS / name / "truth.json").read_text())["spec"]
+    shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
+    known = json.loads(gzip.decompress((RECORDINGS / name / "known.json.gz").read_bytes()))
+    return Setup(shape, spec["batch"], spec["context"], spec["precision"]), known
+
+
+@pytest.mark.parametrize("name", ["step_fp32", "step_bf16"])
+def test_saved_tensors_recorded_on_an_h100(name):
+    setup, known = _recorded(name)
+    prefix = f"blocks.{setup.shape.num_layers // 2}/"
+
+    def key(module, op, dtype, size):
+        return module.replace(prefix, "blocks.*/"), op, dtype, size
+
+    recorded = sorted(
+        key(each["module"], each["op"], each["dtype"], each["bytes"])
+        for each in known["saved"]
+        if each["cast_of"] is None and (each["module"].startswith(prefix) or not each["module"].startswith("blocks."))
+    )
+    saved = [*footprint.saved_by_block(setup), *footprint.saved_outside(setup)]
+    assert sorted(key(each.module, each.op, each.dtype, each.bytes) for each in saved) == recorded
+    casts = sum(each["bytes"] for each in known["saved"] if each["cast_of"])
+    assert footprint.total(footprint.all_cast_weights(setup)) == casts
+
+
+@pytest.mark.parametrize("name", ["inference_fp32", "inference_bf16", "step_fp32", "step_bf16", "step_bf16_expandable"])
+def test_peak_recorded_on_an_h100(name):
+    setup, known = _recorded(name)
+    snapshot = pickle.loads(gzip.decompress((RECORDINGS / name / "snapshot.pickle.gz").read_bytes()))
+    changes = {"alloc": 1, "free_completed": -1}
+    totals = [0, *itertools.accumulate(each["size"] * changes.get(each["action"], 0) for each in _events(snapshot))]
+    blocks = [block for segment in snapshot["segments"] for block in segment["blocks"]]
+    at_end = sum(block["requested_size"] for block in blocks if block["state"] == "active_allocated")
+    libraries = sum(each["bytes"] for each in known["tensors"] if each["category"] == "workspace")
+    predicted = peak(setup, known["mode"], libraries)
+    # Two single numbers: the loss and its gradient.
+    assert predicted.bytes == pytest.approx(at_end - totals[-1] + max(totals), abs=8)
+    assert libraries == WORKSPACE * THREADS[known["mode"]]
+
+
+def _events(snapshot):
+    (events,) = (each for each in snapshot["device_traces"] if each)
+    return events
+
+
+def test_sizes_recorded_on_an_h100_have_formulas():
+    for name in ("inference_bf16", "step_bf16", "step_fp32"):
+        setup, known = _recorded(name)
+        for each in [*known["tensors"], *known["made"]]:
+            if each["shape"] and each.get("category") != "workspace":
+                assert formula_of(setup, each["bytes"], each["shape"], each["dtype"]), each
+
+
+# torch.cuda.max_memory_allocated() in the timing study on an H100, torch 2.11: report/example/tables/timing.csv.
+TIMING = [
+    row
+    for row in csv.DictReader((ROOT / "report/example/tables/timing.csv").open())
+    if (row["device_name"], row["repeat"]) == ("NVIDIA H100 80GB HBM3", "1")
+]
+
+
+@pytest.mark.parametrize("mode", ["inference", "step"])
+def test_peaks_of_the_timing_study(mode):
+    ratios = {}
+    for row in TIMING:
+        setup = _setup_of(row)
+        predicted = peak(setup, mode, WORKSPACE * THREADS[mode]).bytes
+        if row[f"{mode}_status"] == "ok":
+            ratios[row["size"], setup.context, setup.precision] = predicted / int(row[f"{mode}_peak_allocated_bytes"])
+        else:
+            assert predicted > int(row["device_memory_bytes"])
+    assert len(ratios) > 50
+    # Blocks are up to 1 MiB larger than what is asked for: 3 % of the models whose weights are of an unfortunate size.
+    assert min(ratios.values()) > 0.965
+    assert max(ratios.values()) < 1
+    exact = [ratio for (size, context, _), ratio in ratios.items() if (size, context) == ("medium", 1024)]
+    assert exact == pytest.approx([1] * 3, abs=0.001)  # weights of exactly 4, 12 and 16 MiB
+
+
+def _setup_of(row):
+    shape = ModelShape(*(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")))
+    return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
+
+
+@pytest.mark.parametrize("mode", ["inference", "step"])
+@pytest.mark.parametrize("precision, attention", [("fp32", "naive"), ("bf16", "naive"), ("bf16", "sdpa")])
+def test_first_context_that_fails(mode, precision, attention):
+    setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1, precision, attention)
+    capacity = 80 * 10**9
+    first = first_context_that_fails(setup, mode, capacity)
+
+    def bytes_at(context):
+        return peak(Setup(setup.shape, 4, context, precision, attention), mode).bytes
+
+    assert bytes_at(first - 1) <= capacity < bytes_at(first)
+    assert first_context_that_fails(setup, mode, capacity, workspace=10**9) < first
+    assert first_context_that_fails(setup, mode, 0) == 1
+
+
+def test_a_peak_is_the_sum_of_what_it_names():
+    setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 512, "bf16")
+    found = peak(setup, "step", WORKSPACE)
+    assert (found.phase, found.part) == ("backward", "loss")
+    assert found.bytes == sum(each.bytes for each in found.contributions)
+    weights = next(each for each in found.contributions if each.name == "attention weights")
+    assert weights.formula == "24 × batch × heads × context × context × 2 B"
+    assert weights.bytes == 24 * 4 * 16 * 512 * 512 * 2
+
+
+def test_formulas():
+    setup = Setup(ModelShape(1024, 4096, 24, 16), 4, 1024, "bf16")
+    assert formula_of(setup, 2**28, (4, 16, 1024, 1024), "float32") == "batch × heads × context × context × 4 B"
+    assert formula_of(setup, 2**27, [64, 1024, 1024], "torch.bfloat16") == "batch × heads × context × context × 2 B"
+    assert formula_of(setup, 2**24, (4, 1024, 1024), "float32") == "batch × context × d_model × 4 B"
+    assert formula_of(setup, 2**23, (4, 1024, 16, 32, 2), "bfloat16") == "batch × context × heads × d_head × 2 B"
+    # batch × context = d_ff
+    assert formula_of(setup, 2**24, (4096, 1024), "float32", "gradients") == "d_ff × d_model × 4 B"
+    assert formula_of(setup, 2**24, (4096, 1024), "float32", "workspace") == "batch × context × d_model × 4 B"
+    assert formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32") == "vocabulary × d_model × 4 B"
+    assert formula_of(setup, 28, (7,), "float32") is None
+    assert formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None  # a view of Q, K and V together
