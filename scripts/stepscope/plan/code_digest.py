@@ -23,6 +23,7 @@ BOOKKEEPING = frozenset(
     {
         "stepscope.measure.arguments",  # flags and their help
         "stepscope.measure.cell_arguments",  # the same, of programs that run the model
+        "stepscope.measure.outputs",  # where files grow, and how they get to their place
         "stepscope.measure.printing",  # what the terminal shows
         "stepscope.measure.provenance",  # versions and names for the record
         "stepscope.measure.record",  # how results are written

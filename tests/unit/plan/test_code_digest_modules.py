@@ -82,6 +82,7 @@ def test_bookkeeping_is_what_we_declare_here():
     assert {
         "stepscope.measure.arguments",
         "stepscope.measure.cell_arguments",
+        "stepscope.measure.outputs",
         "stepscope.measure.printing",
         "stepscope.measure.provenance",
         "stepscope.measure.record",
@@ -146,6 +147,12 @@ def test_the_library_is_imported_by_absolute_names_only():
         (
             "profile_step.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --profiler none",
+            {"attention": "naive", "optimizer": "own"},
+            ["stepscope.model.attention", "stepscope.model.optimizers"],
+        ),
+        (
+            "snapshot_memory.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
             {"attention": "naive", "optimizer": "own"},
             ["stepscope.model.attention", "stepscope.model.optimizers"],
         ),

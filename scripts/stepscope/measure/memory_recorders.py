@@ -1,0 +1,174 @@
+"""Recorders of every allocation: PyTorch's allocator history on a GPU, torch.profiler's memory events on a CPU.
+
+Both end in a memory snapshot in PyTorch's format (torch.cuda.memory._snapshot), which pytorch.org/memory_viz opens.
+A *mark* is a place in the history, given as [allocations, frees] before it: counts need no clock to agree.
+"""
+
+import bisect
+import json
+import re
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+SCRIPTS = Path(__file__).resolve().parents[2]
+Mark = list[int]  # [allocations, frees]
+
+
+def recorder(device: str) -> "CudaRecorder | CpuRecorder":
+    """The recorder of a device, "cuda" or "cpu"."""
+    return CudaRecorder() if device == "cuda" else CpuRecorder()
+
+
+class CudaRecorder:
+    """The history of the CUDA caching allocator, with Python's stack for each allocation."""
+
+    name = "allocator history"
+
+    def start(self) -> None:
+        """Record from here on, and forget what was recorded before."""
+        self.abandon()
+        torch.cuda.memory._record_memory_history("all", context="alloc", stacks="python")
+        self._marks: list[Mark] = []
+        self._start = self._counts()
+
+    def mark(self) -> int:
+        """Note this place; returns the mark's number."""
+        self._marks.append([now - start for now, start in zip(self._counts(), self._start, strict=True)])
+        return len(self._marks) - 1
+
+    def allocated(self) -> int:
+        """Bytes handed out by the allocator now."""
+        return torch.cuda.memory_allocated()
+
+    def stop(self) -> tuple[dict, list[Mark]]:
+        """(the snapshot, the marks in their order)."""
+        snapshot = torch.cuda.memory._snapshot()
+        self.abandon()
+        return snapshot, self._marks
+
+    def abandon(self) -> None:
+        """Record no more."""
+        torch.cuda.memory._record_memory_history(None)
+
+    @staticmethod
+    def _counts() -> Mark:
+        counts = torch.cuda.memory_stats_as_nested_dict()["allocation"]["all"]
+        return [counts["allocated"], counts["freed"]]
+
+
+class CpuRecorder:
+    """torch.profiler's memory events; a stack names the line where a function begins, since it knows no other."""
+
+    name = "torch.profiler"
+
+    def start(self) -> None:
+        """Record from here on, and forget what was recorded before."""
+        self.abandon()
+        self._count = 0
+        self._profile = torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, with_stack=True
+        )
+        self._profile.__enter__()
+
+    def mark(self) -> int:
+        """Note this place; returns the mark's number."""
+        with torch.profiler.record_function(f"stepscope mark {self._count}"):
+            self._count += 1
+        return self._count - 1
+
+    def allocated(self) -> None:
+        """A CPU's allocator keeps no account."""
+        return None
+
+    def stop(self) -> tuple[dict, list[Mark]]:
+        """(the snapshot without segments, the marks in their order)."""
+        profile = self._profile
+        self.abandon()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "trace.json"
+            profile.export_chrome_trace(str(path))
+            events = json.loads(path.read_text())["traceEvents"]
+        return from_profile(events)
+
+    def abandon(self) -> None:
+        """Record no more."""
+        if profile := self.__dict__.pop("_profile", None):
+            profile.__exit__(None, None, None)
+
+
+def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:
+    """(a snapshot without segments, the marks) of the events of a Chrome trace by torch.profiler."""
+    memory = sorted((event for event in events if event.get("name") == "[memory]"), key=lambda event: event["ts"])
+    stacks = _Stacks(event for event in events if event.get("cat") == "python_function")
+    sizes: dict[int, int] = {}
+    trace, times, counts = [], [], [[0, 0]]
+    for event in memory:
+        address, size = event["args"]["Addr"], event["args"]["Bytes"]
+        entry = {"addr": address, "stream": 0, "time_us": int(event["ts"]), "pool_id": (0, 0)}
+        allocations, frees = counts[-1]
+        if size > 0:
+            sizes[address] = size
+            trace.append(entry | {"action": "alloc", "size": size, "frames": stacks.at(event["tid"], event["ts"])})
+            allocations += 1
+        else:
+            entry |= {"size": sizes.pop(address, -size), "frames": []}
+            trace += [entry | {"action": action} for action in ("free_requested", "free_completed")]
+            frees += 1
+        times.append(event["ts"])
+        counts.append([allocations, frees])
+    found = ((re.fullmatch(r"stepscope mark (\d+)", event.get("name", "")), event) for event in events)
+    marks = {int(match[1]): event["ts"] for match, event in found if match and event.get("ph") == "X"}
+    places = [counts[bisect.bisect_left(times, marks[number])] for number in range(len(marks))]
+    return {"segments": [], "device_traces": [trace], "allocator_settings": {}}, places
+
+
+def add_segments(snapshot: dict, before: Iterable[tuple[int, int]]) -> None:
+    """Give a snapshot without segments one for each block that is alive at its end.
+
+    before: (address, bytes) of what was alive when the recording began and still is at its end.
+    """
+    alive = {address: (size, []) for address, size in before if size}
+    for entry in snapshot["device_traces"][0]:
+        if entry["action"] == "alloc":
+            alive[entry["addr"]] = entry["size"], entry["frames"]
+        elif entry["action"] == "free_completed":
+            alive.pop(entry["addr"], None)
+    for address, (size, frames) in sorted(alive.items()):
+        block = {"address": address, "size": size, "requested_size": size, "state": "active_allocated"}
+        sizes = dict.fromkeys(("total_size", "allocated_size", "active_size", "requested_size"), size)
+        where = {"device": 0, "address": address, "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0)}
+        snapshot["segments"].append(where | sizes | {"is_expandable": False, "blocks": [block | {"frames": frames}]})
+
+
+class _Stacks:
+    """Python's stack at a time, from the profiler's events, one for each call of a function."""
+
+    _FUNCTION = re.compile(r"(.+\.py)\((\d+)\): (.+)")
+
+    def __init__(self, events: Iterable[dict]):
+        self._by_thread: dict[int, list[dict]] = {}
+        for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
+            self._by_thread.setdefault(event["tid"], []).append(event)
+        self._waiting = {thread: iter(calls) for thread, calls in self._by_thread.items()}
+        self._next = {thread: next(calls, None) for thread, calls in self._waiting.items()}
+        self._open: dict[int, list[dict]] = {thread: [] for thread in self._by_thread}
+
+    def at(self, thread: int, time: float) -> list[dict]:
+        """Frames of a thread, innermost first; must be asked in the order of time."""
+        if thread not in self._open:
+            return []
+        stack = self._open[thread]
+        while (call := self._next[thread]) is not None and call["ts"] <= time:
+            stack.append(call)
+            self._next[thread] = next(self._waiting[thread], None)
+        stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]
+        frames = [self._FUNCTION.fullmatch(call["name"]) for call in reversed(stack)]
+        return [{"filename": _path(match[1]), "line": int(match[2]), "name": match[3]} for match in frames if match]
+
+
+def _path(name: str) -> str:
+    """The profiler cuts the first of sys.path off a file's name; ours get it back."""
+    return str(SCRIPTS / name) if name.startswith("stepscope/") else name

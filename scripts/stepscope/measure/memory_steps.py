@@ -1,0 +1,258 @@
+"""A few training steps with every allocation recorded, and what is known of the tensors behind them."""
+
+import contextlib
+import gc
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from stepscope.measure import memory
+from stepscope.measure.clock import Clock
+from stepscope.measure.memory_observed import Observed, address, described
+from stepscope.measure.memory_parts import Parts
+from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
+from stepscope.measure.steps import Outcome, Workload
+from stepscope.measure.telemetry import Telemetry
+from stepscope.model import ranges
+
+
+class KnownWorkload(Workload):
+    """A workload that can say what each of its tensors is."""
+
+    @property
+    def blocks(self) -> torch.nn.ModuleList:
+        """The model's blocks."""
+        return self._model.blocks
+
+    @property
+    def loss(self) -> Tensor:
+        """The loss of the running step."""
+        return self._loss
+
+    def parameters(self) -> list[tuple[str, Tensor]]:
+        """(name, parameter)."""
+        return list(self._model.named_parameters())
+
+    def gradients(self) -> list[tuple[str, Tensor]]:
+        """(the parameter's name, its gradient), of those that have one now."""
+        return [(name, tensor.grad) for name, tensor in self.parameters() if tensor.grad is not None]
+
+    def optimizer_state(self) -> list[tuple[str, Tensor]]:
+        """(the parameter's name, a tensor that the optimizer keeps for it)."""
+        names = {parameter: name for name, parameter in self.parameters()}
+        held = _held(vars(self._optimizer), "", names)
+        gradients = {address(tensor) for _, tensor in self.gradients()}
+        return [(name, tensor) for name, tensor in held if tensor not in names and address(tensor) not in gradients]
+
+
+def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple[str, Tensor]]:
+    """(owner, tensor) of all tensors in nested dictionaries, lists and tuples; keys that are parameters are owners."""
+    if isinstance(value, Tensor):
+        yield owner, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _held(inner, names.get(key, owner) if isinstance(key, Tensor) else owner, names)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _held(inner, owner, names)
+
+
+@dataclass
+class Recording:
+    """What came of a cell: the outcome with its samples, the snapshot, what is known of it, bytes at its landmarks."""
+
+    outcome: Outcome
+    snapshot: dict = field(default_factory=dict)
+    known: dict = field(default_factory=dict)
+    baselines: dict = field(default_factory=dict)
+    recorded: str = "warm-up"
+    recorder: str = ""
+
+
+def capacity(device: str) -> dict:
+    """Bytes of a GPU's memory, and of it what is free now; nothing on a CPU."""
+    if device == "cpu":
+        return {"total_bytes": None, "free_bytes": None}
+    free, total = torch.cuda.mem_get_info()
+    return {"total_bytes": total, "free_bytes": free}
+
+
+def measure(spec: dict, telemetry: Telemetry) -> Recording:
+    """Warm up, then run the spec's steps with the recorder on, the device waited for around each phase.
+
+    Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
+    """
+    recording = Recording(Outcome(spec.get("mode", "step")))
+    run = _Run(spec, telemetry, recording)
+    memory.reset_peaks(spec["device"])
+    try:
+        run.prepare()
+        for step in range(spec["warmup"]):
+            run.step(step, is_warmup=True)
+        run.begin_measured()
+        for step in range(spec["warmup"], spec["warmup"] + spec["steps"]):
+            run.step(step, is_warmup=False)
+    except Exception as error:
+        if not memory.is_out_of_memory(error):
+            run.abandon()
+            raise
+        recording.outcome.status, recording.outcome.reason = "oom", memory.reason(error)
+    finally:
+        ranges.turn_on(None)
+    recording.outcome.peaks = memory.peaks(spec["device"])
+    run.end()
+    return recording
+
+
+class _Run:
+    """The steps of one cell, with the marks that say what ran when."""
+
+    def __init__(self, spec: dict, telemetry: Telemetry, recording: Recording):
+        self._spec, self._telemetry, self._recording = spec, telemetry, recording
+        self._mode, self._device = recording.outcome.mode, spec["device"]
+        self._recorder: CudaRecorder | CpuRecorder = recorder(self._device)
+        recording.recorder = self._recorder.name
+        self._workload: KnownWorkload | None = None
+        self._observed: Observed | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start a recording, with no marks and no tensors seen in it."""
+        self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
+        self._seen: list[tuple[int | None, dict]] = []  # (mark, tensor); None: from before the recording
+        self._step, self._phase, self._module = 0, "", ""
+        self._recorder.start()
+
+    def prepare(self) -> None:
+        """Make the model, its batch and its optimizer."""
+        self._workload = KnownWorkload(self._spec)
+        self._clock = Clock(self._device)
+        self._parts = Parts(self._workload.blocks, self._enter)
+        ranges.turn_on(self._parts.open)
+        self._note_all(before=False)
+        self._baseline("model")
+
+    def begin_measured(self) -> None:
+        """Forget the warm-up's recording, note what is in memory now, and look for a new peak."""
+        self._workload.clear_gradients()
+        memory.reset_peaks(self._device)
+        self._begin()
+        self._note_all(before=True)
+        self._baseline("start")
+        self._recording.recorded = "measured steps"
+
+    def step(self, number: int, is_warmup: bool) -> None:
+        """One step, phase by phase; the first of all is looked at operator by operator too."""
+        workload = self._workload
+        self._step = number
+        self._parts.forget()
+        self._tell("", "")
+        before = self._telemetry.read()
+        workload.clear_gradients()
+        with self._observe() if number == 0 else contextlib.nullcontext():
+            for name, phase in workload.phases(self._mode).items():
+                if name == "backward":
+                    self._parts.watch_backward(workload.loss)
+                self._tell(name, "")
+                seconds, event_seconds = self._clock.time(phase)
+                self._tell("", "")
+                row = {"mode": self._mode, "kind": "phased", "step": number, "phase": name, "warmup": is_warmup}
+                times = {"seconds": seconds, "event_seconds": event_seconds}
+                self._recording.outcome.rows.append(row | times | before)
+                if name == "backward":
+                    self._note("gradients", workload.gradients())
+        workload.drop_graph()
+        if number == 0:
+            workload.clear_gradients()
+            self._baseline("first_step")
+
+    def end(self) -> None:
+        """Take the snapshot, and put down what is known of it."""
+        if self._recording.recorded == "warm-up" and self._workload is not None:
+            self._note("optimizer state", self._workload.optimizer_state())
+        snapshot, places = self._recorder.stop()
+        tensors = [tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen]
+        before = {tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]}
+        if not snapshot["segments"]:
+            add_segments(snapshot, before.items())
+        self._recording.snapshot = snapshot
+        self._recording.known = {
+            "schema_version": 1,
+            "device": self._device,
+            "mode": self._mode,
+            "marks": [[*places[mark], *rest] for mark, *rest in self._marks],
+            "tensors": tensors + _others(snapshot, set(before)),
+            "made": self._observed.made if self._observed else [],
+            "saved": self._observed.saved if self._observed else [],
+        }
+
+    def abandon(self) -> None:
+        """Record no more, and keep nothing."""
+        self._recorder.abandon()
+
+    def _observe(self) -> Observed:
+        self._observed = Observed(self._workload.parameters(), lambda: (self._phase, self._module))
+        return self._observed
+
+    def _enter(self, module: str) -> None:
+        self._tell(self._phase, module)
+
+    def _tell(self, phase: str, module: str) -> None:
+        """From here on this part runs."""
+        now = (self._step, phase, module)
+        if not self._marks or now != self._marks[-1][1:]:
+            self._marks.append((self._recorder.mark(), *now))
+        _, self._phase, self._module = now
+
+    def _note(self, category: str, tensors: list[tuple[str, Tensor]], before: bool = False) -> None:
+        """Remember where tensors are now, or were already when the recording began."""
+        mark = None if before else self._recorder.mark()
+        for name, tensor in tensors:
+            entry = {"category": category, "name": name, "address": address(tensor)} | described(tensor)
+            self._seen.append((mark, entry))
+
+    def _note_all(self, before: bool) -> None:
+        """Remember where everything is that lives longer than a step."""
+        kinds = {"parameters": self._workload.parameters(), "optimizer state": self._workload.optimizer_state()}
+        known = {address(tensor) for tensors in kinds.values() for _, tensor in tensors}
+        kinds["buffers"] = [(_shape_text(tensor), tensor) for tensor in _tensors_of_python(self._device, known)]
+        for category, tensors in kinds.items():
+            self._note(category, tensors, before)
+
+    def _baseline(self, name: str) -> None:
+        self._recording.baselines[name] = self._recorder.allocated()
+
+
+def _shape_text(tensor: Tensor) -> str:
+    return "×".join(map(str, tensor.shape))
+
+
+def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
+    """Tensors that Python holds, without those at known addresses and without scalars: tables, masks, the batch."""
+    found: dict[int, Tensor] = {}
+    for thing in gc.get_objects():
+        if type(thing) is Tensor and thing.device.type == device and thing.dim() and address(thing) not in known:
+            found.setdefault(address(thing), thing)
+    return list(found.values())
+
+
+def _others(snapshot: dict, known: set[int]) -> list[dict]:
+    """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's libraries."""
+    made = {entry["addr"] for trace in snapshot["device_traces"] for entry in trace if entry["action"] == "alloc"}
+    blocks = (block for segment in snapshot["segments"] for block in _blocks(segment))
+    return [
+        {"category": "workspace", "name": "library", "address": address, "bytes": size, "shape": [], "dtype": ""}
+        | {"at": [0, 0]}
+        for address, size, state in blocks
+        if state == "active_allocated" and address not in made and address not in known
+    ]
+
+
+def _blocks(segment: dict) -> Iterator[tuple[int, int, str]]:
+    """(address, bytes asked for, state) of a segment's blocks."""
+    address = segment["address"]
+    for block in segment["blocks"]:
+        yield block.get("address", address), block.get("requested_size", block["size"]), block["state"]
+        address += block["size"]

@@ -1,0 +1,105 @@
+"""From torch.profiler's events to a memory snapshot: events with known truth, and a real recording of one tensor."""
+
+import pytest
+import torch
+from stepscope.measure import memory_recorders
+
+THREAD = 7
+
+
+def memory(time, address, size):
+    return {"ph": "i", "name": "[memory]", "tid": THREAD, "ts": time, "args": {"Addr": address, "Bytes": size}}
+
+
+def call(name, begin, end):
+    return {"ph": "X", "cat": "python_function", "name": name, "tid": THREAD, "ts": begin, "dur": end - begin}
+
+
+def mark(number, time):
+    return {"ph": "X", "name": f"stepscope mark {number}", "tid": THREAD, "ts": time, "dur": 1}
+
+
+EVENTS = [
+    call("main.py(1): <module>", 0, 100),
+    call("<built-in method matmul>", 9, 12),
+    call("stepscope/model/loss.py(10): forward", 8, 20),
+    call("stepscope/model/loss.py(10): forward", 30, 40),
+    mark(1, 25),
+    mark(0, 5),
+    mark(2, 90),
+    memory(50, 0xA, -64),
+    memory(10, 0xA, 64),
+    memory(35, 0xB, 128),
+    memory(60, 0xA, 32),  # an address that is used again
+    memory(70, 0xC, -16),  # from before the recording
+]
+
+
+@pytest.fixture
+def converted():
+    return memory_recorders.from_profile(EVENTS)
+
+
+def test_events_come_in_the_order_of_time_with_the_sizes_that_were_asked_for(converted):
+    trace = [(e["action"], e["addr"], e["size"], e["time_us"]) for e in converted[0]["device_traces"][0]]
+    assert trace == [
+        ("alloc", 0xA, 64, 10),
+        ("alloc", 0xB, 128, 35),
+        ("free_requested", 0xA, 64, 50),
+        ("free_completed", 0xA, 64, 50),
+        ("alloc", 0xA, 32, 60),
+        ("free_requested", 0xC, 16, 70),
+        ("free_completed", 0xC, 16, 70),
+    ]
+
+
+def test_marks_are_counts_of_what_was_before_them(converted):
+    assert converted[1] == [[0, 0], [1, 0], [3, 2]]
+
+
+def test_frames_are_the_open_functions_innermost_first(converted):
+    frames = [e["frames"] for e in converted[0]["device_traces"][0] if e["action"] == "alloc"]
+    names = [[(frame["filename"].rpartition("stepscope/")[2], frame["line"]) for frame in each] for each in frames]
+    assert names == [[("model/loss.py", 10), ("main.py", 1)], [("model/loss.py", 10), ("main.py", 1)], [("main.py", 1)]]
+    assert frames[0][0]["filename"] == str(memory_recorders.SCRIPTS / "stepscope/model/loss.py")
+
+
+def test_segments_are_what_is_alive_at_the_end(converted):
+    snapshot = converted[0]
+    memory_recorders.add_segments(snapshot, [(0xC, 16), (0xD, 8), (0xE, 0)])
+    alive = {segment["address"]: segment["blocks"][0]["size"] for segment in snapshot["segments"]}
+    assert alive == {0xA: 32, 0xB: 128, 0xD: 8}
+    assert all(segment["total_size"] == segment["blocks"][0]["size"] for segment in snapshot["segments"])
+
+
+def test_a_real_recording_knows_a_tensors_bytes_and_the_function_that_made_it(one_thread):
+    def make_a_table():
+        return torch.ones(1000, 17)
+
+    recorder = memory_recorders.recorder("cpu")
+    recorder.start()
+    recorder.mark()
+    kept = make_a_table()
+    recorder.mark()
+    snapshot, marks = recorder.stop()
+    (entry,) = [
+        entry for entry in snapshot["device_traces"][0] if entry["action"] == "alloc" and entry["size"] == 1000 * 17 * 4
+    ]
+    assert entry["addr"] == kept.untyped_storage().data_ptr()
+    assert "make_a_table" in [frame["name"] for frame in entry["frames"]]
+    assert marks[0] == [0, 0]
+    assert marks[1][0] >= 1
+
+
+def test_starting_again_forgets_what_was_before(one_thread):
+    recorder = memory_recorders.recorder("cpu")
+    recorder.start()
+    kept = [torch.ones(3333)]
+    recorder.mark()
+    recorder.start()
+    kept.append(torch.ones(5555))
+    snapshot, marks = recorder.stop()
+    sizes = [entry["size"] for entry in snapshot["device_traces"][0] if entry["action"] == "alloc"]
+    assert 4 * 5555 in sizes
+    assert 4 * 3333 not in sizes
+    assert marks == []

@@ -1,0 +1,189 @@
+"""What is known of the tensors behind a recording: against the model's own shapes and autograd's own account."""
+
+from collections import Counter
+
+import pytest
+import torch
+from stepscope.measure import memory_steps
+from stepscope.measure.telemetry import Telemetry
+from stepscope.model.shape import ModelShape
+
+LAYERS, D_MODEL, D_FF, HEADS, VOCABULARY, CONTEXT, BATCH = 2, 32, 48, 2, 11, 6, 3
+SPEC = {
+    **{"study": "memory", "d_model": D_MODEL, "d_ff": D_FF, "num_layers": LAYERS, "num_heads": HEADS},
+    **{"vocab_size": VOCABULARY, "context": CONTEXT, "batch": BATCH, "precision": "fp32", "warmup": 1, "steps": 2},
+    **{"seed": 0, "threads": 1, "device": "cpu"},
+}
+PARAMETERS = ModelShape(D_MODEL, D_FF, LAYERS, HEADS, VOCABULARY).parameters
+
+
+def measured(**changes):
+    return memory_steps.measure(SPEC | changes, Telemetry(None))
+
+
+@pytest.fixture(scope="module")
+def step():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield measured()
+    torch.set_num_threads(before)
+
+
+def total(known, category, at_start=True):
+    tensors = [tensor for tensor in known["tensors"] if tensor["category"] == category]
+    assert all((tensor["at"] == [0, 0]) == at_start for tensor in tensors)
+    return sum(tensor["bytes"] for tensor in tensors)
+
+
+def test_parameters_moments_and_gradients_are_four_bytes_a_parameter(step):
+    assert total(step.known, "parameters") == 4 * PARAMETERS
+    assert total(step.known, "optimizer state") == 2 * 4 * PARAMETERS
+    assert total(step.known, "gradients", at_start=False) == SPEC["steps"] * 4 * PARAMETERS
+
+
+def test_buffers_are_the_tables_the_mask_and_the_batch(step):
+    rope, mask, batch = 2 * CONTEXT * (D_MODEL // HEADS) * 4, CONTEXT * CONTEXT * 4, 2 * BATCH * CONTEXT * 8
+    found = Counter(t["bytes"] for t in step.known["tensors"] if t["category"] == "buffers")
+    assert found[rope // 2] >= 2 and found[mask] >= 1 and found[batch // 2] >= 2
+    # other tests of the same process may have left tensors behind
+    assert total(step.known, "buffers") >= rope + mask + batch
+
+
+@pytest.mark.parametrize("optimizer", ["torch", "fused"])
+def test_the_moments_of_pytorchs_optimizers_are_found_too(optimizer, one_thread):
+    """Its step counts are scalars, 4 bytes each."""
+    known = measured(optimizer=optimizer, steps=1).known
+    moments = [t for t in known["tensors"] if t["category"] == "optimizer state" and t["shape"]]
+    assert sum(tensor["bytes"] for tensor in moments) == 2 * 4 * PARAMETERS
+
+
+def test_the_recording_holds_every_gradient_where_it_was_seen(step):
+    trace = step.snapshot["device_traces"][0]
+    for gradient in (tensor for tensor in step.known["tensors"] if tensor["category"] == "gradients"):
+        allocations, alive = 0, {}
+        frees = 0
+        for entry in trace:
+            if [allocations, frees] == gradient["at"]:
+                break
+            if entry["action"] == "alloc":
+                allocations += 1
+                alive[entry["addr"]] = entry["size"]
+            elif entry["action"] == "free_completed":
+                frees += 1
+                alive.pop(entry["addr"], None)
+        assert alive[gradient["address"]] == gradient["bytes"]
+
+
+def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
+    """Bytes of the distinct storages that hold neither a parameter nor what was there before the forward pass."""
+    workload = memory_steps.KnownWorkload(SPEC)
+    workload.phases("forward")["forward"]()  # the mask is kept from here on
+    workload.drop_graph()
+    before = {id(tensor) for _, tensor in workload.parameters()}
+    there = {tensor.untyped_storage().data_ptr() for tensor in memory_steps._tensors_of_python("cpu", set())}
+    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.parameters()}
+    saved, kept = {}, []
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if id(tensor) not in before and storage.data_ptr() not in there:
+            saved[storage.data_ptr()] = storage.nbytes()
+        kept.append(tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        workload.phases("forward")["forward"]()
+    assert sum(entry["bytes"] for entry in step.known["saved"]) == sum(saved.values())
+
+
+def test_scores_and_their_softmax_are_made_in_their_parts(step):
+    shape = [BATCH, HEADS, CONTEXT, CONTEXT]
+    made = Counter(
+        (entry["module"], entry["op"])
+        for entry in step.known["made"]
+        if entry["phase"] == "forward" and entry["shape"] == shape
+    )
+    for block in range(LAYERS):
+        assert made[f"blocks.{block}/attention/softmax", "sub"] == 1
+        assert made[f"blocks.{block}/attention/softmax", "mul"] == 1
+    scores = [e for e in step.known["made"] if e["phase"] == "forward" and e["module"].endswith("attention scores")]
+    assert [BATCH * HEADS, CONTEXT, CONTEXT] in [entry["shape"] for entry in scores]
+
+
+def test_backward_goes_through_the_parts_in_the_opposite_order(step):
+    first = step.known["marks"][0][2]
+    modules = [m[4].partition("/")[0] for m in step.known["marks"] if m[3] == "backward" and m[2] == first and m[4]]
+    order = list(dict.fromkeys(modules))
+    assert order == ["loss", "LM head", "final norm", "blocks.1", "blocks.0", "embedding"]
+    parts = [mark[4] for mark in step.known["marks"] if mark[3] == "backward" and mark[2] == first]
+    softmax, scores = (parts.index(f"blocks.0/attention/{name}") for name in ("softmax", "attention scores"))
+    assert parts.index("blocks.0/attention/attention × V") < softmax < scores
+
+
+def test_every_allocation_of_a_phase_lies_between_its_marks(step):
+    """Phases of a step come in their order, and what the optimizer allocates is named by no part of the model."""
+    marks = [mark for mark in step.known["marks"] if mark[2] == step.known["marks"][0][2]]
+    phases = [phase for phase in dict.fromkeys(mark[3] for mark in marks) if phase]
+    assert phases == ["forward", "backward", "optimizer"]
+    assert {mark[4] for mark in marks if mark[3] == "optimizer"} == {""}
+    assert [mark[:2] for mark in step.known["marks"]] == sorted(mark[:2] for mark in step.known["marks"])
+
+
+def test_low_precision_copies_of_weights_name_the_weight(one_thread):
+    """The toy: autocast copies each of a block's matrices once, and no gain or embedding."""
+    known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording(memory_steps.Outcome("step")))
+    known.prepare()
+    with torch.autocast("cpu", torch.bfloat16):
+        observed = known._observe()
+        with observed:
+            known._workload._model(known._workload._tokens)
+    copies = [entry["cast_of"] for entry in observed.made if entry["cast_of"]]
+    weights = ["attention.qkv", "attention.output", "feed_forward.gate", "feed_forward.up", "feed_forward.down"]
+    expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + ["head.weight"]
+    assert copies == expected
+    memory_steps.ranges.turn_on(None)
+    known.end()
+
+
+def test_inference_saves_nothing_and_has_one_phase(one_thread):
+    found = measured(mode="inference")
+    assert found.known["saved"] == []
+    assert {mark[3] for mark in found.known["marks"]} == {"", "inference"}
+    assert found.recorded == "measured steps"
+
+
+class OutOfMemory:
+    """Lets a phase of the workload run out of memory in its n-th run."""
+
+    def __init__(self, monkeypatch, phase, run):
+        self._count, self._run = 0, run
+        original = getattr(memory_steps.KnownWorkload, phase)
+
+        def fail(workload):
+            self._count += 1
+            if self._count == self._run:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
+            original(workload)
+
+        monkeypatch.setattr(memory_steps.KnownWorkload, phase, fail)
+
+
+@pytest.mark.parametrize(("run", "recorded"), [(1, "warm-up"), (2, "measured steps")])
+def test_running_out_of_memory_keeps_the_recording_up_to_there(run, recorded, monkeypatch, one_thread):
+    OutOfMemory(monkeypatch, "_backward", run)
+    found = measured()
+    assert (found.outcome.status, found.outcome.reason) == ("oom", "CUDA out of memory. Tried to allocate 2 GiB.")
+    assert found.recorded == recorded
+    assert found.known["marks"][-1][3] == "backward"
+    assert "forward" in {mark[3] for mark in found.known["marks"]}
+    assert sum(t["bytes"] for t in found.known["tensors"] if t["category"] == "parameters") == 4 * PARAMETERS
+    assert found.snapshot["device_traces"][0]
+
+
+def test_another_error_passes_through(monkeypatch, one_thread):
+    def fail(workload):
+        raise RuntimeError("broken on purpose")
+
+    monkeypatch.setattr(memory_steps.KnownWorkload, "_optimize", fail)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        measured()

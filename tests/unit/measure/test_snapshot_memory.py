@@ -1,0 +1,48 @@
+"""The program that records a cell's memory, run as a person runs it."""
+
+import json
+import pickle
+
+QUICK = (
+    "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2 "
+    "--device cpu --threads 1 --warmup 1 --steps 2"
+)
+
+
+def test_a_cell_has_a_record_samples_a_snapshot_and_what_is_known_of_it(run_program, tmp_path):
+    code, out, err = run_program("snapshot_memory.py", f"{QUICK} --out {tmp_path}")
+    assert code == 0, err
+    record = json.loads((tmp_path / "record.json").read_text())
+    assert record["study"] == "memory"
+    assert record["summary"]["modes"]["step"]["status"] == "ok"
+    memory = record["summary"]["memory"]
+    assert (memory["recorder"], memory["recorded"]) == ("torch.profiler", "measured steps")
+    snapshot = pickle.loads((tmp_path / "snapshot" / memory["snapshot"]).read_bytes())
+    assert {"segments", "device_traces"} <= set(snapshot)
+    known = json.loads((tmp_path / "snapshot" / memory["known"]).read_text())
+    assert known["schema_version"] == 1
+    lines = (tmp_path / "samples.csv").read_text().splitlines()
+    assert len(lines) == 1 + 3 * 3  # three phases of three steps, one of them warm-up
+    assert "forward" in out and "peak resident" in out
+
+
+def test_without_out_it_only_prints(run_program, tmp_path):
+    code, out, err = run_program("snapshot_memory.py", f"{QUICK} --mode inference")
+    assert code == 0, err
+    assert "inference" in out
+
+
+def test_what_the_machine_cannot_do_is_unsupported_and_has_no_snapshot(run_program, tmp_path):
+    code, _, err = run_program("snapshot_memory.py", f"{QUICK} --precision tf32 --out {tmp_path}")
+    assert code == 0, err
+    summary = json.loads((tmp_path / "record.json").read_text())["summary"]
+    assert summary["modes"]["step"]["status"] == "unsupported"
+    assert summary["memory"]["snapshot"] is None
+    assert list((tmp_path / "snapshot").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(run_program, tmp_path):
+    (tmp_path / "file").touch()
+    code, _, err = run_program("snapshot_memory.py", f"{QUICK} --out {tmp_path}/file/cell")
+    assert code == 1
+    assert err.strip().splitlines()[-1].startswith("error: cannot write")
