@@ -1,0 +1,72 @@
+"""All tables of one memory snapshot, and writing them."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from stepscope.snapshot import categories, frames, known, loader, phases, replay, stacks, tables
+from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot.events import ALLOC, Snapshot
+from stepscope.snapshot.table_names import COLUMNS, TABLES
+
+_OF_DEVICES = ("summary", "timeline", "phases", "peak", "peak_lines", "largest", "churn")
+
+
+def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
+    """Table name → table of a snapshot's file. known_path: its side file (default: the known.json beside it).
+
+    Raises SnapshotError, whose text is one line for the user.
+    """
+    known_path = known_path or known.beside(path)
+    told = known.read(known_path) if known_path else None
+    snapshot = loader.read(path)
+    try:
+        return analyse(snapshot, told)
+    except MemoryError:
+        raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
+
+
+def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd.DataFrame]:
+    """Table name → table, a device after the other. What known.json tells is of the device that allocates most."""
+    lines = [*frames.user_lines(snapshot), ""]
+    python = np.array([*frames.has_python(snapshot), False])
+    kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
+    busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in _OF_DEVICES}
+    for device in snapshot.devices:
+        replayed = replay.replay(device)
+        cut = replayed.contradicted
+        if told is not None and device is busiest:
+            cut |= bool(phases.missing(device, told).any())
+            blocks = categories.from_known(replayed, phases.from_marks(told, device), told, kinds, casts)
+        else:
+            cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
+            derived = phases.derived(device, snapshot.annotations, kinds)
+            blocks = categories.from_stacks(replayed, derived, kinds, casts)
+        own = tables.Device(blocks, lines, python)
+        annotations = sum(each.starts for each in snapshot.annotations if each.device == device.number)
+        parts["summary"].append(tables.summary(own, annotations, cut))
+        for name in _OF_DEVICES[1:]:
+            parts[name].append(getattr(tables, name)(own))
+    found = {name: pd.concat(own, ignore_index=True) if own else pd.DataFrame() for name, own in parts.items()}
+    found["saved"] = tables.saved(told) if told else pd.DataFrame()
+    found["tensors"] = tables.tensors(told) if told else pd.DataFrame()
+    for name, table in found.items():
+        assert set(table.columns) <= set(COLUMNS[name]), f"{name} has columns that are not declared"
+    return {name: found[name].reindex(columns=COLUMNS[name]) for name in TABLES}
+
+
+def empty() -> dict[str, pd.DataFrame]:
+    """The tables of a cell without a snapshot: columns and no rows."""
+    return {name: pd.DataFrame(columns=COLUMNS[name]) for name in TABLES}
+
+
+def write(found: dict[str, pd.DataFrame], folder: Path) -> None:
+    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in found.items():
+        beside = folder / f".{name}.csv.{os.getpid()}"
+        table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
+        beside.replace(folder / f"{name}.csv")

@@ -1,0 +1,223 @@
+"""What a memory snapshot consists of, whichever version of PyTorch wrote it. Memory is in bytes, time in microseconds.
+
+Layouts: `_snapshot` in torch/cuda/memory.py and THCPModule_memorySnapshot in torch/csrc/cuda/Module.cpp, 2.1 to 2.13.
+Fields come and go with the version; what is missing is taken as not recorded. The "size" of an allocation and of its
+free is what was requested, that of a block is rounded up (to 512 bytes, and more) and so is what PyTorch's own
+counters count.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stepscope.snapshot.columns import ACTIONS, Columns, Rows
+from stepscope.snapshot.errors import SnapshotError
+
+ALLOC, FREE_REQUESTED, FREE_COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
+GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
+SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
+MAP, UNMAP, OOM = (ACTIONS.index(name) for name in ("segment_map", "segment_unmap", "oom"))
+
+_WRONG = "this is no memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One level of a stack, of Python or of C++."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass
+class Device:
+    """One device's history and its memory at the end of it.
+
+    Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size, time and stack
+    (number in Snapshot.stacks, -1: none). Blocks at the end: block_address, block_size, block_requested, block_active
+    (waiting to be free included) and block_stack. reserved: bytes of the device that PyTorch held at the end.
+    """
+
+    number: int
+    action: np.ndarray
+    address: np.ndarray
+    size: np.ndarray
+    time: np.ndarray
+    stack: np.ndarray
+    block_address: np.ndarray
+    block_size: np.ndarray
+    block_requested: np.ndarray
+    block_active: np.ndarray
+    block_stack: np.ndarray
+    reserved: int = 0
+    expandable: bool = False
+
+    @property
+    def ms(self) -> np.ndarray | None:
+        """Time of each event since the first in milliseconds; None where times were not recorded."""
+        if not len(self.time) or not self.time.any():
+            return None
+        return (self.time - self.time[0]) / 1e3
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """The start or the end of a range of torch.profiler.record_function."""
+
+    name: str
+    starts: bool
+    device: int
+    time: int
+
+
+@dataclass
+class Snapshot:
+    """devices: those with events or memory. stacks: numbers in `frames`, the innermost call first."""
+
+    devices: list[Device]
+    stacks: list[tuple[int, ...]]
+    frames: list[Frame]
+    annotations: list[Annotation] = field(default_factory=list)
+
+
+def snapshot(root: object, columns: Columns) -> Snapshot:
+    """The snapshot in a pickle's object and the columns of its events. Raises SnapshotError without a file's name."""
+    try:
+        return _snapshot(root, columns)
+    except (TypeError, ValueError, OverflowError, IndexError) as error:
+        raise SnapshotError(_WRONG.format(" ".join(str(error).split())[:120])) from None
+
+
+def _snapshot(root: object, columns: Columns) -> Snapshot:
+    if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
+        root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
+    if not isinstance(root, dict):
+        raise ValueError(f"its outermost object is a {type(root).__name__}")
+    if "segments" not in root and "device_traces" not in root:
+        raise ValueError("it has neither segments nor device_traces")
+    segments = _dicts(root.get("segments", []), "segments")
+    traces = _each_once(_list(root.get("device_traces", []), "device_traces"))
+    rows = [_rows(_list(trace, "a device's trace"), columns) for trace in traces]
+    _each_once([segment.get("blocks") for segment in segments])
+    blocks = [_blocks(segment, columns) for segment in segments]
+    stacks, frames = _stacks(columns)
+    events = {name: np.frombuffer(getattr(columns, name), dtype=kind) for name, kind in _KINDS.items() if len(columns)}
+    numbers = sorted({number for number, own in enumerate(rows) if len(own)} | {_device(each) for each in segments})
+    devices = []
+    for number in numbers:
+        own = rows[number] if number < len(rows) else np.empty(0, dtype=np.int64)
+        mine = [each for each, segment in zip(blocks, segments, strict=True) if _device(segment) == number]
+        columns_of_blocks = [np.array([row[at] for each in mine for row in each], dtype=np.int64) for at in range(5)]
+        columns_of_blocks[3] = columns_of_blocks[3].astype(bool)
+        owned = [segment for segment in segments if _device(segment) == number]
+        parts = [events[name][own] if len(own) else np.empty(0, dtype=kind) for name, kind in _KINDS.items()]
+        if (parts[2] < 0).any():
+            raise ValueError("an event has a negative size")
+        mapped = np.isin(parts[0], (MAP, UNMAP)).any()
+        devices.append(
+            Device(
+                number,
+                *parts,
+                *columns_of_blocks,
+                reserved=sum(_integer(segment.get("total_size", 0)) for segment in owned),
+                expandable=bool(mapped) or any(segment.get("is_expandable") is True for segment in owned),
+            )
+        )
+    return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
+
+
+_KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}
+
+
+def _rows(trace: list, columns: Columns) -> np.ndarray:
+    """Where in the columns a device's events are; those that are still dicts are added to the columns."""
+    parts = []
+    for item in trace:
+        if isinstance(item, Rows):
+            parts.append(np.arange(item.start, item.stop))
+        elif isinstance(item, dict):
+            columns.append(item)
+            parts.append(np.array([len(columns) - 1]))
+        else:
+            raise ValueError(f"an event is a {type(item).__name__}")
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+
+def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, int]]:
+    """(address, size, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address of its own and
+    what was requested stood in its history."""
+    found, address = [], _integer(segment.get("address", 0))
+    for block in _dicts(segment.get("blocks", []), "blocks"):
+        size = _integer(block.get("size", 0))
+        history = block.get("history")
+        past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
+        requested = _integer(block.get("requested_size", past.get("real_size", size)))
+        stack = columns.number_of(block.get("frames", past.get("frames")))
+        active = str(block.get("state", "inactive")).startswith("active")
+        found.append((_integer(block.get("address", address)), size, requested, active, stack))
+        address += size
+    return found
+
+
+def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
+    numbers: dict[int, int] = {}  # by identity: a frame is one dict, however many stacks it is in
+    frames: list[Frame] = []
+
+    def number(frame: object) -> int:
+        found = numbers.get(id(frame))
+        if found is None:
+            if not isinstance(frame, dict):
+                raise ValueError(f"a frame is a {type(frame).__name__}")
+            found = numbers[id(frame)] = len(frames)
+            file, function = str(frame.get("filename", "")), str(frame.get("name", ""))
+            frames.append(Frame(file, _integer(frame.get("line", 0)), function))
+        return found
+
+    return [tuple(number(frame) for frame in stack) for stack in columns.stacks], frames
+
+
+def _annotations(entries: object) -> list[Annotation]:
+    found = [
+        Annotation(
+            str(entry.get("name", "")),
+            entry.get("stage") == "START",
+            _integer(entry.get("device", 0)),
+            _integer(entry.get("time_us", 0)),
+        )
+        for entry in _dicts(entries, "external_annotations")
+        if entry.get("stage") in ("START", "END")
+    ]
+    return sorted(found, key=lambda each: each.time)
+
+
+def _device(segment: dict) -> int:
+    return _integer(segment.get("device", 0))
+
+
+def _integer(value: object) -> int:
+    if not isinstance(value, int) or not -(2**63) <= value < 2**63:
+        raise ValueError("a number is missing or too large")
+    return value
+
+
+def _list(value: object, what: str) -> list:
+    if not isinstance(value, list):
+        raise ValueError(f"{what} is a {type(value).__name__}")
+    return value
+
+
+def _dicts(value: object, what: str) -> list[dict]:
+    found = _each_once(_list(value, what))
+    if any(not isinstance(each, dict) for each in found):
+        raise ValueError(f"{what} has something else than dicts in it")
+    return found
+
+
+def _each_once(items: list) -> list:
+    """The items, if none stands there twice: with shared lists in lists a small file can ask for any amount of work."""
+    if len({id(item) for item in items if isinstance(item, list | dict)}) < sum(
+        isinstance(item, list | dict) for item in items
+    ):
+        raise ValueError("one object stands in it several times")
+    return items

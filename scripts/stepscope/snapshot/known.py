@@ -1,0 +1,102 @@
+"""The side file known.json that StepScope's own memory study writes beside a snapshot: what the program itself knew.
+
+marks: [allocations, frees, step, phase, module], from so many "alloc" and "free_completed" events on. tensors: storages
+that were seen at an address after so many events (`at`). made: the outputs of each operator of one whole step. saved:
+what autograd kept of it.
+"""
+
+import gzip
+import json
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot.table_names import CATEGORIES
+
+NAMES = ("known.json", "known.json.gz")
+_LARGEST = 1 << 30
+
+
+@dataclass
+class Known:
+    """The file's lists, whose entries have the right fields."""
+
+    marks: list[list] = field(default_factory=list)
+    tensors: list[dict] = field(default_factory=list)
+    made: list[dict] = field(default_factory=list)
+    saved: list[dict] = field(default_factory=list)
+
+
+def beside(snapshot: Path) -> Path | None:
+    """The side file in the folder of a snapshot."""
+    return next((path for name in NAMES if (path := snapshot.parent / name).is_file()), None)
+
+
+def read(path: Path) -> Known:
+    """Raises SnapshotError with one line for anything but such a file."""
+    advice = "give the file that was written with the snapshot, or leave it away"
+    try:
+        raw = path.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            with gzip.open(path) as file:
+                raw = file.read(_LARGEST)
+        content = json.loads(raw)
+    except OSError as error:
+        raise SnapshotError(f"{path}: cannot be read ({error.strerror or 'damaged'}); {advice}") from None
+    except (ValueError, EOFError, zlib.error, RecursionError):
+        raise SnapshotError(f"{path}: this is no JSON; {advice}") from None
+    try:
+        return _known(content)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        told = " ".join(str(error).split())[:120]
+        raise SnapshotError(f"{path}: this is no side file of a snapshot ({told}); {advice}") from None
+
+
+def _known(content: dict) -> Known:
+    if content.get("schema_version") != 1:
+        raise ValueError(f"schema_version {content.get('schema_version')!r}")
+    marks = [[_count(a), _count(f), step, str(phase), str(module)] for a, f, step, phase, module in content["marks"]]
+    return Known(
+        marks,
+        [_tensor(each) for each in content["tensors"]],
+        [_made(each) | {"phase": str(each["phase"])} for each in content["made"]],
+        [_made(each) for each in content["saved"]],
+    )
+
+
+def _tensor(entry: dict) -> dict:
+    if entry["category"] not in CATEGORIES:
+        raise ValueError(f"category {entry['category']!r}")
+    allocations, frees = entry["at"]
+    return {
+        "category": entry["category"],
+        "name": str(entry["name"]),
+        "address": _count(entry["address"]),
+        "bytes": _count(entry["bytes"]),
+        "at": (_count(allocations), _count(frees)),
+        "shape": shape(entry["shape"]),
+        "dtype": str(entry["dtype"]),
+    }
+
+
+def _made(entry: dict) -> dict:
+    return {
+        "module": str(entry["module"]),
+        "bytes": _count(entry["bytes"]),
+        "op": str(entry["op"]),
+        "shape": shape(entry["shape"]),
+        "dtype": str(entry["dtype"]),
+        "cast": entry["cast_of"] is not None,
+    }
+
+
+def shape(lengths: list[int]) -> str:
+    """As in "4×16×512×512"; "" of a number."""
+    return "×".join(str(int(length)) for length in lengths)
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{value!r} is no count")
+    return value

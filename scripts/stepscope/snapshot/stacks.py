@@ -1,0 +1,78 @@
+"""What PyTorch was doing when it allocated, judged by the stack alone: for snapshots of programs that are not ours.
+
+The frames are gone through from the innermost call outwards, and the first that tells anything decides:
+
+- backward: autograd's engine in C++, its functions in Python, or any function called `backward`. The backward pass runs
+  in a thread of PyTorch's own, so an allocation without any frame of Python is of the backward pass too, if others have
+  such;
+- recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs again in the backward
+  pass;
+- optimizer: anything of torch.optim, or of a file that is called so or stands in a folder that is;
+- made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come from;
+- forward: torch.nn, or a function called `forward`.
+"""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from stepscope.snapshot import frames
+from stepscope.snapshot.events import ALLOC, Frame, Snapshot
+
+NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
+PHASES = {FORWARD: "forward", BACKWARD: "backward", RECOMPUTED: "backward", OPTIMIZER: "optimizer", MADE: ""}
+
+_OPTIMIZER = re.compile(r"(^|/)torch/optim/|optim[^/]*(/[^/]*)?$", re.IGNORECASE)
+_AUTOGRAD = re.compile(r"(^|/)torch/(autograd/|_tensor\.py$)")
+_CHECKPOINT = re.compile(r"(^|/)torch/utils/checkpoint\.py$")
+_MAKING = re.compile(r"(^|/)torch/nn/init\.py$")
+_MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
+_ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
+_CAST = "autocast::cached_cast"
+
+
+def kinds(snapshot: Snapshot) -> np.ndarray:
+    """int8 for each stack, and one more at the end for events without any."""
+    single = [_kind(frame) for frame in snapshot.frames]
+    python = frames.has_python(snapshot)
+    allocating = [np.unique(device.stack[device.action == ALLOC]) for device in snapshot.devices]
+    empty = BACKWARD if any(python[number] for own in allocating for number in own if number >= 0) else NOTHING
+    found = [
+        _first([single[number] for number in stack], NOTHING if tells else empty)
+        for stack, tells in zip(snapshot.stacks, python, strict=True)
+    ]
+    return np.array([*found, empty], dtype=np.int8)
+
+
+def _first(told: list[int], otherwise: int) -> int:
+    """The kind of a stack from those of its frames."""
+    kind = next((each for each in told if each != NOTHING), otherwise)
+    return RECOMPUTED if kind == FORWARD and RECOMPUTED in told else kind
+
+
+def casts(snapshot: Snapshot) -> np.ndarray:
+    """bool for each stack, and one more at the end: whether autocast made a low-precision copy (frames of C++ tell)."""
+    single = [_CAST in frame.function for frame in snapshot.frames]
+    return np.array([*(_any(stack, single) for stack in snapshot.stacks), False])
+
+
+def _any(stack: Iterable[int], single: list[bool]) -> bool:
+    return any(single[number] for number in stack)
+
+
+def _kind(frame: Frame) -> int:
+    file, function = frame.file.replace("\\", "/"), frame.function
+    if not frames.is_python(frame):
+        return BACKWARD if _ENGINE.search(function) else NOTHING
+    if _OPTIMIZER.search(file):
+        return OPTIMIZER
+    if _CHECKPOINT.search(file):
+        return RECOMPUTED if function in ("recompute_fn", "unpack_hook", "backward") else NOTHING
+    if _AUTOGRAD.search(file):
+        return BACKWARD if function in ("backward", "grad", "_engine_run_backward", "_make_grads") else NOTHING
+    if function == "backward":
+        return BACKWARD
+    if _MAKING.search(file) or function in ("__init__", "_apply", "reset_parameters"):
+        return MADE
+    return FORWARD if _MODULES.search(file) or function == "forward" else NOTHING

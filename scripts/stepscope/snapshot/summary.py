@@ -1,0 +1,53 @@
+"""A memory snapshot in a few lines for a terminal: its peak, when it was and what was in it."""
+
+import pandas as pd
+
+LINES = 5
+_MIB = 2**20
+
+
+def text(tables: dict[str, pd.DataFrame]) -> str:
+    """The summary of all devices."""
+    rows = tables["summary"].to_dict("records")
+    if not rows:
+        return "The snapshot holds neither events nor memory.\n"
+    return "\n".join(_device(row, tables) for row in rows)
+
+
+def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
+    own = {name: tables[name][tables[name]["device"] == row["device"]] for name in ("peak", "peak_lines")}
+    when = (
+        f"after event {row['peak_event']:,} of {row['events']:,}" if row["events"] else "in a state without a history"
+    )
+    when += f", {row['peak_ms']:,.1f} ms" if pd.notna(row["peak_ms"]) else ""
+    where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
+    where += [str(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
+    lines = [
+        f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
+        + (f" ({', '.join(where)})" if where else ""),
+        f"  reserved then {_mib(row['reserved_at_peak_bytes'])} MiB, at most {_mib(row['peak_reserved_bytes'])} MiB; "
+        f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
+    ]
+    if row["cut"]:
+        lines.append("  the history lacks its beginning: earlier peaks may be missing")
+    if row["ooms"]:
+        place = ", ".join(str(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
+        told = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
+        lines.append(f"  out of memory {row['ooms']} times; first: {told}" + (f" ({place})" if place else ""))
+    lines.append("  at the peak, MiB:")
+    for each in own["peak"].to_dict("records"):
+        if each["bytes"]:
+            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}")
+    lines.append("  the largest lines of it, MiB:")
+    for each in own["peak_lines"].head(LINES).to_dict("records"):
+        place = "  ".join(str(each[key]) for key in ("category", "module", "frame") if each[key])
+        lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {place}")
+    return "\n".join(lines) + "\n"
+
+
+def _mib(number: float) -> str:
+    return f"{number / _MIB:,.1f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:5.1f} %"

@@ -1,0 +1,130 @@
+"""A small allocator of its own: it writes the history and the final state that PyTorch's would, and counts by itself.
+
+Every block has a slot of its own in one segment, so addresses are used again as soon as a block is gone.
+"""
+
+import copy
+import gzip
+import pickle
+from pathlib import Path
+
+SEGMENT, SLOT, BASE = 64 << 20, 1 << 20, 0x7F00_0000_0000
+
+
+def python_frame(name, line=1, file="/home/user/train.py"):
+    return {"filename": file, "line": line, "name": name}
+
+
+USER = python_frame("main", 7)
+CALL = python_frame("_call_impl", 1500, "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py")
+FORWARD = [python_frame("forward", 20, "/home/user/model.py"), CALL, USER]
+OPTIMIZER = [python_frame("_init_group", 90, "/usr/lib/python3.12/site-packages/torch/optim/adam.py"), USER]
+MADE = [python_frame("__init__", 110, "/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py"), USER]
+AUTOGRAD: list = []  # the backward pass has a thread of its own, without Python
+BATCH = [USER]
+
+
+class Simulator:
+    """alloc, free and the rest write events; active[i] is what is active after event i - 1, counted block by block."""
+
+    def __init__(self, device=0, shift=0):
+        self.device, self.base = device, BASE + shift
+        self.events, self.alive, self.reserved, self.now = [], {}, 0, 1_700_000_000_000_000
+        self.active, self.held, self.pending = [0], [0], set()
+        self.annotations = []
+        self.grow(SEGMENT)
+
+    def _event(self, action, addr, size, frames=None, **more):
+        self.now += 10
+        entry = {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": self.now}
+        entry |= {"compile_context": "N/A", "user_metadata": ""} | more
+        if action == "oom":
+            entry["device_free"] = entry.pop("addr")
+        if frames is not None:
+            entry["frames"] = frames
+        self.events.append(entry)
+        self.active.append(sum(size for size, _ in self.alive.values()))
+        self.held.append(self.reserved)
+
+    def grow(self, size, action="segment_alloc"):
+        self.reserved += size
+        self._event(action, self.base, size, [])
+
+    def shrink(self, size, action="segment_free"):
+        self.reserved -= size
+        self._event(action, self.base + (40 << 20), size, [])
+
+    def alloc(self, size, frames=BATCH):
+        address = next(place for n in range(64) if (place := self.base + n * SLOT) not in self.alive)
+        self.alive[address] = (size, frames)
+        self._event("alloc", address, size, frames)
+        return address
+
+    def free(self, *addresses, completes=True):
+        for address in addresses:
+            size, frames = self.alive[address]
+            self._event("free_requested", address, size, frames)
+            if completes:
+                self.complete(address)
+            else:
+                self.pending.add(address)
+
+    def complete(self, address):
+        size, frames = self.alive.pop(address)
+        self.pending.discard(address)
+        self._event("free_completed", address, size, frames)
+
+    def oom(self, size, free, frames=FORWARD):
+        self._event("oom", free, size, frames)
+
+    def annotate(self, name, stage):
+        self.now += 1
+        entry = {"name": name, "stage": stage, "device": self.device, "time_us": self.now}
+        self.annotations.append(entry)
+
+    def segment(self):
+        """The final state: blocks as PyTorch rounds them, to 512 bytes, each followed by the rest of its slot."""
+        blocks = []
+        for n in range(64):
+            address = self.base + n * SLOT
+            if address in self.alive:
+                size, frames = self.alive[address]
+                state = "active_pending_free" if address in self.pending else "active_allocated"
+                rounded = -(-size // 512) * 512
+                blocks.append(
+                    {"address": address, "size": rounded, "requested_size": size, "state": state, "frames": frames}
+                )
+                rest = SLOT - rounded
+            else:
+                rest = SLOT
+            blocks.append(
+                {"address": address + SLOT - rest, "size": rest, "requested_size": 0, "state": "inactive", "frames": []}
+            )
+        return {
+            **{"device": self.device, "address": self.base, "total_size": self.reserved, "stream": 0},
+            **{"segment_type": "large", "segment_pool_id": (0, 0), "is_expandable": False, "frames": []},
+            "blocks": blocks,
+        }
+
+    def snapshot(self, first=0):
+        """As `_snapshot` gives it; first: how many events came before the recording began."""
+        unrecorded = {event["addr"] for event in self.events[:first] if event["action"] == "alloc"}
+        segment, events = copy.deepcopy(self.segment()), self.events[first:]
+        later = {event["addr"] for event in events if event["action"] == "alloc"}
+        for block in segment["blocks"]:
+            if block["address"] in unrecorded - later:
+                block["frames"] = []
+        traces = [[] for _ in range(self.device)] + [list(events)]
+        return {
+            "segments": [segment],
+            "device_traces": traces,
+            "allocator_settings": {"expandable_segments": False},
+            "external_annotations": list(self.annotations),
+        }
+
+
+def written(content, path: Path, protocol=4) -> Path:
+    """Write any object as a snapshot's file, packed if the name ends so."""
+    raw = pickle.dumps(content, protocol)
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return path

@@ -1,0 +1,192 @@
+"""What known.json tells: marks, seen tensors, the operators of one step, and histories that it proves to be cut."""
+
+import json
+
+import pytest
+from snapshot_simulator import AUTOGRAD, FORWARD, OPTIMIZER, Simulator, python_frame, written
+from stepscope.snapshot import analysis, known
+from stepscope.snapshot.errors import SnapshotError
+
+WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
+
+
+def entry(phase, module, op, size, cast_of=None):
+    return {
+        **{"phase": phase, "module": module, "op": op, "bytes": size, "cast_of": cast_of},
+        **{"shape": [size // 4], "dtype": "float32"},
+    }
+
+
+class Program:
+    """A training loop of three parts, its marks and its tensors, as the measuring program would write them."""
+
+    def __init__(self, steps=2):
+        self.simulator, self.counts = Simulator(), [0, 0]
+        self.marks, self.tensors = [], []
+        self.first = None
+        weight, moment = self.simulator.alloc(WEIGHT), self.simulator.alloc(MOMENT)
+        self.recording_from = len(self.simulator.events)
+        self.seen("parameters", "blocks.0.weight", weight, WEIGHT)
+        self.seen("optimizer state", "blocks.0.weight", moment + 100, MOMENT - 100)  # a part of a larger block
+        for step in range(steps):
+            self.step(step)
+
+    def alloc(self, size, frames):
+        self.counts[0] += 1
+        return self.simulator.alloc(size, frames)
+
+    def free(self, *addresses):
+        self.counts[1] += len(addresses)
+        self.simulator.free(*addresses)
+
+    def mark(self, *where):
+        self.marks.append([*self.counts, *where])
+
+    def seen(self, category, name, address, size):
+        self.tensors.append(
+            {
+                **{"category": category, "name": name, "address": address, "bytes": size},
+                **{"shape": [size // 4], "dtype": "float32", "at": list(self.counts)},
+            }
+        )
+
+    def step(self, number):
+        self.mark(number, "forward", "blocks.0/FFN")
+        cast, output = self.alloc(CAST, FORWARD), self.alloc(OUTPUT, FORWARD)
+        self.mark(number, "backward", "blocks.0/FFN")
+        scratch, gradient = self.alloc(SCRATCH, AUTOGRAD), self.alloc(GRADIENT, AUTOGRAD)
+        self.free(scratch, output, cast)
+        self.seen("gradients", "blocks.0.weight", gradient, GRADIENT)
+        self.mark(number, "optimizer", "")
+        self.free(self.alloc(WEIGHT, OPTIMIZER))
+        self.mark(number, "", "")
+        self.free(gradient)
+
+    def known(self, **changes):
+        made = [
+            entry("forward", "blocks.0/FFN", "_to_copy", CAST, "blocks.0.weight"),
+            entry("forward", "blocks.0/FFN", "mm", OUTPUT),
+            entry("backward", "blocks.0/FFN", "mul", SCRATCH),
+            entry("optimizer", "", "zeros_like", WEIGHT),  # the first step made the moments
+            entry("optimizer", "", "zeros_like", WEIGHT),
+            entry("optimizer", "", "sqrt", WEIGHT),
+        ]
+        content = {"schema_version": 1, "device": "cuda", "mode": "step", "marks": self.marks, "made": made}
+        return content | {"tensors": self.tensors, "saved": SAVED} | changes
+
+
+SAVED = [
+    {key: value for key, value in entry("", f"blocks.{n}/FFN", "mm", 4 * n).items() if key != "phase"}
+    for n in (0, 1, 2, 2)
+]
+SAVED += [{key: value for key, value in entry("", "loss", "exp", 40, "x").items() if key != "phase"}]
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(program, content=None, first=None):
+        first = program.recording_from if first is None else first
+        path = written(program.simulator.snapshot(first), tmp_path / "snapshot.pickle")
+        (tmp_path / "known.json").write_text(json.dumps(content or program.known()))
+        return analysis.analyse_file(path)
+
+    return run
+
+
+def test_every_byte_has_its_category(run):
+    program = Program()
+    found = run(program)
+    timeline = found["timeline"].set_index("event")
+    # After the forward pass of the first step: two events.
+    assert timeline.loc[1, ["parameters", "optimizer_state", "activations", "cast_weights", "gradients"]].tolist() == [
+        *(WEIGHT, MOMENT, OUTPUT, CAST, 0)
+    ]
+    assert timeline.loc[3, ["activations", "cast_weights", "gradients", "workspace"]].tolist() == [
+        *(OUTPUT, CAST, GRADIENT, SCRATCH)
+    ]
+    assert timeline["unknown"].sum() == 0
+    peak = found["summary"].iloc[0]
+    assert peak["peak_bytes"] == WEIGHT + MOMENT + OUTPUT + CAST + GRADIENT + SCRATCH
+    assert (peak["peak_event"], peak["peak_step"], peak["peak_phase"]) == (3, 0, "backward")
+    assert peak["peak_module"] == "blocks.0/FFN" and not peak["cut"]
+    assert peak["without_frames_share"] == pytest.approx(
+        (SCRATCH + GRADIENT) / (CAST + OUTPUT + SCRATCH + GRADIENT + WEIGHT)
+    )
+
+
+def test_operators_are_matched_by_order_or_by_the_most_frequent(run):
+    rows = run(Program())["largest"].set_index(["step_phase", "bytes"])
+    assert rows.loc[("forward", OUTPUT), "op"] == "mm"
+    assert rows.loc[("forward", CAST), ["op", "category", "module"]].tolist() == [
+        *("_to_copy", "cast weights", "blocks.*/FFN")
+    ]
+    assert rows.loc[("optimizer", WEIGHT), "op"] == "sqrt"  # 1 allocation, 3 entries: fills do not count
+    assert rows.loc[("backward", GRADIENT), "name"] == "blocks.*.weight"
+    assert rows.loc[("backward", SCRATCH), "count"] == 2
+
+
+def test_what_checkpointing_makes_again_is_an_activation(run):
+    program = Program(steps=0)
+    checkpoint = python_frame("unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py")
+    program.mark(0, "backward", "blocks.0")
+    program.alloc(700, [*FORWARD, checkpoint])
+    program.alloc(70, AUTOGRAD)
+    held = run(program)["peak"].set_index("category")["bytes"]
+    assert held[["activations", "workspace"]].tolist() == [700, 70]
+
+
+def test_phases_have_the_numbers_of_their_events(run):
+    found = run(Program(steps=1))["phases"]
+    assert found["phase"].tolist() == ["forward", "backward", "optimizer", ""]
+    assert found["allocations"].tolist() == [2, 2, 1, 0]
+    assert found["frees"].tolist() == [0, 3, 1, 1]
+    assert found["freed_bytes"].tolist() == [0, SCRATCH + OUTPUT + CAST, WEIGHT, GRADIENT]
+    base = WEIGHT + MOMENT
+    assert found["start_bytes"].tolist() == [base, base + CAST + OUTPUT, base + GRADIENT, base + GRADIENT]
+    assert found["end_bytes"].tolist() == [base + CAST + OUTPUT, base + GRADIENT, base + GRADIENT, base]
+    assert found["start_event"].tolist() == [0, 2, 10, 13] and found["end_event"].tolist() == [1, 9, 12, 14]
+    assert found["peak_event"].tolist() == [1, 3, 10, 12]
+
+
+def test_a_history_with_fewer_events_than_marks_is_cut(run):
+    """The beginning is missing: the later steps keep their phases and categories."""
+    program = Program(steps=3)
+    one_step = (len(program.simulator.events) - program.recording_from) // 3
+    found = run(program, first=program.recording_from + one_step)
+    assert found["summary"].iloc[0]["cut"]
+    phases = found["phases"]
+    assert phases[phases["phase"] != ""]["step"].tolist() == [1] * 3 + [2] * 3
+    assert phases[phases["phase"] == "backward"]["allocated_bytes"].tolist() == [SCRATCH + GRADIENT] * 2
+    timeline = found["timeline"].set_index("event")
+    assert timeline.loc[3, ["gradients", "workspace", "unknown"]].tolist() == [GRADIENT, SCRATCH, 0]
+
+
+def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
+    rows = run(Program())["saved"]
+    assert rows[["part", "module", "tensors", "bytes", "category", "shape"]].to_numpy().tolist() == [
+        ["block", "blocks.*/FFN", 1, 4, "activations", "1"],
+        ["outside", "loss", 1, 40, "cast weights", "10"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("[]", "no side file"),
+        ('{"schema_version": 2}', "schema_version 2"),
+        ('{"schema_version": 1}', "marks"),
+        ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is no count"),
+        (
+            '{"schema_version": 1, "marks": [], "made": [], "saved": [], "tensors": [{"category": "nothing"}]}',
+            "category 'nothing'",
+        ),
+    ],
+)
+def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
+    path = tmp_path / "known.json"
+    path.write_text(text)
+    with pytest.raises(SnapshotError) as error:
+        known.read(path)
+    assert str(error.value).startswith(f"{path}: ") and told in str(error.value) and "\n" not in str(error.value)

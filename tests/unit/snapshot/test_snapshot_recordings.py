@@ -1,0 +1,190 @@
+"""Snapshots recorded on an H100, against PyTorch's own counters of the same runs (see recordings/README.md)."""
+
+import gzip
+import json
+import pickle
+from functools import cache
+from pathlib import Path
+
+import pytest
+from stepscope.snapshot import analysis
+
+RECORDINGS = Path(__file__).parent / "recordings"
+OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inference_bf16")
+STEPS = OURS[:3]
+OTHERS = ("annotations", "began_midway", "cut", "no_frames", "cpp_frames")
+D_MODEL, D_FF, LAYERS, VOCABULARY, HEADS, CONTEXT, BATCH = 256, 1024, 3, 1000, 4, 128, 4
+PARAMETERS = 2 * VOCABULARY * D_MODEL + LAYERS * (4 * D_MODEL**2 + 3 * D_MODEL * D_FF + 2 * D_MODEL) + D_MODEL
+OTHER_PARAMETERS = 4 * (512 * 512 + 512)  # four Linear(512, 512)
+FP32 = 4
+
+
+@cache
+def tables(name):
+    return analysis.analyse_file(RECORDINGS / name / "snapshot.pickle.gz")
+
+
+def summary(name):
+    return tables(name)["summary"].iloc[0]
+
+
+def truth(name):
+    return json.loads((RECORDINGS / name / "truth.json").read_text())
+
+
+def peak(name):
+    return tables(name)["peak"].set_index("category")["bytes"]
+
+
+@pytest.mark.parametrize("name", [*OURS, "out_of_memory"])
+def test_the_peak_is_that_of_pytorchs_counter(name):
+    told = truth(name)["summary"]
+    (mode,) = told["modes"].values()
+    assert summary(name)["peak_bytes"] == pytest.approx(mode["peak_allocated_bytes"], rel=1e-3)
+    assert summary(name)["peak_bytes"] <= mode["peak_allocated_bytes"]  # which counts in steps of 512 bytes
+    assert summary(name)["peak_reserved_bytes"] == mode["peak_reserved_bytes"]
+    if "start" in told["memory"]["baselines"]:
+        assert summary(name)["base_bytes"] == pytest.approx(told["memory"]["baselines"]["start"], abs=4096)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_peak_and_the_ends_of_a_program_that_is_none_of_ours(name):
+    told, found = truth(name), summary(name)
+    assert found["peak_bytes"] == pytest.approx(told["max_memory_allocated"], abs=4096)
+    assert found["end_bytes"] == pytest.approx(told["memory_allocated_after"], abs=4096)
+    assert found["reserved_at_peak_bytes"] <= told["memory_reserved_after"] == found["peak_reserved_bytes"]
+    if name != "cut":  # which lacks the events from which on the counter ran
+        assert found["base_bytes"] == pytest.approx(told["memory_allocated_before"], abs=4096)
+
+
+@pytest.mark.parametrize("name", [*OURS, *OTHERS])
+def test_only_the_cut_history_is_said_to_be_cut(name):
+    assert summary(name)["cut"] == (name == "cut")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_parameters_and_moments_are_exact_and_nothing_is_unknown(name):
+    held = peak(name)
+    assert held["parameters"] == PARAMETERS * FP32
+    assert held["optimizer state"] == (2 * PARAMETERS * FP32 if name in STEPS else 0)
+    assert held["unknown"] == 0 and summary(name)["unknown_share_at_peak"] == 0
+    assert held.sum() == summary(name)["peak_bytes"]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_gradients_are_all_there_when_the_optimizer_runs(name):
+    """At the end of the backward pass: a gradient for each parameter, and no activation."""
+    timeline, phases = tables(name)["timeline"], tables(name)["phases"]
+    for end in phases.loc[phases["phase"] == "backward", "end_event"]:
+        row = timeline[timeline["event"] == end].iloc[0]
+        assert row["gradients"] == PARAMETERS * FP32
+        assert row["activations"] < 4096 and row["cast_weights"] == 0
+
+
+def test_cast_weights_are_half_of_all_weights_of_linear_layers():
+    """Autocast keeps bf16 copies of what a matrix product needs, until the step is over."""
+    linear = LAYERS * (4 * D_MODEL**2 + 3 * D_MODEL * D_FF) + D_MODEL * VOCABULARY
+    for name in ("step_bf16", "step_bf16_expandable"):
+        assert tables(name)["timeline"]["cast_weights"].max() == linear * 2
+        assert tables(name)["saved"]["category"].eq("cast weights").any()
+    assert tables("step_fp32")["timeline"]["cast_weights"].max() == 0
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_phases_follow_each_other_and_add_up(name):
+    found = tables(name)["phases"]
+    assert (
+        found[found["phase"] != ""].groupby("step")["phase"].agg(list).tolist()
+        == [["forward", "backward", "optimizer"]] * 2
+    )
+    assert found["allocations"].sum() == summary(name)["allocations"]
+    assert found["allocated_bytes"].sum() - found["freed_bytes"].sum() == (
+        summary(name)["end_bytes"] - summary(name)["base_bytes"]
+    )
+    assert (found["end_bytes"] == found["start_bytes"] + found["allocated_bytes"] - found["freed_bytes"]).all()
+    assert found["peak_bytes"].max() == summary(name)["peak_bytes"]
+
+
+def test_a_softmax_keeps_scores_of_every_block():
+    """The scores of each block, batch × heads × context × context in fp32, are saved for the backward pass."""
+    scores = BATCH * HEADS * CONTEXT * CONTEXT * FP32
+    rows = tables("step_fp32")["largest"]
+    rows = rows[(rows["module"] == "blocks.*/attention/softmax") & (rows["step_phase"] == "forward")]
+    assert (rows["bytes"] == scores).all() and rows["alive_at_peak"].sum() >= LAYERS - 1
+    assert set(rows["shape"]) == {f"{BATCH}×{HEADS}×{CONTEXT}×{CONTEXT}"}
+    assert rows["frame"].str.startswith("scripts/stepscope/model/softmax.py:").all()
+    saved = tables("step_fp32")["saved"]
+    saved = saved[(saved["part"] == "block") & (saved["module"] == "blocks.*/attention/softmax")]
+    assert saved["bytes"].max() == scores and set(saved["dtype"]) == {"float32"}
+
+
+def test_the_backward_pass_has_modules_though_it_has_no_frames():
+    churn = tables("step_fp32")["churn"]
+    backward = churn[churn["phase"] == "backward"]
+    assert (backward["module"] != "").mean() > 0.9
+    assert (backward["frame"] == "").mean() > 0.9
+    assert 0.4 < summary("step_fp32")["without_frames_share"] < 0.8
+
+
+def test_expandable_segments_are_seen():
+    assert {name: bool(summary(name)["expandable_segments"]) for name in OURS} == {
+        name: name == "step_bf16_expandable" for name in OURS
+    }
+
+
+def test_out_of_memory_is_told():
+    found = summary("out_of_memory")
+    assert found["ooms"] == 1
+    assert found["oom_requested_bytes"] == 1 << 20  # a matrix of attention, which needs a segment of 2 MiB
+    assert found["oom_frame"].startswith("scripts/stepscope/model/softmax.py:")
+    assert found["oom_phase"] == "forward"
+    assert found["oom_free_bytes"] > 70 << 30
+
+
+@pytest.mark.parametrize("name", ["annotations", "began_midway", "cpp_frames", "no_frames"])
+def test_without_a_side_file_annotations_and_stacks_tell_the_phases(name):
+    found = tables(name)["phases"]
+    assert found.loc[found["phase"] != "", "phase"].tolist()[:3] == ["forward", "backward", "optimizer"]
+    assert found[found["phase"] != ""]["step"].max() == 1
+    assert found.loc[found["phase"] == "optimizer", "allocated_bytes"].tolist()[-1] == OTHER_PARAMETERS * FP32
+    held = peak(name)
+    assert held["gradients"] == OTHER_PARAMETERS * FP32
+    assert summary(name)["annotations"] == 10
+
+
+def test_moments_are_told_where_the_recording_saw_the_first_step():
+    assert peak("annotations")["optimizer state"] == 2 * OTHER_PARAMETERS * FP32
+    # AdamW counts its steps on the host; parameters and batch were there before: unknown.
+    assert peak("annotations")["unknown"] == truth("annotations")["memory_allocated_before"]
+    assert peak("annotations")["workspace"] >= 2 * (32 << 20)  # cuBLAS's, one a thread
+    assert peak("began_midway")["optimizer state"] == 0
+    assert peak("began_midway")["unknown"] == truth("began_midway")["memory_allocated_before"]
+
+
+def test_stacks_alone_tell_the_phases(tmp_path):
+    """began_midway without its annotations: the loss, which is no module's, is all that stacks do not tell."""
+    content = pickle.loads(gzip.decompress((RECORDINGS / "began_midway" / "snapshot.pickle.gz").read_bytes()))
+    content["external_annotations"] = []
+    (tmp_path / "a.pickle").write_bytes(pickle.dumps(content))
+    found = analysis.analyse_file(tmp_path / "a.pickle")
+    phases, held = found["phases"], found["peak"].set_index("category")["bytes"]
+    assert phases.loc[phases["phase"] != "", "phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    assert phases[phases["phase"] == "optimizer"]["allocated_bytes"].iloc[0] == OTHER_PARAMETERS * FP32
+    assert held["gradients"] == OTHER_PARAMETERS * FP32
+    assert held["unknown"] == peak("began_midway")["unknown"] + 4
+
+
+def test_our_own_program_without_its_side_file(tmp_path):
+    """Stacks tell a parameter by its constructor, so the tables and the batch (0.5 %) count as parameters, too."""
+    path = tmp_path / "snapshot.pickle.gz"
+    path.write_bytes((RECORDINGS / "step_fp32" / "snapshot.pickle.gz").read_bytes())
+    found = analysis.analyse_file(path)
+    held, phases = found["peak"].set_index("category")["bytes"], found["phases"]
+    assert PARAMETERS * FP32 <= held["parameters"] < 1.01 * PARAMETERS * FP32
+    assert held["optimizer state"] == 2 * PARAMETERS * FP32
+    assert held["gradients"] == peak("step_fp32")["gradients"]
+    assert held["activations"] == pytest.approx(peak("step_fp32")["activations"], rel=0.01)
+    assert held.sum() == summary("step_fp32")["peak_bytes"]
+    assert phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    assert bool(found["summary"].iloc[0]["cut"])  # its first part was cleared, which only known.json can explain
+    assert found["saved"].empty

@@ -1,0 +1,339 @@
+"""The tables of programs that are none of ours: categories from stacks, old layouts, several devices, many rows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
+from stepscope.snapshot import analysis, frames, phases
+from stepscope.snapshot.columns import ACTIONS
+from stepscope.snapshot.events import Frame
+from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, TABLES
+
+ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
+CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
+AUTOGRAD_FUNCTION = python_frame("apply", 311, "/usr/lib/python3.12/site-packages/torch/autograd/function.py")
+CHECKPOINT = python_frame("unpack_hook", 1, "/usr/lib/python3.12/site-packages/torch/utils/checkpoint.py")
+
+
+def training(steps=2):
+    """Parameters of 1000 bytes, moments of 2000, and in each step activations, gradients and scratch."""
+    simulator = Simulator()
+    simulator.alloc(1000, MADE)
+    batch = simulator.alloc(300, BATCH)
+    for step in range(steps):
+        activations = [simulator.alloc(size, FORWARD) for size in (400, 500)]
+        cast = simulator.alloc(250, CAST)
+        scratch, gradient = simulator.alloc(70, AUTOGRAD), simulator.alloc(1010, ENGINE)
+        again = simulator.alloc(60, [*FORWARD, CHECKPOINT])
+        simulator.free(*activations, cast, scratch, again)
+        if step == 0:
+            simulator.alloc(2000, OPTIMIZER)
+        simulator.free(simulator.alloc(90, OPTIMIZER))
+        simulator.free(gradient)
+    simulator.free(batch)
+    return simulator
+
+
+def test_categories_from_stacks_and_lives(analyse):
+    found = analyse(training().snapshot())
+    row = found["timeline"].set_index("event").loc[8]  # segment, 2 before, 6 of the first step: all of it is alive
+    held = dict(zip(CATEGORIES, row[[name.replace(" ", "_") for name in CATEGORIES]], strict=True))
+    assert held == {
+        **{"parameters": 1000, "gradients": 1010, "optimizer state": 0, "activations": 400 + 500 + 60},
+        **{"cast weights": 250, "buffers": 0, "workspace": 70, "unknown": 300},
+    }
+    assert found["timeline"]["optimizer_state"].max() == 2000
+    told = found["phases"][found["phases"]["phase"] != ""]
+    assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    assert told["step"].tolist() == [0] * 3 + [1] * 3
+
+
+def test_a_backward_pass_in_python_is_one(analyse):
+    """An autograd.Function has a frame of its own in autograd's thread."""
+    simulator = Simulator()
+    simulator.alloc(1000, FORWARD)
+    made = simulator.alloc(30, [python_frame("backward", 35, "/home/user/loss.py"), AUTOGRAD_FUNCTION])
+    simulator.alloc(4, OPTIMIZER)
+    simulator.free(made)
+    held = analyse(simulator.snapshot())["peak"].set_index("category")["bytes"]
+    assert held[["activations", "gradients", "optimizer state"]].tolist() == [1000, 30, 4]
+
+
+def test_what_is_held_is_at_least_what_is_active(analyse):
+    """torch.profiler's memory events of a processor have no segments over time."""
+    simulator = Simulator()
+    simulator.free(simulator.alloc(1 << 20), simulator.alloc(1 << 20))
+    content = simulator.snapshot(first=1)
+    content["segments"][0]["total_size"] = 4096
+    row = analyse(content)["summary"].iloc[0]
+    assert row["reserved_at_peak_bytes"] == row["peak_bytes"] == 2 << 20 and row["unused_at_peak_bytes"] == 0
+
+
+def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(analyse):
+    simulator = Simulator()
+    simulator.alloc(1000, MADE)
+    made = simulator.alloc(500, FORWARD)
+    simulator.alloc(1010, AUTOGRAD)
+    for ran_out in (False, True):
+        if ran_out:
+            simulator.oom(1 << 40, 0, AUTOGRAD)
+        held = analyse(simulator.snapshot())["peak"].set_index("category")["bytes"]
+        assert held[["gradients", "unknown"]].tolist() == ([0, 1010] if ran_out else [1010, 0])
+        assert held["activations"] == 500 and made
+
+
+def test_without_stacks_or_annotations_all_is_unknown(analyse):
+    content = training().snapshot()
+    for part in (*content["device_traces"][0], *content["segments"][0]["blocks"]):
+        del part["frames"]
+    found = analyse(content)
+    assert found["summary"].iloc[0]["unknown_share_at_peak"] == 1
+    assert found["summary"].iloc[0]["without_frames_share"] == 1
+    assert set(found["phases"]["phase"]) == {""}
+
+
+def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
+    """_record_memory_history(context="state"): events have no stacks, blocks that are there at the end have."""
+    simulator = training()
+    simulator.free(simulator.alloc(1 << 19))
+    content = simulator.snapshot()
+    for event in content["device_traces"][0]:
+        del event["frames"]
+    held = analyse(content)["peak"].set_index("category")["bytes"]
+    assert held[["parameters", "optimizer state", "unknown"]].tolist() == [1000, 2000, 1 << 19]
+
+
+def test_annotations_alone_tell_phases_and_categories(analyse):
+    simulator = Simulator()
+    for step in (7, 8):
+        simulator.annotate(f"ProfilerStep#{step}", "START")
+        simulator.annotate("my forward", "START")
+        made = simulator.alloc(500, None)
+        simulator.annotate("my forward", "END")
+        simulator.annotate("backward", "START")
+        gradient = simulator.alloc(100, None)
+        simulator.free(made)
+        simulator.annotate("backward", "END")
+        simulator.annotate("Optimizer.step#SGD.step", "START")
+        simulator.free(simulator.alloc(50, None))
+        simulator.annotate("Optimizer.step#SGD.step", "END")
+        simulator.free(gradient)
+        simulator.annotate(f"ProfilerStep#{step}", "END")
+    found = analyse(simulator.snapshot(first=1))
+    told = found["phases"][found["phases"]["phase"] != ""]
+    assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
+    assert told["step"].tolist() == [7] * 3 + [8] * 3
+    held = found["peak"].set_index("category")["bytes"]
+    assert held[["activations", "gradients"]].tolist() == [500, 100]
+    assert found["summary"].iloc[0]["annotations"] == 8
+
+
+def test_annotations_before_the_first_event_prove_a_cut(analyse):
+    simulator = Simulator()
+    simulator.annotate("backward of nothing", "START")
+    simulator.annotate("backward of nothing", "END")
+    for _ in range(3):
+        simulator.annotate("backward", "START")
+        simulator.free(simulator.alloc(500))
+        simulator.annotate("backward", "END")
+    one = 3
+    assert not analyse(simulator.snapshot(first=1))["summary"].iloc[0]["cut"]
+    assert analyse(simulator.snapshot(first=1 + one))["summary"].iloc[0]["cut"]
+
+
+def test_names_of_ranges():
+    told = {name: phases.meaning(name) for name in ("## forward ##", "Optimizer.step#AdamW.step", "x", "loss")}
+    assert told == {"## forward ##": "forward", "Optimizer.step#AdamW.step": "optimizer", "x": None, "loss": "forward"}
+    assert phases.meaning("Optimizer.zero_grad#AdamW.zero_grad") == ""
+
+
+@pytest.mark.parametrize("gone", ["time_us", "frames", "external_annotations", "requested_size", "address"])
+def test_older_layouts_lack_fields(analyse, gone):
+    content = training().snapshot(first=3)  # parameters and batch were there before
+    content.pop(gone, None)
+    for event in content["device_traces"][0]:
+        event.pop(gone, None)
+        event.pop("compile_context"), event.pop("user_metadata")
+    for block in content["segments"][0]["blocks"]:
+        requested = block["requested_size"]
+        block.pop(gone, None)
+        if gone == "requested_size" and block["state"] != "inactive":
+            block["history"] = [{"addr": block["address"], "real_size": requested, "frames": block.pop("frames")}]
+    found = analyse(content)
+    row = found["summary"].iloc[0]
+    assert row["peak_bytes"] == max(training().active[3:]) and row["base_bytes"] == 1300
+    assert row["end_bytes"] == training().active[-1] and row["reserved_at_peak_bytes"] == SEGMENT
+    assert pd.isna(row["peak_ms"]) == (gone == "time_us")
+
+
+def test_segments_without_a_history(analyse):
+    """torch.cuda.memory_snapshot(), and snapshots with _record_memory_history("state")."""
+    simulator = Simulator()
+    simulator.alloc(1000, MADE)
+    content = simulator.snapshot()
+    for without in (content["segments"], content | {"device_traces": []}, content | {"device_traces": [[]]}):
+        found = analyse(without)
+        row = found["summary"].iloc[0]
+        assert (row["events"], row["peak_bytes"], row["base_bytes"], row["peak_event"]) == (0, 1000, 1000, -1)
+        assert row["rounding_bytes"] == 24 and row["largest_unused_block_bytes"] == 1 << 20
+        assert found["peak"].set_index("category").loc["parameters", "bytes"] == 1000
+        assert found["timeline"]["event"].tolist() == [-1]
+        assert found["phases"].empty
+
+
+def test_a_snapshot_of_nothing_has_tables_without_rows(analyse):
+    found = analyse({"segments": [], "device_traces": [[], []]})
+    assert set(found) == set(TABLES) and all(table.empty for table in found.values())
+    assert {name: tuple(table.columns) for name, table in found.items()} == COLUMNS
+    assert {name: tuple(table.columns) for name, table in analysis.empty().items()} == COLUMNS
+
+
+def test_each_device_has_its_own_rows(analyse):
+    first, second = training(), Simulator(device=1)
+    second.free(second.alloc(77))
+    second.oom(1 << 33, 4096)
+    second.oom(5, 6)
+    one, two = first.snapshot(), second.snapshot()
+    content = one | {"segments": one["segments"] + two["segments"]}
+    content["device_traces"] = [*one["device_traces"], two["device_traces"][1]]
+    found = analyse(content)
+    rows = found["summary"].set_index("device")
+    assert rows["peak_bytes"].to_dict() == {0: max(first.active), 1: 77}
+    assert rows["ooms"].to_dict() == {0: 0, 1: 2}
+    assert rows.loc[1, ["oom_requested_bytes", "oom_free_bytes"]].tolist() == [1 << 33, 4096]
+    assert rows.loc[1, "oom_frame"] == "model.py:20 forward"
+    for name in ("timeline", "phases", "peak", "peak_lines", "largest", "churn"):
+        assert set(found[name]["device"]) == {0, 1}
+
+
+def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
+    simulator = Simulator()
+    for number in range(4000):
+        made = simulator.alloc(10 + number % 97)
+        if number == 2345:
+            simulator.free(simulator.alloc(1 << 19))
+        simulator.free(made)
+    found = analyse(simulator.snapshot())
+    timeline = found["timeline"]
+    assert len(timeline) <= 2000 and timeline["event"].is_monotonic_increasing and timeline["event"].is_unique
+    assert timeline["event"].iloc[0] == -1 and timeline["event"].iloc[-1] == len(simulator.events) - 1
+    assert timeline["active_bytes"].max() == max(simulator.active)
+    assert found["summary"].iloc[0]["peak_event"] in set(timeline["event"])
+    assert timeline["active_bytes"].tolist() == [simulator.active[event + 1] for event in timeline["event"]]
+    categories = [name.replace(" ", "_") for name in CATEGORIES]
+    assert (timeline[categories].sum(axis=1) == timeline["active_bytes"]).all()
+
+
+def test_many_lines_are_put_together(analyse):
+    simulator = Simulator()
+    for number in range(63):
+        simulator.alloc(100 + number, [python_frame("f", number), *FORWARD])
+    found = analyse(simulator.snapshot())
+    rows = found["peak_lines"]
+    assert len(rows) == 61 and rows["category"].iloc[-1] == "other"
+    assert (rows["blocks"].iloc[-1], rows["bytes"].iloc[-1]) == (3, 100 + 101 + 102)
+    assert rows["bytes"].iloc[0] == 162 and rows["share"].sum() == pytest.approx(1)
+    largest = found["largest"]
+    assert len(largest) == 40 and largest["bytes"].tolist() == list(range(162, 122, -1))
+    assert len(found["churn"]) == 40 and found["churn"]["bytes"].iloc[0] == 162
+
+
+def test_equal_allocations_are_one_row_with_their_median_life(analyse):
+    simulator = Simulator()
+    for waits in (1, 2, 9):
+        made = simulator.alloc(5000, FORWARD)
+        for _ in range(waits):
+            simulator.free(simulator.alloc(1))
+        simulator.free(made)
+    row = analyse(simulator.snapshot())["largest"].iloc[0]
+    assert (row["count"], row["bytes"], row["alive_at_peak"]) == (3, 5000, 1)
+    # Between allocation and completed free: the waits, of three events each, and two more; an event takes 10 us.
+    assert row["lifetime_ms"] == pytest.approx((2 * 3 + 2) * 0.01)
+    assert row["frame"] == "model.py:20 forward"
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "shown"),
+    [
+        ("/home/user/train.py", "main", "train.py:5 main"),
+        ("/work/a/scripts/old/scripts/stepscope/model/softmax.py", "f", "scripts/stepscope/model/softmax.py:5 f"),
+        ("C:\\code\\train.py", "main", "train.py:5 main"),
+        ("/home/user/package/__init__.py", "f", "package/__init__.py:5 f"),
+        ("<stdin>", "<module>", "<stdin>:5 <module>"),
+        ("/tmp/ipykernel_12/34.py", "<module>", "34.py:5 <module>"),
+    ],
+)
+def test_user_code(file, function, shown):
+    frame = Frame(file, 5, function)
+    assert frames.is_user(frame) and frames.shown(frame) == shown
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *("/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", "/usr/lib/python3.12/contextlib.py"),
+        *("/opt/pytorch/torch/nn/functional.py", "<frozen importlib._bootstrap>", "<string>", "??", "Linear.cpp", ""),
+        *("C:\\Python312\\Lib\\runpy.py", "/usr/lib/python3/dist-packages/einops/einops.py"),
+    ],
+)
+def test_not_user_code(file):
+    assert not frames.is_user(Frame(file, 5, "f"))
+
+
+def test_hooks_that_only_watch_are_no_user_code():
+    assert not frames.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))
+
+
+def test_actions_of_a_newer_pytorch_do_no_harm(analyse):
+    simulator = Simulator()
+    simulator._event("workspace_snapshot", 0, 0)
+    simulator.free(simulator.alloc(9))
+    assert "workspace_snapshot" not in ACTIONS
+    assert analyse(simulator.snapshot())["summary"].iloc[0]["peak_bytes"] == 9
+
+
+def test_the_program(run_analyze, tmp_path):
+    path = written(training().snapshot(), tmp_path / "a.pickle.gz")
+    done = run_analyze(path, "--out", tmp_path / "new" / "out")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "Device 0: peak" in done.stdout and "parameters" in done.stdout and "after event" in done.stdout
+    for name in TABLES:
+        assert tuple(pd.read_csv(tmp_path / "new" / "out" / f"{name}.csv").columns) == COLUMNS[name]
+    assert len(list((tmp_path / "new" / "out").iterdir())) == len(TABLES)
+
+
+def test_the_program_needs_no_torch():
+    script = "import sys; sys.modules['torch'] = None; sys.path.insert(0, 'scripts'); import analyze_snapshot"
+    root = Path(__file__).resolve().parents[3]
+    assert subprocess.run([sys.executable, "-c", script], cwd=root, timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\x80\x04cposix\nsystem\n.",
+        b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little"),
+        b"\x80\x02]r\xff\xff\xff\x7f.",
+        b"\x80\x04" + b"]" * 2_000_000 + b"a" * 1_999_999 + b".",
+    ],
+)
+def test_the_program_refuses_in_one_line(run_analyze, tmp_path, raw):
+    path = tmp_path / "a.pickle"
+    path.write_bytes(raw)
+    done = run_analyze(path, "--out", tmp_path / "out", memory=3 << 30)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"error: {path}: ") and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path):
+    path = written(training().snapshot(), tmp_path / "a.pickle")
+    (tmp_path / "file").write_text("")
+    done = run_analyze(path, "--out", tmp_path / "file")
+    assert done.returncode == 1 and "cannot be written" in done.stderr and done.stderr.count("\n") == 1
+    done = run_analyze(path, "--known", tmp_path / "none.json", "--out", tmp_path / "out")
+    assert done.returncode == 1 and "none.json" in done.stderr and done.stderr.count("\n") == 1
