@@ -170,8 +170,10 @@ class _Run:
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
-        if self._recording.recorded == "warm-up" and self._workload is not None:
-            self._note("optimizer state", self._workload.optimizer_state())
+        if self._recording.outcome.status == "oom" and self._workload is not None:
+            self._note("gradients", self._workload.gradients())
+            if self._recording.recorded == "warm-up":
+                self._note("optimizer state", self._workload.optimizer_state())
         snapshot, places = self._recorder.stop()
         tensors = [tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen]
         before = {tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]}

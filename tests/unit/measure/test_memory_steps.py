@@ -180,6 +180,15 @@ def test_running_out_of_memory_keeps_the_recording_up_to_there(run, recorded, mo
     assert found.snapshot["device_traces"][0]
 
 
+def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_thread):
+    """In the optimizer all of them do, in the warm-up as in the measured steps."""
+    OutOfMemory(monkeypatch, "_optimize", 1)
+    found = measured()
+    gradients = [tensor for tensor in found.known["tensors"] if tensor["category"] == "gradients"]
+    last = max(tensor["at"] for tensor in gradients)
+    assert sum(tensor["bytes"] for tensor in gradients if tensor["at"] == last) == 4 * PARAMETERS
+
+
 def test_another_error_passes_through(monkeypatch, one_thread):
     def fail(workload):
         raise RuntimeError("broken on purpose")
