@@ -94,6 +94,11 @@ def study_tables(study):
     return [f"results/tables/{study}.csv", f"results/tables/{study}_samples.csv", *MORE_TABLES[study]]
 
 
+def planned(wildcards):
+    """The plan; a function, because studies may be added after the rule that asks."""
+    return REGISTRY.plan_path
+
+
 REPORT_FIGURES = []
 
 

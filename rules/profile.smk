@@ -3,6 +3,7 @@
 # the study's tables and its figures, which are several for each cell.
 from stepscope.plan import profile as profile_plan
 from stepscope.plan.profilers import tools as profile_tools
+from stepscope.plan.training import figure_name
 from stepscope.trace.table_names import TABLES as TRACE_TABLES
 
 PROFILE_FOLDER = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
@@ -63,7 +64,7 @@ rule analyze_profile:
 
 rule aggregate_profile:
     input:
-        plan=REGISTRY.plan_path,
+        plan=planned,
         records=REGISTRY.records("profile"),
         analyses=[f"results/{cell}/analysis" for cell in PROFILE_CELLS],
     output:
@@ -94,7 +95,7 @@ rule aggregate_profile:
         """
 
 
-PROFILE_CELL_FIGURES = [profile_plan.figure_name(name) for name in PROFILE_CELLS]
+PROFILE_CELL_FIGURES = [figure_name(name) for name in PROFILE_CELLS]
 PROFILE_FIGURES = [
     "profile_matmul_share",
     "profile_launches",

@@ -9,7 +9,7 @@ from stepscope.figures.profile_categories import draw_categories
 from stepscope.figures.profile_cell import draw_cell
 from stepscope.figures.profile_data import NOTHING, PHASES, left_out, more, size_name, traced, trouble, words
 from stepscope.figures.profile_launches import draw_launches
-from stepscope.plan.profile import figure_name
+from stepscope.plan.training import figure_name
 from stepscope.report.tables import ordered, precision_rank
 
 MOST_PANELS = 24

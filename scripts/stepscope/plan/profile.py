@@ -28,12 +28,3 @@ def nsys_options(chosen: dict) -> dict:
     if "nsys_cuda_memory_usage" in spec:
         spec["nsys_cuda_memory_usage"] = "true"
     return spec
-
-
-def figure_name(cell: str) -> str:
-    """Name of a cell's figure: `profile_cell_gpu_small_ctx256_bf16_mode-x` for `gpu/profile/small/ctx256/bf16/mode=x`.
-
-    It names a file and a rule's output, so it holds neither `/` nor `=`.
-    """
-    hardware, _, *place = cell.split("/")
-    return "_".join(["profile_cell", hardware, *place]).replace("=", "-")

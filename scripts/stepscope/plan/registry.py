@@ -32,6 +32,8 @@ class Registry:
 
         `tools` are the programs that it uses. Raises ConfigError for a grid that is wrong.
         """
+        if "plan" in self.__dict__:
+            raise RuntimeError(f"study {study} is added after the plan was made; ask for plan_path later")
         cells = expand(self.config, self.device, self.hardware, self.threads)
         self.studies[study] = cells
         self.rules.add(rule)

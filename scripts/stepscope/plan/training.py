@@ -59,3 +59,12 @@ def training_cells(
         chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
         result.append(Cell(name=name, study=study, size=size, program=program, spec=spec, chosen=chosen))
     return without_duplicates(study, result)
+
+
+def figure_name(cell: str) -> str:
+    """Name of a cell's figure: `profile_cell_gpu_small_ctx256_bf16_mode-x` for `gpu/profile/small/ctx256/bf16/mode=x`.
+
+    It names a file and a rule's output, so it holds neither `/` nor `=`.
+    """
+    hardware, study, *place = cell.split("/")
+    return "_".join([f"{study}_cell", hardware, *place]).replace("=", "-")

@@ -1,6 +1,6 @@
 """The profile study's figures: what to see in them, the fixed parameters, and the words for who cannot see them."""
 
-from stepscope.plan.profile import figure_name
+from stepscope.plan.training import figure_name
 from stepscope.report.blocks import Picture
 from stepscope.report.formatting import known
 from stepscope.report.profile_cells import GPU, Profile

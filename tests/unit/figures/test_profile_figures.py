@@ -16,7 +16,7 @@ from stepscope.figures.profile_cell import draw_cell
 from stepscope.figures.profile_data import by_category, profiled, tick
 from stepscope.figures.profile_launches import draw_launches
 from stepscope.figures.profile_timeline import LANE, beside, text_width
-from stepscope.plan.profile import figure_name
+from stepscope.plan.training import figure_name
 from stepscope.trace.categories import CATEGORIES
 
 ROOT = Path(__file__).resolve().parents[3]

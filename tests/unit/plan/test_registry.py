@@ -88,6 +88,15 @@ def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config)
     assert found.plan_path == registry().plan_path
 
 
+def test_a_study_that_comes_after_the_plan_is_a_mistake(make_config):
+    """It would be in no plan, and its tables could not be made."""
+    found = Registry(make_config(), "cpu", "machine", 2)
+    found.add("timing", "time_step", timing.cells)
+    assert found.plan_path
+    with pytest.raises(RuntimeError, match="ceilings is added after the plan"):
+        found.add("ceilings", "measure_ceilings", ceilings.cells)
+
+
 def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
     (tmp_path / "0123.json").write_text("{}")
     (tmp_path / "notes.txt").write_text("kept")

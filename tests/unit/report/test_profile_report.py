@@ -7,7 +7,7 @@ import synthetic_profile as made
 from pages import Page, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
-from stepscope.plan.profile import figure_name
+from stepscope.plan.training import figure_name
 from stepscope.report.blocks import Fold
 from stepscope.report.markdown import MarkdownBlocks
 from stepscope.report.page import Request, report

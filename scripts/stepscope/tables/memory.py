@@ -1,0 +1,170 @@
+"""The memory study's tables: a row a cell, all snapshots' analyses put together, and predictions beside them."""
+
+from pathlib import Path
+
+from stepscope.model import footprint, footprint_peak
+from stepscope.model.footprint import Contribution, Setup
+from stepscope.model.footprint_formulas import formula_of
+from stepscope.plan.axes import NEUTRAL
+from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
+from stepscope.tables.analyses import Rows, read_analysis, write_together
+from stepscope.tables.cells import CellResult, machine_columns, write_tables
+from stepscope.tables.memory_names import COLUMNS, FORMULA
+from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
+
+FEW = 3  # terms that a formula may have to be shown
+PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")
+
+
+def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+    """Write memory.csv, memory_samples.csv and memory_NAME.csv for each table of memory_names.
+
+    A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason. `noisy`
+    is not used: bytes do not vary.
+    """
+    analyses = [read_analysis(cell, OF_SNAPSHOTS, "memory") for cell in cells]
+    accounts = [Account(cell, tables) for cell, (tables, _) in zip(cells, analyses, strict=True)]
+    rows = [account.row(lost) for account, (_, lost) in zip(accounts, analyses, strict=True)]
+    keys = [[line[name] for name in KEY] for line in rows]
+    samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
+    write_tables(folder, "memory", rows, KEY + SAMPLES, samples)
+    for name in COLUMNS:
+        write_together(
+            folder / f"memory_{name}.csv", list(COLUMNS[name]), keys, [account.table(name) for account in accounts]
+        )
+
+
+class Account:
+    """One cell: what was recorded, beside what the closed form says of it."""
+
+    def __init__(self, cell: CellResult, tables: dict[str, Rows]):
+        self._cell, self._tables = cell, tables
+        spec = cell.entry["spec"]
+        self._mode = spec.get("mode", NEUTRAL["mode"])
+        options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
+        self._setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
+        self._summary = cell.record.get("summary", {"modes": {}, "phases": []})
+        self._about = self._summary.get("memory") or {}
+        self._workspace = self._known("workspace", "outside") or 0
+        self._peak = footprint_peak.peak(self._setup, self._mode, self._workspace)
+
+    def row(self, lost: str = "") -> dict:
+        """The cell's row: its place in the grid, status, landmarks, measured and predicted peak; all in bytes.
+
+        lost: why its analysis cannot be used.
+        """
+        cell, mode = self._cell, self._summary["modes"].get(self._mode, {})
+        capacity = self._about.get("capacity") or {}
+        free = capacity.get("free_bytes")
+        limit = free and footprint_peak.first_context_that_fails(self._setup, self._mode, free, self._workspace)
+        files = {
+            name: f"results/{cell.name}/snapshot/{self._about[name]}" if self._about.get(name) else None
+            for name in ("snapshot", "known")
+        }
+        return {
+            **place_columns(cell),
+            "steps": cell.entry["spec"]["steps"],
+            "status": "failed" if lost else mode.get("status", cell.status),
+            "reason": lost or mode.get("reason") or cell.reason,
+            "recorder": self._about.get("recorder"),
+            "recorded": self._about.get("recorded"),
+            **files,
+            **{f"baseline_{name}_bytes": value for name, value in (self._about.get("baselines") or {}).items()},
+            "capacity_total_bytes": capacity.get("total_bytes"),
+            "capacity_free_bytes": free,
+            **{name: mode.get(name) for name in PEAKS},
+            "predicted_peak_bytes": self._peak.bytes,
+            "predicted_phase": self._peak.phase,
+            "predicted_part": self._peak.part,
+            "predicted_first_context_too_long": limit,
+            "residual_stream_bytes": self._residual_stream(),
+            **machine_columns(cell.record),
+            "command": cell.entry["command"],
+            "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+        }
+
+    def table(self, name: str) -> Rows:
+        """The cell's rows of one table."""
+        if name == "accounting":
+            return self._accounting() if self._tables else []
+        if name == "predicted":
+            return [_predicted(each) for each in self._peak.contributions]
+        rows = self._tables.get(name, [])
+        if name not in FORMULA:
+            return rows
+        columns = OF_SNAPSHOTS[name]
+        return [[*row, self._formula(dict(zip(columns, row, strict=True)))] for row in rows]
+
+    def _formula(self, row: dict[str, str]) -> str:
+        """What a row's size is made of; `bytes` are those of one tensor, or of all that `tensors` counts."""
+        if not row["shape"]:
+            return ""
+        size = int(row["bytes"]) // int(row.get("tensors") or 1)
+        dims = tuple(map(int, row["shape"].split("×")))
+        return formula_of(self._setup, size, dims, row["dtype"], row["category"]) or ""
+
+    def _residual_stream(self) -> int:
+        """Bytes of one version of the residual stream."""
+        return next(each.bytes for each in footprint.saved_by_block(self._setup) if each.name == "block input")
+
+    def _accounting(self) -> Rows:
+        """Item by item: predicted bytes, measured bytes (empty: not measured), the formula."""
+        setup, is_step = self._setup, self._mode == "step"
+        saved = self._mode == "step" or self._mode in ("forward", "forward-backward")
+        rows: Rows = []
+
+        def item(name: str, contributions: list[Contribution], measured: int | None) -> None:
+            formula = (
+                " + ".join(dict.fromkeys(each.formula for each in contributions)) if len(contributions) < 4 else ""
+            )
+            rows.append([name, footprint.total(contributions), "" if measured is None else measured, formula])
+
+        item("parameters", [footprint.parameters(setup)], self._known_total("parameters"))
+        item("buffers", footprint.buffers(setup), self._known_total("buffers"))
+        if setup.is_autocast:
+            item("cast weights", footprint.all_cast_weights(setup), self._most("cast_weights"))
+        if is_step:
+            item("gradients", [footprint.gradients(setup)], self._known_total("gradients"))
+            item("gradients of a block", footprint.gradients_of_block(setup), self._known("gradients", "block"))
+            item("optimizer state", [footprint.optimizer_state(setup)], self._known_total("optimizer state"))
+        if saved:
+            block, outside = footprint.saved_by_block(setup), footprint.saved_outside(setup)
+            layers = setup.shape.num_layers
+            measured_block, measured_outside = self._saved("block"), self._saved("outside")
+            item("saved by a block", block, measured_block)
+            item("saved outside the blocks", outside, measured_outside)
+            whole = None if None in (measured_block, measured_outside) else layers * measured_block + measured_outside
+            item("saved in all", [*footprint.saved_by_block(setup, layers), *outside], whole)
+        if self._summary["modes"].get(self._mode, {}).get("status") == "ok":
+            requested = max((int(row["peak_bytes"]) for row in self._rows("summary")), default=None)
+            item("peak as requested", self._peak.contributions, requested)
+            counted = self._summary["modes"][self._mode].get("peak_allocated_bytes")
+            item("peak", self._peak.contributions, counted or requested)
+        return rows
+
+    def _known_total(self, category: str) -> int | None:
+        """Bytes of the category's tensors: a block's as often as there are blocks, and those outside."""
+        block, outside = self._known(category, "block"), self._known(category, "outside")
+        if block is None and outside is None:
+            return None
+        return (block or 0) * self._setup.shape.num_layers + (outside or 0)
+
+    def _known(self, category: str, part: str) -> int | None:
+        found = [row for row in self._rows("tensors") if row["category"] == category and row["part"] == part]
+        return sum(int(row["bytes"]) for row in found) if found else None
+
+    def _most(self, category: str) -> int | None:
+        return max((int(row[category]) for row in self._rows("timeline")), default=None)
+
+    def _saved(self, part: str) -> int | None:
+        if self._about.get("recorded") == "warm-up":  # memory ran out before the whole step was seen
+            return None
+        rows = [row for row in self._rows("saved") if row["part"] == part and row["category"] == "activations"]
+        return sum(int(row["bytes"]) for row in rows) if rows else None
+
+    def _rows(self, name: str) -> list[dict[str, str]]:
+        return [dict(zip(OF_SNAPSHOTS[name], row, strict=True)) for row in self._tables.get(name, [])]
+
+
+def _predicted(each: Contribution) -> list:
+    return [each.category, each.module, each.name, each.count, each.bytes, each.formula]
