@@ -34,6 +34,17 @@ CATEGORY = {
     "memory set/copy": "#2a2d33",
     "other": "#b3b8be",
 }
+# What memory is for, in the order of stepscope.snapshot.table_names, bottom to top; neighbours are far apart.
+MEMORY = {
+    "parameters": "#2c86c4",
+    "gradients": "#e7a11c",
+    "optimizer state": "#159f78",
+    "activations": "#6cbfed",
+    "cast weights": "#db6a26",
+    "buffers": "#e6d944",
+    "workspace": "#cb78aa",
+    "unknown": "#abb1b8",
+}
 RANGE = "#e3e7ec"
 RANGE_ATTENTION = "#c3cdd8"
 CALL = "#848b93"
@@ -52,6 +63,7 @@ VARIABLES = {
     **{colour: f"figure-{name}-text" for name, colour in PRECISION_TEXT.items()},
     **{colour: f"figure-{name}" for name, colour in PHASE.items()},
     **{colour: f"figure-category-{re.sub('[^a-z]+', '-', name)}" for name, colour in CATEGORY.items()},
+    **{colour: f"figure-memory-{name.replace(' ', '-')}" for name, colour in MEMORY.items()},
     RANGE: "figure-range",
     RANGE_ATTENTION: "figure-range-attention",
     CALL: "figure-call",
