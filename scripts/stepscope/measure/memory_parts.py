@@ -27,12 +27,13 @@ class Parts:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
-        """A range of the model, as stepscope.model.ranges opens them."""
+        """A range of the model, as stepscope.model.ranges opens them.
+
+        An error leaves it open: where memory ran out is then the running part, and the next step forgets it.
+        """
         self._enter(name)
-        try:
-            yield
-        finally:
-            self._leave()
+        yield
+        self._leave()
 
     def forget(self) -> None:
         """Begin a new step."""
