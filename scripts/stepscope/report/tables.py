@@ -18,6 +18,8 @@ _TEXT = {
     "profiler", "profiler_version", "profiler_options", "trace", "name", "full_name", "category", "range", "parent",
     "part", "lane", "label", "view", "tile", "data_type", "unit", "top_kernel", "layer_modules", "remainder_modules",
     "file", "module", "quantity", "value", "call",
+    "recorder", "recorded", "snapshot", "known", "predicted_phase", "predicted_part", "peak_phase", "peak_module",
+    "oom_phase", "oom_module", "oom_frame", "cut", "step_phase", "frame", "op", "shape", "dtype", "formula", "item",
 }  # fmt: skip
 _FLAGS = {"noisy", "operator"}
 

@@ -1,0 +1,162 @@
+"""The memory section in a whole report, as parsers see it."""
+
+import re
+
+import pytest
+import synthetic_memory as made
+from pages import Page, markdown_page
+from report_maker import ROOT
+from stepscope.figures import theme
+from stepscope.plan.training import figure_name
+from stepscope.report.page import Request, report
+
+BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
+ACROSS = ("memory_peaks", "memory_peak_categories", "memory_predicted")
+OF_TIMING = ("timing_by_size", "timing_by_context", "timing_phases", "timing_samples", "timing_distribution")
+MOST = 512 * 1024
+
+
+def pages(folder, cells, timings=(), change=None, studies=("memory",)):
+    """(Markdown, HTML) of a report with these cells; every figure is an empty one."""
+    tables = made.write(folder / "tables", cells, timings, change)
+    for name in (*ACROSS, *OF_TIMING, *(figure_name(row["cell"]) for row in cells)):
+        theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
+    request = Request(list(studies), tables, folder / "figures", ROOT / "report", "Title", "snakemake report", False)
+    return report(request)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    inference = {"mode": "inference", "held": {"parameters": 100, "activations": 60}}
+    cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
+    cells += [made.cell(**inference), made.cell("bf16", context=1024, status="failed", reason="exit code 3")]
+    timings = [made.timing(row) for row in cells]
+    return pages(tmp_path_factory.mktemp("whole"), cells, timings, studies=("timing", "memory"))
+
+
+def folds(html: str) -> list[str]:
+    return re.findall(r"<details class=part>.*?</details>", html, re.DOTALL)
+
+
+def test_each_recorded_cell_is_a_folded_part(whole):
+    parts = re.findall(r"<details class=part><summary><b>([^<]+)</b> <span>([^<]+)</span></summary>", whole[1])
+    assert [name for name, _ in parts] == [
+        "s, context 128, fp32, inference", "s, context 128, fp32, step", "s, context 1,024, fp32, step",
+        "s, context 128, bf16, step",
+    ]  # fmt: skip
+    assert parts[1][1] == "peak 1.00 GiB in backward; reserved 1.22 GiB; predicted −1.0 %"
+    assert parts[2][1] == "out of memory at 1.00 GiB; reserved 1.22 GiB"
+    opened = [line for line in whole[0].splitlines() if line.startswith("<details><summary><b>")]
+    assert len(opened) == 4 and whole[0].count("<details>") == whole[0].count("</details>")
+
+
+def test_each_timeline_is_drawn_once(whole):
+    text, html = whole
+    for name in ("memory_cell_gpu_s_ctx128_fp32", "memory_cell_gpu_s_ctx128_fp32_mode-inference"):
+        assert text.count(f"figures/{name}.svg") == 1
+    labels = re.findall(r'aria-label="(Stacked areas of active memory[^"]*)"', html)
+    assert len(labels) == len(set(labels)) == 4
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert [fold.count("<figure") for fold in folds(html)] == [0, 0, 1, 1]
+
+
+def test_details_of_cells_are_for_the_page_alone(whole):
+    text, html = whole
+    assert text.count("the largest allocations of the recorded steps") == 2
+    assert html.count("the largest allocations of the recorded steps") == 8  # a caption and a label for each of 4
+    numbers = [int(number) for number in re.findall(r"\*\*Table (\d+)\.\*\*", text)]
+    assert numbers == sorted(numbers) and numbers[-1] == html.count('<div class=table-block id="table-')
+
+
+def test_nothing_is_left_to_be_filled_in(whole):
+    for page in (whole[0], "".join(Page(whole[1]).text)):
+        own = page[page.rindex("What fills the memory") :]
+        assert not re.search(r"[{}]|\bnan\b|\bNone\b", own)
+
+
+def test_every_row_has_the_columns_of_its_head(whole):
+    for table in markdown_page(whole[0]).tables:
+        assert all(len(row) == len(table[0]) for row in table)
+
+
+def test_lost_cells_are_named(whole):
+    for page in whole:
+        assert "failed: s, context 1,024, bf16, step. exit code 3." in page
+        assert "1 out of memory (s, context 1,024, fp32, step) and 1 failed (s, context 1,024, bf16, step)" in page
+
+
+def test_snapshots_and_tables_are_linked(whole):
+    text, html = whole
+    link = "../gpu/memory/s/ctx128/fp32/mode=inference/snapshot/snapshot.pickle"
+    assert f"[snapshot.pickle]({link})" in text and f'href="{link}"' in html
+    assert 'href="https://pytorch.org/memory_viz"' in html
+    assert "analyze_snapshot.py" in html and "results/gpu/memory/s/ctx128/fp32/snapshot/snapshot.pickle" in html
+    assert all(f"../tables/memory_{name}.csv" in text for name in ("largest", "peak_lines", "churn", "accounting"))
+    assert "python scripts/snapshot_memory.py --precision bf16" in html
+
+
+def nasty(frames):
+    frames["memory_largest"][["frame", "module", "op", "name", "shape", "formula", "category"]] = BAD
+    frames["memory_peak_lines"][["frame", "module", "category"]] = BAD
+    frames["memory_churn"][["frame", "module", "phase"]] = BAD
+    frames["memory_saved"][["module", "op", "shape", "formula"]] = BAD
+    frames["memory_accounting"][["formula"]] = BAD
+    frames["memory_summary"][["peak_phase", "peak_module", "oom_frame", "oom_phase", "oom_module"]] = BAD
+    frames["memory_phases"]["phase"] = BAD
+    frames["memory_peak"].loc[frames["memory_peak"]["category"] == "activations", "category"] = BAD
+    frames["memory_predicted"]["category"] = BAD
+    for name in ("predicted_phase", "predicted_part", "recorder", "size", "snapshot"):
+        frames["memory"][name] = BAD
+
+
+def test_what_comes_from_outside_stays_text(tmp_path):
+    cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
+    text, html = pages(tmp_path, cells, change=nasty)
+    rich, plain = Page(html), markdown_page(text)
+    assert sum(tag == "script" for tag, _ in rich.elements) == 1
+    assert not any(tag == "script" for tag, _ in plain.elements)
+    assert html.count("<details") == html.count("</details>") and text.count("<details>") == text.count("\n</details>")
+    assert all(len(row) == len(table[0]) for table in plain.tables for row in table)
+    for page in (rich, plain):
+        assert sum(BAD[:20] in cell for table in page.tables for row in table for cell in row) >= 10
+
+
+def test_without_any_cell(tmp_path):
+    text, html = pages(tmp_path, [])
+    assert "No cell's memory was recorded." in text and "No memory cell is in the tables." in html
+
+
+def test_only_lost_cells(tmp_path):
+    rows = [made.cell(status="failed", reason="exit code 3"), made.cell("bf16", status="missing", reason="not run")]
+    text, html = pages(tmp_path, rows)
+    for page in (text, "".join(Page(html).text)):
+        assert "exit code 3" in page and "not run" in page and "No cell's memory was recorded." in page
+    assert "<details class=part>" not in html and "memory_viz" not in html
+
+
+def test_on_a_cpu(tmp_path):
+    text, html = pages(tmp_path, [made.cpu(made.cell())])
+    assert "torch.profiler, on the CPU, recorded" in text and "<details class=part>" in html
+    assert "nan" not in re.sub(r"[a-z0-9]{9,}", "", text.lower()) and "None" not in text
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    ["peak", "phases", "largest", "peak_lines", "churn", "saved", "accounting", "predicted", "summary"],
+)
+def test_a_table_may_be_missing(tmp_path, lacking):
+    cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
+    text, html = pages(tmp_path, cells, change=lambda frames: frames.pop(f"memory_{lacking}"))
+    assert "### Peak memory" in text and ("<details class=part>" in html) == (lacking != "summary")
+
+
+def test_a_grid_of_32_cells_is_a_small_part_of_what_github_shows(tmp_path):
+    grid = [(size, context, precision, mode) for size in ("medium", "2.7B") for context in (128, 256, 512, 1024)
+            for precision in ("fp32", "bf16") for mode in ("inference", "step")]  # fmt: skip
+    cells = [
+        made.cell(precision, context, mode, "nvidia-h100-80gb-hbm3", size)
+        for size, context, precision, mode in grid
+    ]  # fmt: skip
+    text, _ = pages(tmp_path, cells)
+    assert len(cells) == 32 and len(text.encode()) < MOST / 5
