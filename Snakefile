@@ -13,6 +13,7 @@ include: "rules/common.smk"
 include: "rules/timing.smk"
 include: "rules/ceilings.smk"
 include: "rules/profile.smk"
+include: "rules/memory.smk"
 include: "rules/report.smk"
 
 

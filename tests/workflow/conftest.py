@@ -50,6 +50,11 @@ TINY = {
         "steps": {"cpu": 2},
         "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
     },
+    "memory": {
+        "warmup": {"cpu": 1},
+        "steps": {"cpu": 1},
+        "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
+    },
 }
 # What a file is edited to do: say that it is there, then wait while the file `hold` exists.
 PAUSE = """
@@ -82,7 +87,7 @@ class Run:
 class Plan:
     """What a dry run says would be done.
 
-    Cells by name without the hardware, the rules of all other jobs, and how many traces would be analysed.
+    Cells by name without the hardware, the rules of all other jobs, and how many traces and snapshots to analyse.
     """
 
     cells: set[str]
@@ -96,10 +101,12 @@ class Project:
     ALPHA, BETA = "timing/alpha/ctx8/fp32", "timing/beta/ctx8/fp32"
     SDPA = "timing/beta/ctx16/fp32/attention=sdpa"
     MATMUL, COPY = "ceilings/matmul/fp32", "ceilings/copy/fp32"
-    PROFILE = "profile/alpha/ctx8/fp32"
+    PROFILE, MEMORY = "profile/alpha/ctx8/fp32", "memory/alpha/ctx8/fp32"
     TIMING, CEILINGS, PROFILES = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY}), frozenset({PROFILE})
-    FIGURES = frozenset({"timing_figures", "ceilings_figures", "profile_figures"})
-    REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "write_report"}) | FIGURES
+    MEMORIES = frozenset({MEMORY})
+    RUN_THE_MODEL = TIMING | PROFILES | MEMORIES
+    FIGURES = frozenset({"timing_figures", "ceilings_figures", "profile_figures", "memory_figures"})
+    REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "aggregate_memory", "write_report"}) | FIGURES
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder
@@ -141,9 +148,10 @@ class Project:
             assert "Nothing to be done" in shown.text, shown.text
             return Plan(set(), set())
         counts = {rule: int(count) for rule, count in (line.split() for line in table.group(1).splitlines())}
-        measuring = [counts.pop(rule, 0) for rule in ("time_step", "measure_ceilings", "profile_step")]
+        measure = ("time_step", "measure_ceilings", "profile_step", "snapshot_memory")
+        measuring = [counts.pop(rule, 0) for rule in measure]
         assert sum(measuring) == len(cells) == len(set(cells))
-        analyses = counts.pop("analyze_profile", 0)
+        analyses = counts.pop("analyze_profile", 0) + counts.pop("analyze_memory", 0)
         return Plan(set(cells), set(counts) - {"report"}, analyses)
 
     def result(self, cell: str) -> Path:

@@ -21,11 +21,17 @@ def test_the_others_go_on_and_a_partial_report_names_what_is_missing(project):
     run = project.run("--cores", 1, "report", "--prioritize", sdpa)
     assert run.code != 0
     assert "RuntimeError: broken on purpose" in run.text
-    assert set(project.state_of_cells()) == {project.ALPHA, project.BETA, *project.CEILINGS, *project.PROFILES} | {
+    assert set(project.state_of_cells()) == {
+        project.ALPHA,
+        project.BETA,
+        *project.CEILINGS,
+        *project.PROFILES,
+        *project.MEMORIES,
+    } | {
         "timing/alpha/ctx4/fp32",
         "timing/beta/ctx4/fp32",
     }
-    end = run.text[run.text.index("7 of 8 cells; without a result:") :]
+    end = run.text[run.text.index("8 of 9 cells; without a result:") :]
     assert f"{sdpa.parent}  (log: {sdpa.with_name('measure.log')})" in end
     assert "snakemake --cores 1 partial" in end
 
@@ -57,7 +63,7 @@ def test_a_forced_cell_that_fails_is_measured_by_the_next_report(project):
     project.edit("scripts/stepscope/measure/printing.py", header, f"{header}    raise RuntimeError\n")
     failed = project.run("--cores", 1, "report", "--forcerun", sdpa)
     assert failed.code != 0
-    assert "5 of 6 cells; without a result:" in failed.text
+    assert "6 of 7 cells; without a result:" in failed.text
     assert project.planned().cells == {project.SDPA}
 
 

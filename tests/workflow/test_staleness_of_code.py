@@ -34,12 +34,12 @@ def test_comments_docstrings_and_layout_do_nothing(project):
     assert found(project) == NOTHING
 
 
-def test_the_model_is_run_by_all_timing_and_profile_cells_and_no_other(project):
+def test_the_model_is_run_by_all_cells_but_the_ceilings(project):
     project.edit(TRANSFORMER, "F.silu(self.gate(x)) * self.up(x)", "self.up(x) * F.silu(self.gate(x))")
     plan = project.planned()
-    assert plan.cells == project.TIMING | project.PROFILES
+    assert plan.cells == project.RUN_THE_MODEL
     assert plan.others == project.REPORTING
-    assert plan.analyses == 1
+    assert plan.analyses == 2
 
 
 def test_an_attention_counts_for_the_cells_that_name_it(project):
@@ -65,6 +65,15 @@ def test_the_analysis_of_traces_measures_nothing_again(project):
     assert plan.cells == set()
     assert plan.analyses == 1
     assert plan.others == {"aggregate_profile", "profile_figures", "write_report"}
+
+
+def test_the_analysis_of_snapshots_measures_nothing_again(project):
+    with open(project.folder / "scripts/stepscope/snapshot/tables.py", "a") as file:
+        file.write("\nEDITED = True\n")
+    plan = project.planned()
+    assert plan.cells == set()
+    assert plan.analyses == 1
+    assert plan.others == {"aggregate_memory", "memory_figures", "write_report"}
 
 
 def test_bookkeeping_modules_count_for_no_cell(project):

@@ -24,8 +24,8 @@ def test_one_key_of_a_size_measures_that_size_again(project):
 def test_two_swapped_values_of_a_size_measure_it_again(project):
     project.configure(lambda config: config["sizes"]["alpha"].update(d_model=16, d_ff=32))
     plan = project.planned()
-    assert plan.cells == {project.ALPHA, project.PROFILE}
-    assert plan.analyses == 1
+    assert plan.cells == {project.ALPHA, project.PROFILE, project.MEMORY}
+    assert plan.analyses == 2
 
 
 def test_two_swapped_sizes_are_both_measured_again(project):
@@ -34,7 +34,7 @@ def test_two_swapped_sizes_are_both_measured_again(project):
         sizes["alpha"], sizes["beta"] = sizes["beta"], sizes["alpha"]
 
     project.configure(swap)
-    assert project.planned().cells == project.TIMING | project.PROFILES
+    assert project.planned().cells == project.RUN_THE_MODEL
 
 
 def test_a_context_more_measures_the_new_cells_only(project):
@@ -88,6 +88,8 @@ def test_other_settings_of_one_study_measure_that_study_again(project):
     assert project.planned().cells == project.CEILINGS
     project.configure(lambda config: config["profile"]["steps"].update(cpu=3))
     assert project.planned().cells == project.CEILINGS | project.PROFILES
+    project.configure(lambda config: config["memory"]["steps"].update(cpu=2))
+    assert project.planned().cells == project.CEILINGS | project.PROFILES | project.MEMORIES
 
 
 def test_what_nsys_records_measures_the_profiles_again(project):

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import ceilings, profile, timing
+from stepscope.plan import ceilings, memory, profile, timing
 from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
 
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -58,7 +58,7 @@ def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_roo
     """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
     file = read_yaml(project_root / "config.yaml")
     no_grid = {"grid": {"cuda": [], "cpu": []}}
-    expected = file | {study: file[study] | no_grid for study in ("timing", "profile")}
+    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory")}
     assert checked({"sizes": file["sizes"]}, schema) == expected
 
 
@@ -147,25 +147,26 @@ def test_the_schema_lists_the_implementations_that_exist(schema):
 
 
 @pytest.mark.parametrize(
-    "preset, device, timing_cells, ceilings_cells, profile_cells",
+    "preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells",
     [
         # config.yaml: 5 sizes x 4 contexts x 3 precisions, and 3 sizes x 2 precisions x 2 repeats; 4 matmuls, a copy
-        ("default", "cuda", 60 + 12, 4 + 1, 5 * 2 + 3 * 2 + 1),
-        ("default", "cpu", 2 * 2 * 2, 2 + 1, 1),
-        ("smoke", "cuda", 2 * 2 * 2, 2 + 1, 2),
-        ("smoke", "cpu", 2, 1 + 1, 1),
+        ("default", "cuda", 60 + 12, 4 + 1, 5 * 2 + 3 * 2 + 1, 2 * 4 * 2 * 2),
+        ("default", "cpu", 2 * 2 * 2, 2 + 1, 1, 2 * 2),
+        ("smoke", "cuda", 2 * 2 * 2, 2 + 1, 2, 2 * 2),
+        ("smoke", "cpu", 2, 1 + 1, 1, 2),
         # published.yaml, entry by entry
-        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17),
-        ("published", "cpu", 2 * 2 * 2, 2 + 1, 1),
+        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32),
+        ("published", "cpu", 2 * 2 * 2, 2 + 1, 1, 4),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(
-    preset, device, timing_cells, ceilings_cells, profile_cells, make_config
+    preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, make_config
 ):
     config = make_config(preset=preset)
     assert len(timing.cells(config, device, "machine", 1)) == timing_cells
     assert len(ceilings.cells(config, device, "machine", 1)) == ceilings_cells
     assert len(profile.cells(config, device, "machine", 1)) == profile_cells
+    assert len(memory.cells(config, device, "machine", 1)) == memory_cells
 
 
 def test_every_preset_is_tested(project_root):

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import ceilings, profile, timing
+from stepscope.plan import ceilings, memory, profile, timing
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
 
@@ -31,7 +31,7 @@ def parse():
         spec.loader.exec_module(module)
         return module.parse
 
-    return {program: load(program) for program in ("time_step", "measure_ceilings", "profile_step")}
+    return {program: load(program) for program in ("time_step", "measure_ceilings", "profile_step", "snapshot_memory")}
 
 
 def running(chance):
@@ -91,8 +91,8 @@ def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_cha
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])
 def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, parse):
     config = make_config(preset=preset)
-    programs = ((timing, "time_step"), (ceilings, "measure_ceilings"), (profile, "profile_step"))
-    for study, program in programs:
+    programs = {timing: "time_step", ceilings: "measure_ceilings", profile: "profile_step", memory: "snapshot_memory"}
+    for study, program in programs.items():
         for cell in study.cells(config, "cpu", "machine", 2):
             assert parse[program](shlex.split(cell.flags))[0] == cell.spec
             assert cell.program == f"{program}.py"

@@ -1,0 +1,36 @@
+"""Analyse the snapshot of one memory cell: the tables of analyze_snapshot.py, made by a job of their own.
+
+So a better analysis measures nothing again. A cell without a snapshot (unsupported) gives empty tables.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from stepscope.snapshot import analysis
+from stepscope.snapshot.errors import SnapshotError
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__)
+    flags.add_argument("--cell", type=Path, required=True, metavar="DIR", help="folder with record.json and snapshot/")
+    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    given = flags.parse_args()
+    try:
+        record = json.loads((given.cell / "record.json").read_text())
+        name = record["summary"]["memory"]["snapshot"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
+    try:
+        tables = analysis.empty() if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
+        analysis.write(tables, given.out)
+    except SnapshotError as error:
+        sys.exit(f"error: {error}")
+    except OSError as error:
+        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
+
+
+if __name__ == "__main__":
+    main()
