@@ -36,7 +36,7 @@ def peak(name):
     return tables(name)["peak"].set_index("category")["bytes"]
 
 
-@pytest.mark.parametrize("name", [*OURS, "out_of_memory"])
+@pytest.mark.parametrize("name", [*OURS, "out_of_memory", "step_fp32_out_of_memory"])
 def test_the_peak_is_that_of_pytorchs_counter(name):
     told = truth(name)["summary"]
     (mode,) = told["modes"].values()
@@ -139,6 +139,17 @@ def test_out_of_memory_is_told():
     assert found["oom_frame"].startswith("scripts/stepscope/model/softmax.py:")
     assert found["oom_phase"] == "forward"
     assert found["oom_free_bytes"] > 70 << 30
+
+
+def test_where_memory_ran_out_is_known_to_the_part_of_the_model():
+    """In fp32 the scores of a block, of batch 4 and 4 heads at context 128, are 1 MiB; so are their exponentials."""
+    found = summary("step_fp32_out_of_memory")
+    assert (found["oom_phase"], found["oom_module"]) == ("forward", "blocks.0/attention/softmax")
+    assert found["oom_requested_bytes"] == 4 * 4 * 128 * 128 * FP32
+    held = peak("step_fp32_out_of_memory")
+    assert held["parameters"] == PARAMETERS * FP32
+    assert held["buffers"] < 1 << 17  # what the forward pass made until then is no buffer
+    assert "unknown" not in held or held["unknown"] == 0
 
 
 @pytest.mark.parametrize("name", ["annotations", "began_midway", "cpp_frames", "no_frames"])
