@@ -1,0 +1,1 @@
+"""Attention that never stores its weights: FlashAttention-2, forward and backward, in PyTorch and in Triton."""

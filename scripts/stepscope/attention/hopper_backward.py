@@ -1,0 +1,376 @@
+"""Backward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: one kernel, 5 matrix products.
+
+A program owns 128 keys of one head and goes over the queries that see them (FlashAttention-2, Dao 2023, algorithm 2,
+with the schedule of FlashAttention-3, Shah et al. 2024, appendix B). Two warpgroups hold 64 keys each, with their
+sums of dK and dV in registers; one warp loads; one adds dQ, to which every program contributes, to memory.
+
+The additions are ordered, so that the same inputs give the same bits: a counter for each tile of queries says whose
+turn it is. The first to contribute is the program of the last keys that the tile sees, on its diagonal; it stores, so
+that nothing has to be zeroed before. A program starts with the tile on its diagonal and meets each later tile one step
+after the program of the keys behind it has: nobody waits as long as all run. The programs of the last keys come first
+in the grid, so that who waits, waits for one that has begun.
+"""
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from triton._C.libtriton import ir
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language._core import builtin
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from stepscope.attention.hopper_tiles import described, init_barriers
+from stepscope.attention.launching import launch
+from stepscope.attention.operands import sizes
+from stepscope.attention.pointers import head_of, load_tile, store_tile
+from stepscope.attention.rows import shift_and_delta
+from stepscope.attention.tiles import HopperBackward
+
+LOG2_E = 1.4426950408889634
+LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
+ROWS = gl.constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
+KEYS = gl.constexpr(128)  # of a program
+PART = gl.constexpr(64)  # rows and columns of the part of a tile of dQ that one warpgroup computes
+
+
+def backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    output: Tensor,
+    lse: Tensor,
+    d_output: Tensor,
+    d_q: Tensor,
+    d_k: Tensor,
+    d_v: Tensor,
+    is_causal: bool,
+    tiles: HopperBackward,
+) -> None:
+    """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
+    sequences, heads, queries, keys = sizes(q, k)
+    shift, delta = shift_and_delta(output, d_output, lse)
+    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
+    query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
+    turns = torch.zeros(sequences, query_tiles, dtype=torch.int32, device=q.device)
+    scale = q.shape[-1] ** -0.5
+    launch(
+        _backward_kernel,
+        (sequences * key_tiles,),
+        (
+            described(q, tiles.queries, tiles.block),
+            described(k, ROWS.value, tiles.block),
+            described(v, ROWS.value, tiles.block),
+            described(d_output, tiles.queries, tiles.block),
+            described(shift, 1, tiles.queries),
+            described(delta, 1, tiles.queries),
+            described(d_k, ROWS.value, tiles.block),
+            described(d_v, ROWS.value, tiles.block),
+            described(sums, PART.value, PART.value),
+            turns,
+            heads,
+            query_tiles,
+            key_tiles,
+            keys,
+            scale,
+            scale * LOG2_E,
+        ),
+        {
+            "QUERIES": tiles.queries,
+            "BLOCK": tiles.block,
+            "STAGES": tiles.stages,
+            "REGISTERS": tiles.registers,
+            "CAUSAL": is_causal,
+        },
+        num_warps=4,
+    )
+    rows = 4096 // tiles.block
+    launch(
+        _scale_kernel,
+        (triton.cdiv(queries, rows), sequences),
+        (
+            sums,
+            d_q,
+            (heads * sums.stride(0), *sums.stride()[:-1]),
+            d_q.stride()[:-1],
+            heads,
+            queries,
+            scale,
+        ),
+        {
+            "ROWS": rows,
+            "D_HEAD": q.shape[-1],
+            "BLOCK": tiles.block,
+        },
+    )
+
+
+# What varies from call to call and would change the code, but not its speed.
+@gluon.jit(do_not_specialize=["heads", "query_tiles", "key_tiles", "keys"])
+def _backward_kernel(
+    q,
+    k,
+    v,
+    d_output,
+    shift,
+    delta,
+    d_k,
+    d_v,
+    sums,
+    turns,
+    heads,
+    query_tiles,
+    key_tiles,
+    keys,
+    scale,
+    scale_log2,
+    QUERIES: gl.constexpr,
+    BLOCK: gl.constexpr,
+    STAGES: gl.constexpr,
+    REGISTERS: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):
+    sequence = gl.program_id(0) // key_tiles
+    key_tile = key_tiles - 1 - gl.program_id(0) % key_tiles
+    k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
+    v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
+    q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
+    d_output_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], d_output.layout)
+    shift_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], shift.layout)
+    delta_tiles = gl.allocate_shared_memory(gl.float32, [STAGES, 1, QUERIES], delta.layout)
+    d_scores_layout: gl.constexpr = gl.NVMMASharedLayout.get_default_for([ROWS, QUERIES], q.dtype)
+    d_scores_tiles = gl.allocate_shared_memory(q.dtype, [2, ROWS, QUERIES], d_scores_layout)
+    d_q_parts = gl.allocate_shared_memory(gl.float32, [2, 1, PART, PART], sums.layout)
+    # A buffer is ready when it is full, and free again when all of its readers are done with it.
+    kv_ready = init_barriers(1, 1)
+    q_ready = init_barriers(STAGES, 1)
+    q_free = init_barriers(STAGES, 2)
+    d_scores_ready = init_barriers(1, 2)
+    d_scores_free = init_barriers(1, 2)
+    d_q_ready = init_barriers(1, 2)
+    d_q_free = init_barriers(1, 1)
+    fence_async_shared()
+    # The first tile of queries that sees a key of this program; none does if there are fewer queries than keys.
+    first_tile = gl.minimum(key_tile * KEYS // QUERIES, query_tiles) if CAUSAL else 0
+    place = (sequence, sequence // heads, sequence % heads, key_tile)
+    steps = (first_tile, query_tiles)
+    inputs = (q, k, v, d_output, shift, delta)
+    loaded = (q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles)
+    outputs = (d_k, d_v)
+    made = (d_scores_tiles, d_q_parts)
+    barriers = (kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free)
+    numbers = (keys, scale, scale_log2)
+    first: gl.constexpr = gl.constexpr(0)
+    second: gl.constexpr = gl.constexpr(1)
+    # fmt: off
+    gl.warp_specialize([
+        (_differentiate, (first, outputs, loaded, made, barriers, place, steps, numbers,
+                          QUERIES, BLOCK, STAGES, CAUSAL)),
+        (_differentiate, (second, outputs, loaded, made, barriers, place, steps, numbers,
+                          QUERIES, BLOCK, STAGES, CAUSAL)),
+        (_add_d_q, (sums, turns, key_tiles, made, barriers, place, steps, QUERIES, BLOCK, CAUSAL)),
+        (_load, (inputs, loaded, barriers, place, steps, QUERIES, STAGES)),
+    ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
+    # fmt: on
+
+
+@gluon.jit
+def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES: gl.constexpr):
+    """Fill the buffers: K and V once, then Q, dO and two numbers of each row, tile after tile."""
+    q, k, v, d_output, shift, delta = inputs
+    q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
+    kv_ready, q_ready, q_free, _d_scores_ready, _d_scores_free, _d_q_ready, _d_q_free = barriers
+    sequence, batch, head, key_tile = place
+    mbarrier.expect(kv_ready.index(0), 4 * k.block_type.nbytes)
+    for group in gl.static_range(2):
+        column = key_tile * KEYS + group * ROWS
+        tma.async_copy_global_to_shared(k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group))
+        tma.async_copy_global_to_shared(v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group))
+    for i in range(steps[0], steps[1]):
+        step = i - steps[0]
+        slot = step % STAGES
+        ready = q_ready.index(slot)
+        row = i * QUERIES
+        mbarrier.wait(q_free.index(slot), (step // STAGES & 1) ^ 1)
+        mbarrier.expect(ready, 2 * q.block_type.nbytes + 2 * shift.block_type.nbytes)
+        tma.async_copy_global_to_shared(q, [batch, head, row, 0], ready, q_tiles.index(slot))
+        tma.async_copy_global_to_shared(shift, [sequence, row], ready, shift_tiles.index(slot))
+        tma.async_copy_global_to_shared(d_output, [batch, head, row, 0], ready, d_output_tiles.index(slot))
+        tma.async_copy_global_to_shared(delta, [sequence, row], ready, delta_tiles.index(slot))
+
+
+@gluon.jit
+def _differentiate(
+    group: gl.constexpr,
+    outputs,
+    loaded,
+    made,
+    barriers,
+    place,
+    steps,
+    numbers,
+    QUERIES: gl.constexpr,
+    BLOCK: gl.constexpr,
+    STAGES: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):
+    """Gradients of one warpgroup's 64 keys and values, and its part of dQ in each step.
+
+    Scores and weights are transposed, (keys, queries), so that the weights, in registers, are an operand of the
+    products for dV and dK as they are. Only dQ needs the gradients of the scores of both warpgroups, through memory.
+    """
+    q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
+    d_k, d_v = outputs
+    d_scores_tiles, d_q_parts = made
+    kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free = barriers
+    _sequence, batch, head, key_tile = place
+    keys, scale, scale_log2 = numbers
+    dtype: gl.constexpr = d_k.dtype
+    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
+    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
+    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, PART, 16])
+    OPERAND: gl.constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
+    d_k_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
+    d_v_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
+    zeros = gl.zeros([ROWS, QUERIES], gl.float32, SCORES)
+    d_q_zeros = gl.zeros([PART, PART], gl.float32, D_Q)
+    column = key_tile * KEYS + group * ROWS
+    columns = column + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
+    keys_end_here = (key_tile + 1) * KEYS > keys
+    mbarrier.wait(kv_ready.index(0), 0)
+    for i in range(steps[0], steps[1]):
+        step = i - steps[0]
+        slot = step % STAGES
+        q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
+        d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
+        # 0, but the compiler does not know: it would compute the descriptors of buffers that never change before the
+        # loop and fill the registers with them; those that depend on the step it computes where they are needed.
+        nothing = step >> 30
+        k_tile = k_tiles.index(group + nothing).reshape([ROWS, BLOCK])
+        v_tile = v_tiles.index(group + nothing).reshape([ROWS, BLOCK])
+        mbarrier.wait(q_ready.index(slot), step // STAGES & 1)
+        # The shift is subtracted by the product itself, which starts from its negative.
+        start = zeros - shift_tiles.index(slot).load(SCORES)
+        scores = warpgroup_mma(k_tile, q_tile.permute([1, 0]), start, is_async=True)
+        d_weights = warpgroup_mma(v_tile, d_output_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+        scores = warpgroup_mma_wait(1, deps=(scores,))
+        if keys_end_here | (CAUSAL and i * QUERIES < (key_tile + 1) * KEYS):
+            rows = i * QUERIES + gl.arange(0, QUERIES, layout=gl.SliceLayout(0, SCORES))
+            last = gl.minimum(rows, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
+            scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
+        weights = gl.exp2(scores * scale_log2)
+        # This wait, needed only below, comes here for its branch: ptxas moves nothing across one. Without it, it moves
+        # the exponentials behind the next wait, and the product dO V^T hides none of them.
+        mbarrier.wait(d_scores_free.index(0), (step & 1) ^ 1)
+        d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
+        d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
+        operand = gl.convert_layout(weights.to(dtype), OPERAND)
+        d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
+        d_scores_tiles.index(group).store(d_scores)
+        fence_async_shared()
+        mbarrier.arrive(d_scores_ready.index(0))
+        operand = gl.convert_layout(d_scores, OPERAND)
+        mbarrier.wait(d_scores_ready.index(0), step & 1)
+        # dQ before dK: it has further to go.
+        d_q_part = d_q_zeros
+        for other in gl.static_range(2):
+            left = d_scores_tiles.index(other + nothing)
+            right = k_tiles.index(other + nothing).reshape([ROWS, BLOCK])
+            if BLOCK == PART:  # a tile of 128 x 64: each warpgroup has half of the queries
+                left = left.slice(group * PART, PART, 1)
+            else:  # a tile of 64 x 128: each has half of the columns
+                right = right.slice(group * PART, PART, 1)
+            d_q_part = warpgroup_mma(left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True)
+        d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
+        d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
+        mbarrier.arrive(d_scores_free.index(0))
+        mbarrier.wait(d_q_free.index(0), (step & 1) ^ 1)
+        d_q_parts.index(group).reshape([PART, PART]).store(d_q_part)
+        fence_async_shared()
+        mbarrier.arrive(d_q_ready.index(0))
+        d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
+        mbarrier.arrive(q_free.index(slot))
+
+    # The results leave through the buffers of K and V. K is read by both warpgroups: the other has to be done, too.
+    mbarrier.wait(d_scores_free.index(0), ((steps[1] - steps[0]) & 1) ^ 1)
+    v_tiles.index(group).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
+    k_tiles.index(group).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
+    fence_async_shared()
+    tma.async_copy_shared_to_global(d_v, [batch, head, column, 0], v_tiles.index(group))
+    tma.async_copy_shared_to_global(d_k, [batch, head, column, 0], k_tiles.index(group))
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _add_d_q(
+    sums, turns, key_tiles, made, barriers, place, steps,
+    QUERIES: gl.constexpr, BLOCK: gl.constexpr, CAUSAL: gl.constexpr,
+):  # fmt: skip
+    """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
+    _d_scores_tiles, d_q_parts = made
+    _kv_ready, _q_ready, _q_free, _d_scores_ready, _d_scores_free, d_q_ready, d_q_free = barriers
+    sequence, _batch, _head, key_tile = place
+    for i in range(steps[0], steps[1]):
+        begins = key_tiles - 1
+        if CAUSAL:
+            begins = gl.minimum(begins, (i * QUERIES + QUERIES - 1) // KEYS)
+        turn = turns + sequence * steps[1] + i
+        mbarrier.wait(d_q_ready.index(0), (i - steps[0]) & 1)
+        while gl.atomic_add(turn, 0, sem="acquire") < begins - key_tile:
+            pass
+        _in_order("fence.proxy.async.global;", i)  # TMA after what was acquired
+        for group in gl.static_range(2):
+            row = i * QUERIES + (group * PART if BLOCK == PART else 0)
+            column = 0 if BLOCK == PART else group * PART
+            if key_tile == begins:
+                tma.async_copy_shared_to_global(sums, [sequence, row, column], d_q_parts.index(group))
+            else:
+                _async_add_shared_to_global(sums, [sequence, row, column], d_q_parts.index(group))
+        tma.store_wait(0)  # until the buffer has been read
+        mbarrier.arrive(d_q_free.index(0))
+        _in_order("cp.async.bulk.wait_group 0;", i)  # until it is in memory, for which store_wait does not wait
+        gl.atomic_add(turn, 1, sem="release")
+
+
+@builtin
+def _async_add_shared_to_global(tensor_desc, coord, src, _semantic=None):
+    """What `tma.async_copy_shared_to_global` is to a copy, for an addition (`async_atomic_add` of later Tritons)."""
+    coord = _semantic._convert_to_ir_values(coord, require_i64=False)
+    _semantic.builder.create_async_tma_reduce(ir.DESCRIPTOR_REDUCE_KIND.ADD, tensor_desc.handle, coord, src.handle)
+
+
+@gluon.jit
+def _in_order(instruction: gl.constexpr, anything):
+    """An instruction of PTX between the operations before and those after."""
+    gl.inline_asm_elementwise(
+        instruction + " mov.b32 $0, $1;", "=r,r", [anything], dtype=gl.int32, is_pure=False, pack=1
+    )
+
+
+@triton.jit(do_not_specialize=["heads", "queries"])
+def _scale_kernel(
+    sums,
+    d_q,
+    sums_strides,
+    d_q_strides,
+    heads,
+    queries,
+    scale,
+    ROWS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """The sums times the scale, in the precision and the layout of Q."""
+    row = tl.program_id(0) * ROWS
+    sequence = tl.program_id(1)
+    sums = head_of(sums, sums_strides, sequence, heads)
+    d_q = head_of(d_q, d_q_strides, sequence, heads)
+    tile = load_tile(sums, sums_strides, row, queries, ROWS, D_HEAD, BLOCK, True)
+    store_tile(d_q, d_q_strides, row, queries, tile * scale, ROWS, D_HEAD, BLOCK)

@@ -1,0 +1,334 @@
+"""Forward pass of FlashAttention for Hopper GPUs (compute capability 9.x), in Gluon: Triton with explicit warps.
+
+The schedule is that of FlashAttention-3 (Shah et al. 2024, section 3). One warp loads tiles with the tensor memory
+accelerator into a ring of buffers. Each other warpgroup (4 warps) owns 64 queries and keeps the tensor cores busy while
+it computes exponentials: the scores of the next tile of keys are multiplied while the weights of this one are made,
+and the warpgroups drift apart, so that one's products hide another's exponentials.
+"""
+
+import torch
+from torch import Tensor
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from stepscope.attention.hopper_tiles import described, init_barriers, processors
+from stepscope.attention.launching import launch
+from stepscope.attention.operands import sizes
+from stepscope.attention.tiles import HopperForward
+
+LN_2 = gl.constexpr(0.6931471805599453)
+LOG2_E = 1.4426950408889634
+LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
+CACHED_BYTES = 16 * 2**20  # of keys and values at a time: a third of an H100's L2 cache, half of what is near
+ROWS = gl.constexpr(64)  # queries of a warpgroup: the height of its matrix instruction
+
+
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, is_causal: bool, tiles: HopperForward
+) -> None:
+    """Fill output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by TMA."""
+    sequences, heads, queries, keys = sizes(q, k)
+    blocks = -(-queries // (ROWS.value * tiles.warpgroups))
+    cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize))
+    launch(
+        _forward_kernel,
+        (min(processors(q.device), blocks * sequences),),
+        (
+            described(q, ROWS.value, tiles.block),
+            described(k, tiles.keys, tiles.block),
+            described(v, tiles.keys, tiles.block),
+            described(output, ROWS.value, tiles.block),
+            lse,
+            torch.zeros(1, dtype=torch.int32, device=q.device),
+            heads,
+            sequences,
+            min(cached, sequences),
+            blocks,
+            queries,
+            keys,
+            q.shape[-1] ** -0.5 * LOG2_E,
+        ),
+        {
+            "KEYS": tiles.keys,
+            "BLOCK": tiles.block,
+            "GROUPS": tiles.warpgroups,
+            "STAGES": tiles.stages,
+            "REGISTERS": tiles.registers,
+            "CAUSAL": is_causal,
+        },
+        num_warps=4,
+    )
+
+
+# What varies from call to call and would change the code, but not its speed.
+@gluon.jit(do_not_specialize=["heads", "sequences", "cached", "blocks", "queries", "keys"])
+def _forward_kernel(
+    q,
+    k,
+    v,
+    output,
+    lse,
+    given_out,
+    heads,
+    sequences,
+    cached,
+    blocks,
+    queries,
+    keys,
+    scale_log2,
+    KEYS: gl.constexpr,
+    BLOCK: gl.constexpr,
+    GROUPS: gl.constexpr,
+    STAGES: gl.constexpr,
+    REGISTERS: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):
+    # Two blocks of queries: the next one comes while one is attended to.
+    q_tiles = gl.allocate_shared_memory(q.dtype, [2 * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
+    k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
+    v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
+    output_tiles = gl.allocate_shared_memory(output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout)
+    work = gl.allocate_shared_memory(gl.int32, [2, 1], gl.SwizzledSharedLayout(1, 1, 1, [0]))
+    # A buffer is ready when all of its bytes have come, and free again when all of its readers are done with it.
+    q_ready = init_barriers(2 * GROUPS, 1)
+    q_free = init_barriers(2 * GROUPS, 1)
+    k_ready = init_barriers(STAGES, 1)
+    k_free = init_barriers(STAGES, GROUPS)
+    v_ready = init_barriers(STAGES, 1)
+    v_free = init_barriers(STAGES, GROUPS)
+    work_ready = init_barriers(2, 1)
+    work_free = init_barriers(2, GROUPS)
+    fence_async_shared()
+    inputs = (q, k, v)
+    buffers = (q_tiles, k_tiles, v_tiles, output_tiles, work)
+    barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free)
+    grid = (heads, sequences, cached, blocks)
+    lengths = (queries, keys)
+    first: gl.constexpr = gl.constexpr(0)
+    second: gl.constexpr = gl.constexpr(1)
+    # fmt: off
+    if GROUPS == 2:
+        gl.warp_specialize([
+            (_attend, (first, output, lse, buffers, barriers, grid, lengths, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
+            (_attend, (second, output, lse, buffers, barriers, grid, lengths, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, keys, KEYS, GROUPS, STAGES, CAUSAL)),
+        ], [4, 1], [REGISTERS, LITTLE])
+    else:
+        gl.static_assert(GROUPS == 3)
+        third: gl.constexpr = gl.constexpr(2)
+        gl.warp_specialize([
+            (_attend, (first, output, lse, buffers, barriers, grid, lengths, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
+            (_attend, (second, output, lse, buffers, barriers, grid, lengths, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
+            (_attend, (third, output, lse, buffers, barriers, grid, lengths, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, keys, KEYS, GROUPS, STAGES, CAUSAL)),
+        ], [4, 4, 1], [REGISTERS, REGISTERS, LITTLE])
+    # fmt: on
+
+
+@gluon.jit
+def _load(
+    inputs, given_out, buffers, barriers, grid, keys,
+    KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr,
+):  # fmt: skip
+    """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys first.
+
+    Blocks are given out one by one, to whichever program asks: a fixed share for each would leave some 6 % behind.
+    """
+    q, k, v = inputs
+    q_tiles, k_tiles, v_tiles, _output_tiles, work = buffers
+    q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free = barriers
+    loaded = 0
+    turn = 0
+    block = gl.program_id(0)
+    while block < grid[1] * grid[3]:
+        _tell(work, work_ready, work_free, turn, block)
+        batch, head, _sequence, row = _place(block, grid, GROUPS)
+        for group in gl.static_range(GROUPS):
+            slot = (turn & 1) * GROUPS + group
+            mbarrier.wait(q_free.index(slot), (turn >> 1 & 1) ^ 1)
+            mbarrier.expect(q_ready.index(slot), q.block_type.nbytes)
+            q_row = row + group * ROWS
+            tma.async_copy_global_to_shared(q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot))
+        count = _tiles_seen(row, GROUPS * ROWS, keys, KEYS, CAUSAL)
+        for j in range(count):
+            column = (count - 1 - j) * KEYS
+            slot = loaded % STAGES
+            phase = loaded // STAGES & 1
+            mbarrier.wait(k_free.index(slot), phase ^ 1)
+            mbarrier.expect(k_ready.index(slot), k.block_type.nbytes)
+            tma.async_copy_global_to_shared(k, [batch, head, column, 0], k_ready.index(slot), k_tiles.index(slot))
+            mbarrier.wait(v_free.index(slot), phase ^ 1)
+            mbarrier.expect(v_ready.index(slot), v.block_type.nbytes)
+            tma.async_copy_global_to_shared(v, [batch, head, column, 0], v_ready.index(slot), v_tiles.index(slot))
+            loaded += 1
+        block = gl.num_programs(0) + gl.atomic_add(given_out, 1, sem="relaxed")
+        turn += 1
+    _tell(work, work_ready, work_free, turn, block)
+
+
+@gluon.jit
+def _tell(work, work_ready, work_free, turn, block):
+    """Let the other warps know the number of their next block."""
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [1], [0])
+    mbarrier.wait(work_free.index(turn & 1), (turn >> 1 & 1) ^ 1)
+    work.index(turn & 1).store(gl.full([1], 0, gl.int32, layout) + block)
+    mbarrier.arrive(work_ready.index(turn & 1))
+
+
+@gluon.jit
+def _told(work, work_ready, work_free, turn):
+    """The number of the next block, from the loading warp."""
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    mbarrier.wait(work_ready.index(turn & 1), turn >> 1 & 1)
+    block = gl.max(work.index(turn & 1).load(layout), 0)
+    mbarrier.arrive(work_free.index(turn & 1))
+    return block
+
+
+@gluon.jit
+def _attend(
+    group: gl.constexpr,
+    output,
+    lse,
+    buffers,
+    barriers,
+    grid,
+    lengths,
+    scale_log2,
+    KEYS: gl.constexpr,
+    BLOCK: gl.constexpr,
+    GROUPS: gl.constexpr,
+    STAGES: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):
+    """Output and log-sum-exp of one warpgroup's 64 queries of every block."""
+    q_tiles, k_tiles, v_tiles, output_tiles, work = buffers
+    q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free = barriers
+    queries, keys = lengths
+    dtype: gl.constexpr = output.dtype
+    SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, KEYS, 16])
+    OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
+    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, OUTPUT, 2)
+    zeros = gl.zeros([ROWS, KEYS], gl.float32, SCORES)
+    used = 0
+    turn = 0
+    block = _told(work, work_ready, work_free, turn)
+    while block < grid[1] * grid[3]:
+        batch, head, sequence, block_row = _place(block, grid, GROUPS)
+        row = block_row + group * ROWS
+        count = _tiles_seen(row, ROWS, keys, KEYS, CAUSAL)
+        # The last tiles of the block may be seen by none of these 64 queries: they only have to be let go.
+        for _ in range(_tiles_seen(block_row, GROUPS * ROWS, keys, KEYS, CAUSAL) - count):
+            slot = used % STAGES
+            phase = used // STAGES & 1
+            mbarrier.wait(k_ready.index(slot), phase)
+            mbarrier.arrive(k_free.index(slot))
+            mbarrier.wait(v_ready.index(slot), phase)
+            mbarrier.arrive(v_free.index(slot))
+            used += 1
+
+        # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
+        # because KEYS is a multiple of ROWS.
+        slot = used % STAGES
+        phase = used // STAGES & 1
+        q_slot = (turn & 1) * GROUPS + group
+        q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
+        mbarrier.wait(q_ready.index(q_slot), turn >> 1 & 1)
+        mbarrier.wait(k_ready.index(slot), phase)
+        k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
+        scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+        scores = warpgroup_mma_wait(0, deps=(scores,))
+        mbarrier.arrive(k_free.index(slot))
+        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
+        columns = (count - 1) * KEYS + gl.arange(0, KEYS, layout=gl.SliceLayout(0, SCORES))
+        last = gl.minimum(rows, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
+        scores = gl.where(columns[None, :] <= last[:, None], scores, float("-inf"))
+        maximum = gl.max(scores, 1) * scale_log2
+        weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
+        normaliser = gl.sum(weights, 1)
+        operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+        weighted = gl.zeros([ROWS, BLOCK], gl.float32, OUTPUT)
+        mbarrier.wait(v_ready.index(slot), phase)
+
+        for _ in range(count - 1):
+            used += 1
+            next_slot = used % STAGES
+            next_phase = used // STAGES & 1
+            mbarrier.wait(k_ready.index(next_slot), next_phase)
+            k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
+            scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+            weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
+            scores = warpgroup_mma_wait(1, deps=(scores,))
+            mbarrier.arrive(k_free.index(next_slot))
+            new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
+            shift = _finite(new_maximum)
+            weights = gl.exp2(scores * scale_log2 - shift[:, None])
+            correction = gl.exp2(maximum - shift)
+            normaliser = normaliser * correction + gl.sum(weights, 1)
+            maximum = new_maximum
+            # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one. Without
+            # it, it moves the exponentials below the next wait, and the product with V hides none of them.
+            mbarrier.wait(v_ready.index(next_slot), next_phase)
+            weighted = warpgroup_mma_wait(0, deps=(weighted,))
+            mbarrier.arrive(v_free.index(slot))
+            weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
+            operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+            slot = next_slot
+
+        mbarrier.arrive(q_free.index(q_slot))
+        weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
+        gl.store(lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries)
+        weighted = warpgroup_mma_wait(0, deps=(weighted,))
+        mbarrier.arrive(v_free.index(slot))
+        used += 1
+        # A row of which every score is -inf has no weights; its output is 0.
+        inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
+        weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
+        tma.store_wait(0)  # of the block before, from the same buffer
+        output_tiles.index(group).reshape([ROWS, BLOCK]).store(weighted.to(dtype))
+        fence_async_shared()
+        tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+        turn += 1
+        block = _told(work, work_ready, work_free, turn)
+    tma.store_wait(0)
+
+
+@gluon.jit
+def _place(block, grid, GROUPS: gl.constexpr):
+    """(batch, head, sequence, first query) of a block of queries.
+
+    As many sequences at a time as have their keys and values in the L2 cache together; of those, the last queries go
+    first: they see the most keys, and no long piece of work is left when all others are done.
+    """
+    heads, sequences, cached, blocks = grid
+    first = block // (cached * blocks) * cached
+    rest = block % (cached * blocks)
+    number = gl.minimum(cached, sequences - first)
+    sequence = first + rest % number
+    row = (blocks - 1 - rest // number) * (GROUPS * ROWS)
+    return sequence // heads, sequence % heads, sequence, row
+
+
+@gluon.jit
+def _tiles_seen(row, rows: gl.constexpr, keys, KEYS: gl.constexpr, CAUSAL: gl.constexpr):
+    """Number of tiles of keys that the queries `row` to `row` + `rows` see."""
+    seen = gl.minimum(keys, row + rows) if CAUSAL else keys
+    return (seen + KEYS - 1) // KEYS
+
+
+@gluon.jit
+def _finite(maximum):
+    """0 for -inf, the maximum of a row that has seen nothing else: -inf minus -inf would be NaN."""
+    return gl.where(maximum == float("-inf"), 0.0, maximum)

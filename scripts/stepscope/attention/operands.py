@@ -1,0 +1,87 @@
+"""What the fused kernels accept, and how it reaches them: 4D, described to the tensor memory accelerator."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+LARGEST_HEAD = 256
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def check(q: Tensor, k: Tensor, v: Tensor) -> None:
+    """Raise ValueError, in one line, for what the kernels cannot run."""
+    if not q.dtype == k.dtype == v.dtype:
+        raise ValueError(f"q, k and v have to be of one dtype, not {q.dtype}, {k.dtype} and {v.dtype}")
+    if q.dtype not in DTYPES:
+        raise ValueError(f"fused attention has no {q.dtype}; it has {', '.join(map(str, DTYPES))}")
+    if not q.device == k.device == v.device:
+        raise ValueError(f"q, k and v have to be on one device, not {q.device}, {k.device} and {v.device}")
+    if (
+        k.shape != v.shape
+        or q.ndim < 2
+        or q.ndim != k.ndim
+        or (*q.shape[:-2], q.shape[-1]) != (*k.shape[:-2], k.shape[-1])
+    ):
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        raise ValueError(f"q, k and v have to be (..., length, d_head), alike but for the length of q, not {shapes}")
+    d_head = q.shape[-1]
+    if d_head > LARGEST_HEAD or d_head % 8 or d_head == 0:
+        raise ValueError(
+            f"fused attention needs a d_head that is a multiple of 8, at most {LARGEST_HEAD}, not {d_head}"
+        )
+
+
+def as_4d(x: Tensor) -> Tensor:
+    """(..., length, d_head) as (batch, heads, length, d_head), a view wherever its strides allow one."""
+    if x.ndim == 4:
+        return x
+    return x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]
+
+
+def with_contiguous_rows(x: Tensor) -> Tensor:
+    """`x`, or a copy of it if its last dimension is not contiguous."""
+    return x if x.stride(-1) == 1 else x.clone(memory_format=torch.contiguous_format)
+
+
+def addressable(x: Tensor) -> Tensor:
+    """`x`, or a copy of it where the tensor memory accelerator (TMA) cannot address it as it is.
+
+    Its rows are contiguous and its addresses are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
+    Heads cut out of a projection are such tensors; a transposed or an expanded one is not.
+    """
+    aligned = x.data_ptr() % 16 == 0 and x.stride(-1) == 1
+    for step, size in zip(x.stride()[:-1], x.shape[:-1], strict=True):
+        aligned = aligned and (size == 1 or (step > 0 and step * x.itemsize % 16 == 0))
+    return x if aligned else x.clone(memory_format=torch.contiguous_format)
+
+
+def empty_like(x: Tensor) -> Tensor:
+    """A new tensor with the dimensions of `x` in the same order in memory, as far as its rows are contiguous."""
+    return torch.empty_like(x) if x.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+
+
+def strides(x: Tensor) -> tuple[int, ...]:
+    """Strides of `x` in elements, where a dimension of size 1, whose own may be anything, has that of a row."""
+    if 1 not in x.shape:
+        return x.stride()
+    rows = zip(x.stride()[:-1], x.shape[:-1], strict=True)
+    return (*(step if size > 1 else x.shape[-1] for step, size in rows), 1)
+
+
+def block_of(d_head: int) -> int:
+    """Width of a tile: d_head rounded up to a power of two, at least 16, the least that a tensor core multiplies.
+
+    What lies beyond d_head is read as zeros and never written.
+    """
+    return max(16, 1 << (d_head - 1).bit_length())
+
+
+def rounded_up(number: int, step: int) -> int:
+    """The least multiple of `step` that is at least `number`."""
+    return -(-number // step) * step
+
+
+def sizes(q: Tensor, k: Tensor) -> Sequence[int]:
+    """(sequences, heads, queries, keys) of 4D q and k, where sequences = batch * heads."""
+    return q.shape[0] * q.shape[1], q.shape[1], q.shape[2], k.shape[2]

@@ -1,0 +1,269 @@
+"""Backward pass of FlashAttention-2 (Dao 2023, algorithm 2) in Triton, for any GPU that Triton runs on.
+
+Two kernels: one goes over keys for the gradients of K and V, one over queries for that of Q. Each sum stays in one
+program, so that nothing is added by several in whatever order they come: the same inputs give the same bits. The price
+is that scores and dO V^T are computed twice, 7 matrix products instead of 5.
+"""
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from stepscope.attention.launching import launch
+from stepscope.attention.operands import block_of, sizes
+from stepscope.attention.pointers import head_of, load_tile, store_tile
+from stepscope.attention.portable_forward import LOG2_E
+from stepscope.attention.rows import shift_and_delta
+from stepscope.attention.tiles import Tiles, input_precision
+
+
+def backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    output: Tensor,
+    lse: Tensor,
+    d_output: Tensor,
+    d_q: Tensor,
+    d_k: Tensor,
+    d_v: Tensor,
+    is_causal: bool,
+    tiles_of_keys: Tiles,
+    tiles_of_queries: Tiles,
+) -> None:
+    """Fill the gradients of q, k and v; all tensors but `lse`, (batch, heads, queries), are 4D with contiguous rows."""
+    sequences, heads, queries, keys = sizes(q, k)
+    shift, delta = shift_and_delta(output, d_output, lse)
+    scale = q.shape[-1] ** -0.5
+    for kernel, gradients, length, step, tiles in (
+        (_keys_kernel, (d_k, d_v), keys, tiles_of_keys.keys, tiles_of_keys),
+        (_queries_kernel, (d_q,), queries, tiles_of_queries.queries, tiles_of_queries),
+    ):
+        tensors = q, k, v, d_output, *gradients
+        launch(
+            kernel,
+            (triton.cdiv(length, step), sequences),
+            (
+                *tensors,
+                shift,
+                delta,
+                *(x.stride()[:-1] for x in tensors),
+                heads,
+                queries,
+                keys,
+                shift.shape[1],
+                scale,
+                scale * LOG2_E,
+            ),
+            {
+                "QUERIES": tiles.queries,
+                "KEYS": tiles.keys,
+                "D_HEAD": q.shape[-1],
+                "BLOCK": block_of(q.shape[-1]),
+                "CAUSAL": is_causal,
+                "PRECISION": input_precision(q.dtype),
+            },
+            num_warps=tiles.warps,
+            num_stages=tiles.stages,
+        )
+
+
+# What varies from call to call and would change the code, but not its speed.
+@triton.jit(do_not_specialize=["heads", "queries", "keys"])
+def _keys_kernel(
+    q,
+    k,
+    v,
+    d_output,
+    d_k,
+    d_v,
+    shift,
+    delta,
+    q_strides,
+    k_strides,
+    v_strides,
+    d_output_strides,
+    d_k_strides,
+    d_v_strides,
+    heads,
+    queries,
+    keys,
+    padded,
+    scale,
+    scale_log2,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Gradients of a tile of keys and values, with the scores transposed: (keys, queries)."""
+    # The first keys are seen by the most queries: they go first.
+    column = tl.program_id(0) * KEYS
+    sequence = tl.program_id(1)
+    q = head_of(q, q_strides, sequence, heads)
+    k = head_of(k, k_strides, sequence, heads)
+    v = head_of(v, v_strides, sequence, heads)
+    d_output = head_of(d_output, d_output_strides, sequence, heads)
+    d_k = head_of(d_k, d_k_strides, sequence, heads)
+    d_v = head_of(d_v, d_v_strides, sequence, heads)
+    columns = column + tl.arange(0, KEYS)
+    k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, True)
+    v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, True)
+    shift += sequence * padded
+    delta += sequence * padded
+    d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
+    d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
+
+    # Queries before `first` see none of these keys, those from `unmasked` on all of them. Keys beyond the last one need
+    # no mask: what they get stays in their own rows, and is not written.
+    first = column // QUERIES * QUERIES if CAUSAL else 0
+    unmasked = tl.minimum(queries, tl.cdiv(column + KEYS, QUERIES) * QUERIES) if CAUSAL else 0
+    for row in range(first, unmasked, QUERIES):
+        d_k_tile, d_v_tile = _add_queries(
+            d_k_tile, d_v_tile, k_tile, v_tile, q, d_output, q_strides, d_output_strides, shift, delta, row, columns,
+            queries, scale_log2, QUERIES, D_HEAD, BLOCK, True, PRECISION,
+        )  # fmt: skip
+    for row in range(tl.maximum(first, unmasked), queries, QUERIES):
+        d_k_tile, d_v_tile = _add_queries(
+            d_k_tile, d_v_tile, k_tile, v_tile, q, d_output, q_strides, d_output_strides, shift, delta, row, columns,
+            queries, scale_log2, QUERIES, D_HEAD, BLOCK, False, PRECISION,
+        )  # fmt: skip
+
+    store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
+    store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
+
+
+@triton.jit
+def _add_queries(
+    d_k_tile,
+    d_v_tile,
+    k_tile,
+    v_tile,
+    q,
+    d_output,
+    q_strides,
+    d_output_strides,
+    shift,
+    delta,
+    row,
+    columns,
+    queries,
+    scale_log2,
+    QUERIES: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    MASKED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """What one tile of queries adds to the gradients of a tile of keys and values, each (keys, d_head)."""
+    rows = row + tl.arange(0, QUERIES)
+    # Rows beyond the last query are cut in every tile: a program meets the last one, masked or not.
+    q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
+    weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
+    if MASKED:
+        weights = tl.where(columns[:, None] <= rows[None, :], weights, 0.0)
+    d_output_tile = load_tile(d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    d_v_tile = tl.dot(weights.to(d_output_tile.dtype), d_output_tile, d_v_tile, input_precision=PRECISION)
+    d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
+    d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
+    d_k_tile = tl.dot(d_scores.to(q_tile.dtype), q_tile, d_k_tile, input_precision=PRECISION)
+    return d_k_tile, d_v_tile
+
+
+@triton.jit(do_not_specialize=["heads", "queries", "keys"])
+def _queries_kernel(
+    q,
+    k,
+    v,
+    d_output,
+    d_q,
+    shift,
+    delta,
+    q_strides,
+    k_strides,
+    v_strides,
+    d_output_strides,
+    d_q_strides,
+    heads,
+    queries,
+    keys,
+    padded,
+    scale,
+    scale_log2,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """Gradient of a tile of queries."""
+    row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
+    sequence = tl.program_id(1)
+    q = head_of(q, q_strides, sequence, heads)
+    k = head_of(k, k_strides, sequence, heads)
+    v = head_of(v, v_strides, sequence, heads)
+    d_output = head_of(d_output, d_output_strides, sequence, heads)
+    d_q = head_of(d_q, d_q_strides, sequence, heads)
+    rows = row + tl.arange(0, QUERIES)
+    q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    d_output_tile = load_tile(d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    shift_rows = tl.load(shift + sequence * padded + rows)
+    delta_rows = tl.load(delta + sequence * padded + rows)
+    d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
+
+    end = tl.minimum(keys, row + QUERIES) if CAUSAL else keys
+    full = (tl.minimum(keys, row + 1) if CAUSAL else keys) // KEYS * KEYS
+    for column in range(0, full, KEYS):
+        d_q_tile = _add_keys(
+            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, rows, column,
+            keys, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, False, PRECISION,
+        )  # fmt: skip
+    for column in range(full, end, KEYS):
+        d_q_tile = _add_keys(
+            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, rows, column,
+            keys, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, True, PRECISION,
+        )  # fmt: skip
+
+    store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
+
+
+@triton.jit
+def _add_keys(
+    d_q_tile,
+    q_tile,
+    d_output_tile,
+    shift_rows,
+    delta_rows,
+    k,
+    v,
+    k_strides,
+    v_strides,
+    rows,
+    column,
+    keys,
+    scale_log2,
+    KEYS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    MASKED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
+    k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
+    v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
+    scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
+    weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
+    if MASKED:
+        columns = column + tl.arange(0, KEYS)
+        seen = (columns < keys)[None, :]
+        if CAUSAL:
+            seen = seen & (columns[None, :] <= rows[:, None])
+        weights = tl.where(seen, weights, 0.0)
+    d_weights = tl.dot(d_output_tile, v_tile.T, input_precision=PRECISION)
+    d_scores = weights * (d_weights - delta_rows[:, None])
+    return tl.dot(d_scores.to(k_tile.dtype), k_tile, d_q_tile, input_precision=PRECISION)

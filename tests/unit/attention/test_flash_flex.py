@@ -1,0 +1,53 @@
+"""The adapter to PyTorch's flex_attention."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model.attention import flex
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning"),
+]
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("batch, queries, keys", [((2, 3), 40, 40), ((), 20, 50), ((2, 1, 3), 50, 20)])
+def test_flex_agrees_with_pytorchs_own(random_tensors, batch, queries, keys, is_causal):
+    q, k, v, d_output = random_tensors(batch, queries, keys, 16, torch.float32)
+    if q.is_cuda:
+        output = flex.attention(*(x.requires_grad_() for x in (q, k, v)), is_causal)
+        expected = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+        for a, b in zip(*(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-2, atol=1e-2)
+    else:
+        # Compiling for the CPU takes half a minute; gradients it has none there.
+        with torch.compiler.set_stance("force_eager"):
+            output = flex.attention(q, k, v, is_causal)
+        expected = F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+    torch.testing.assert_close(output, expected, rtol=1e-2, atol=1e-2)
+
+
+def test_flex_makes_the_mask_once_and_keeps_none_of_an_earlier_length(device):
+    made = [flex.kept_causal_mask(length, length, torch.device(device)) for length in (16, 32, 32)]
+    assert made[1] is made[2] and list(flex._kept.values()) == made[2:]
+
+
+def test_compiled_model_makes_the_mask_once(device):
+    operations = []
+
+    def backend(graph, inputs):
+        operations.extend(node.target for node in graph.graph.nodes if node.op == "call_function")
+        return graph
+
+    def two_layers(q, k, v):
+        return flex.attention(flex.attention(q, k, v, True), k, v, True)
+
+    compiled = torch.compile(two_layers, backend=backend, fullgraph=True, dynamic=False)
+    for length in (40, 300):
+        q, k, v = torch.randn(3, 1, 2, length, 16, device=device)
+        flex._kept.clear()
+        got = compiled(q, k, v)
+        expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        torch.testing.assert_close(got, F.scaled_dot_product_attention(expected, k, v, is_causal=True))
+    assert not any(name in str(operation) for name in ("arange", "argsort", "where") for operation in operations)

@@ -1,0 +1,152 @@
+"""What is particular to FlashAttention in Triton: what it refuses, autocast, torch.compile, and its two adapters."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.attention import fused, launching, operands
+from stepscope.model.chosen import load
+
+
+@pytest.mark.parametrize(
+    "shapes, dtypes, message",
+    [
+        ([(2, 8, 16)] * 3, ["float32", "float16", "float16"], "one dtype"),
+        ([(2, 8, 16)] * 3, ["float64"] * 3, "no torch.float64"),
+        ([(2, 8, 12)] * 3, ["float32"] * 3, "multiple of 8, at most 256, not 12"),
+        ([(2, 8, 264)] * 3, ["float32"] * 3, "at most 256, not 264"),
+        ([(2, 8, 16), (2, 9, 16), (2, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(2, 8, 16), (3, 8, 16), (3, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(2, 8, 16), (2, 8, 24), (2, 8, 24)], ["float32"] * 3, "alike but for the length of q"),
+        ([(8, 16), (1, 8, 16), (1, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(16,)] * 3, ["float32"] * 3, "alike but for the length of q"),
+    ],
+)
+def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dtypes, message):
+    tensors = [torch.zeros(s, dtype=getattr(torch, t), device=device) for s, t in zip(shapes, dtypes, strict=True)]
+    with pytest.raises(ValueError, match=message) as error:
+        fused.attention(*tensors, True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
+    monkeypatch.setattr(fused, "_INTERPRETED", False)
+    fused.unsupported.cache_clear()
+    try:
+        with pytest.raises(ValueError, match="needs a GPU, not cpu"):
+            fused.attention(*torch.zeros(3, 2, 8, 16), True)
+    finally:
+        fused.unsupported.cache_clear()
+
+
+def test_adapter_takes_what_the_model_gives_it(random_tensors, device):
+    q, k, v, _ = random_tensors((2, 3), 50, 50, 16, torch.float32)
+    got = load("attention", "triton").attention(q, k, v, True)
+    torch.testing.assert_close(got, F.scaled_dot_product_attention(q, k, v, is_causal=True), rtol=1e-4, atol=1e-4)
+
+
+def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensors, device):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    q.requires_grad_()
+    with torch.autocast(device, dtype=torch.float16):
+        output, lse = fused.attention_and_lse(q, k.half(), v, True)
+        expected = F.scaled_dot_product_attention(q, k.half(), v, is_causal=True)
+    assert output.dtype == expected.dtype == torch.float16 and lse.dtype == torch.float32
+    torch.testing.assert_close(output, expected, rtol=1e-2, atol=2e-3)
+    got, right = (torch.autograd.grad(x, q, d_output.half())[0] for x in (output, expected))
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, right, rtol=2e-2, atol=1e-2)
+
+
+def test_results_are_laid_out_like_the_inputs(device):
+    """The model turns heads back into channels: with the output in the order of q, that needs no copy."""
+    q, k, v = (torch.randn(2, 30, 3, 16, device=device).transpose(1, 2).requires_grad_() for _ in range(3))
+    output = fused.attention(q, k, v, True)
+    assert output.stride() == q.stride()
+    gradients = torch.autograd.grad(output, (q, k, v), torch.randn_like(output))
+    assert all(gradient.stride() == q.stride() for gradient in gradients)
+
+
+def test_only_what_cannot_be_addressed_is_copied(device):
+    projected = torch.zeros(2, 10, 3, 4, 16, device=device, dtype=torch.float16)
+    heads = projected[:, :, 1].transpose(1, 2)
+    assert operands.addressable(heads) is heads
+    for x in (heads.mT, heads[:1].expand(2, -1, -1, -1), projected.flatten()[1:-15].view(2, 1, -1, 8)):
+        copied = operands.addressable(x)
+        assert copied.data_ptr() % 16 == 0 and copied.is_contiguous() and torch.equal(copied, x)
+    one_row = projected.flatten()[:16].as_strided((1, 1, 1, 16), (3, 5, 7, 1))
+    assert operands.addressable(one_row) is one_row and operands.strides(one_row) == (16, 16, 16, 1)
+
+
+def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in (q, k, v))
+    compiled = torch.compile(lambda q, k, v: 2 * fused.attention(q, k, v, True), backend="aot_eager", fullgraph=True)
+    output, expected = compiled(q, k, v), 2 * fused.attention(q, k, v, True)
+    assert torch.equal(output, expected)
+    for a, b in zip(*(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True):
+        assert torch.equal(a, b)
+    narrow = [x.detach() for x in (q, k, v)]
+    torch.library.opcheck(torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled kernels need a GPU")
+def test_a_kernel_is_compiled_again_only_for_other_code(random_tensors):
+    def compiled_for(*arguments):
+        q, k, v, d_output = random_tensors(*arguments)
+        output = fused.attention(q.requires_grad_(), k, v, True)
+        torch.autograd.grad(output, q, d_output)
+        return len(launching._compiled)
+
+    first = compiled_for((2, 3), 100, 100, 64, torch.bfloat16)
+    assert compiled_for((2, 2), 77, 300, 64, torch.bfloat16) == first
+    assert compiled_for((2, 2), 77, 300, 64, torch.float16) > first
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs tensor cores")
+def test_tf32_is_used_only_when_allowed(random_tensors, run, exact, assert_close):
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.float32)
+    right = exact(q, k, v, d_output, True)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("highest")
+        assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), right, 3e-6)
+        torch.set_float32_matmul_precision("high")
+        low = run(fused.attention_and_lse, q, k, v, d_output, True)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    error = (low[0].double() - right[0]).norm() / right[0].norm()
+    assert 1e-5 < error < 2e-3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("d_head", [64, 80, 128])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_the_portable_kernels_on_a_hopper_gpu_too(
+    monkeypatch, random_tensors, run, exact, assert_close, d_head, is_causal
+):
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
+    monkeypatch.setattr(fused, "_is_hopper", lambda device: False)
+    assert_close(
+        run(fused.attention_and_lse, q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2
+    )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("d_head", [64, 128])
+@pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
+def test_more_blocks_than_multiprocessors(random_tensors, run, exact, assert_close, batch, length, d_head):
+    q, k, v, d_output = random_tensors(batch, length, length, d_head, torch.bfloat16)
+    assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
+
+
+def test_nothing_waits_for_the_device(random_tensors, device):
+    if device == "cpu":
+        pytest.skip("needs a GPU")
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
+    q.requires_grad_()
+    torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
