@@ -156,6 +156,12 @@ def test_the_library_is_imported_by_absolute_names_only():
             {"attention": "naive", "optimizer": "own"},
             ["stepscope.model.attention", "stepscope.model.optimizers"],
         ),
+        (
+            "time_attention.py",
+            "--implementation naive --lengths 4 --d-head 8 --batch 1",
+            {"attention": "naive"},
+            ["stepscope.model.attention"],
+        ),
         # Only code_digest, which is bookkeeping, imports these.
         ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, ["stepscope.model", "stepscope.model.chosen"]),
     ],

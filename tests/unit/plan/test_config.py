@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import ceilings, memory, profile, timing
+from stepscope.plan import attention, ceilings, memory, profile, timing
 from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
 
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -58,7 +58,7 @@ def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_roo
     """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
     file = read_yaml(project_root / "config.yaml")
     no_grid = {"grid": {"cuda": [], "cpu": []}}
-    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory")}
+    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention")}
     assert checked({"sizes": file["sizes"]}, schema) == expected
 
 
@@ -147,26 +147,64 @@ def test_the_schema_lists_the_implementations_that_exist(schema):
 
 
 @pytest.mark.parametrize(
-    "preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells",
+    ("entry", "words"),
+    [
+        ({"batch": [8], "tokens": 64}, "an entry has batch, or tokens (batch × length); give one of them"),
+        ({}, "an entry has batch, or tokens (batch × length); give one of them"),
+        ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
+    ],
+)
+def test_an_attention_grid_that_cannot_be_is_one_line(entry, words, make_config):
+    config = make_config()
+    entry |= {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
+    config["attention"]["grid"]["cpu"] = [entry]
+    with pytest.raises(ConfigError) as refused:
+        attention.cells(config, "cpu", "machine", 1)
+    assert str(refused.value) == f"config key attention.grid.cpu: {words}"
+
+
+def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
+    config = make_config()
+    entry = {"implementation": ["triton"], "d_head": [64], "precision": ["bf16"], "causal": [False, True]}
+    config["attention"]["grid"]["cuda"] = [
+        entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024]},
+        entry | {"batch": [8, 2], "lengths": [256]},
+    ]
+    found = attention.cells(config, "cuda", "machine", 1)
+    assert [cell.name.removeprefix("machine/attention/triton/d64/bf16") for cell in found] == [
+        "/tokens=16384/heads=32",
+        "/tokens=16384/heads=32/causal=yes",
+        "",
+        "/causal=yes",
+        "/batch=2",
+        "/batch=2/causal=yes",
+    ]
+    assert found[1].spec["lengths"] == "1024,4096"
+    assert found[1].chosen == {"attention": "triton"}
+
+
+@pytest.mark.parametrize(
+    "preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, attention_cells",
     [
         # config.yaml: 5 sizes x 4 contexts x 3 precisions, and 3 sizes x 2 precisions x 2 repeats; 4 matmuls, a copy
-        ("default", "cuda", 60 + 12, 4 + 1, 5 * 2 + 3 * 2 + 1, 2 * 4 * 2 * 2),
-        ("default", "cpu", 2 * 2 * 2, 2 + 1, 1, 2 * 2),
-        ("smoke", "cuda", 2 * 2 * 2, 2 + 1, 2, 2 * 2),
-        ("smoke", "cpu", 2, 1 + 1, 1, 2),
+        ("default", "cuda", 60 + 12, 4 + 1, 5 * 2 + 3 * 2 + 1, 2 * 4 * 2 * 2, 7 * 4 + 3 * 4 + 2 * 4 + 5 * 2),
+        ("default", "cpu", 2 * 2 * 2, 2 + 1, 1, 2 * 2, 2 * 2 + 1),
+        ("smoke", "cuda", 2 * 2 * 2, 2 + 1, 2, 2 * 2, 3),
+        ("smoke", "cpu", 2, 1 + 1, 1, 2, 2),
         # published.yaml, entry by entry
-        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32),
-        ("published", "cpu", 2 * 2 * 2, 2 + 1, 1, 4),
+        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32, 3 * 6 + 2 * 5),
+        ("published", "cpu", 2 * 2 * 2, 2 + 1, 1, 4, 5),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(
-    preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, make_config
+    preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, attention_cells, make_config
 ):
     config = make_config(preset=preset)
     assert len(timing.cells(config, device, "machine", 1)) == timing_cells
     assert len(ceilings.cells(config, device, "machine", 1)) == ceilings_cells
     assert len(profile.cells(config, device, "machine", 1)) == profile_cells
     assert len(memory.cells(config, device, "machine", 1)) == memory_cells
+    assert len(attention.cells(config, device, "machine", 1)) == attention_cells
 
 
 def test_every_preset_is_tested(project_root):

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import ceilings, memory, profile, timing
+from stepscope.plan import attention, ceilings, memory, profile, timing
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
 
@@ -31,7 +31,10 @@ def parse():
         spec.loader.exec_module(module)
         return module.parse
 
-    return {program: load(program) for program in ("time_step", "measure_ceilings", "profile_step", "snapshot_memory")}
+    return {
+        program: load(program)
+        for program in ("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention")
+    }
 
 
 def running(chance):
@@ -91,7 +94,8 @@ def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_cha
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])
 def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, parse):
     config = make_config(preset=preset)
-    programs = {timing: "time_step", ceilings: "measure_ceilings", profile: "profile_step", memory: "snapshot_memory"}
+    programs = {timing: "time_step", ceilings: "measure_ceilings", profile: "profile_step"}
+    programs |= {memory: "snapshot_memory", attention: "time_attention"}
     for study, program in programs.items():
         for cell in study.cells(config, "cpu", "machine", 2):
             assert parse[program](shlex.split(cell.flags))[0] == cell.spec

@@ -1,0 +1,213 @@
+"""Attention by itself: timed forward and backward passes over sequences of growing length.
+
+Each timed forward pass builds the graph, as in training; each timed backward pass runs on a graph of its own, whose
+forward pass is not timed. On a GPU the L2 cache is overwritten before each pass, so that no pass
+finds its inputs there, and a pass is queued as a whole before it begins, so that its time is the GPU's and not the
+host's for launching it, which is noted beside it.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from stepscope.measure import memory, precision
+from stepscope.measure.attention_functions import Unsupported, function
+from stepscope.measure.attention_names import DIRECTIONS
+from stepscope.measure.clock import Clock
+from stepscope.measure.queued_clock import time_queued
+from stepscope.measure.summary import summarise
+from stepscope.measure.telemetry import Telemetry
+from stepscope.model import attention_flops
+
+LEAST = 3  # passes, however long they take
+
+
+@dataclass
+class Outcome:
+    """One length and direction: status, reason, the first pass's time, memory in bytes, a row for each pass."""
+
+    length: int
+    direction: str
+    status: str = "ok"
+    reason: str = ""
+    first_seconds: float | None = None
+    before_backward_bytes: int | None = None
+    peak_bytes: int | None = None
+    rows: list[dict] = field(default_factory=list)
+
+
+def batch_of(spec: dict, length: int) -> int:
+    """Sequences of this length in a batch: as many as asked for, or as make up so many tokens."""
+    return spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
+
+
+def operations(spec: dict, length: int, direction: str) -> float:
+    """Floating-point operations of one pass (see stepscope.model.attention_flops)."""
+    shape = (batch_of(spec, length), spec.get("heads", 1), length, spec["d_head"])
+    return attention_flops.operations(*shape, spec.get("causal") == "yes", direction)
+
+
+def unsupported(spec: dict, reason: str) -> list[Outcome]:
+    """Every length and direction as `unsupported`."""
+    lengths = sorted(map(int, spec["lengths"].split(",")))
+    return [Outcome(length, direction, "unsupported", reason) for length in lengths for direction in DIRECTIONS]
+
+
+def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
+    """Measure each length, shortest first, forward before backward; yields each as it ends.
+
+    Where a direction runs out of memory, it is `oom` for all longer sequences too; what the implementation cannot do is
+    `unsupported`. Other errors pass through.
+    """
+    passes = _Passes(spec, telemetry)
+    gone: dict[str, Outcome] = {}
+    for length in sorted(map(int, spec["lengths"].split(","))):
+        for direction in DIRECTIONS:
+            outcome = Outcome(length, direction)
+            before = gone.get(direction) or gone.get("forward")
+            if before:
+                outcome.status = before.status
+                said = f"length {before.length} ran out of memory" if before.status == "oom" else before.reason
+                outcome.reason = said
+            else:
+                passes.measure(outcome)
+                if outcome.status != "ok":
+                    gone[direction] = outcome
+            yield outcome
+
+
+class _Passes:
+    """Passes of one implementation on one device."""
+
+    def __init__(self, spec: dict, telemetry: Telemetry):
+        self._spec, self._telemetry, self._device = spec, telemetry, spec["device"]
+        self._flush = _flusher(self._device)
+        self._attention: Callable | None = None
+        _open_libraries(self._device)
+        self._base = _allocated(self._device)
+
+    def measure(self, outcome: Outcome) -> None:
+        """Fill in one outcome."""
+        memory.reset_peaks(self._device)
+        try:
+            self._attention = self._attention or function(self._spec)
+            inputs = _inputs(self._spec, outcome.length)
+            one = self._forward(inputs) if outcome.direction == "forward" else self._backward(inputs, outcome)
+            self._series(one, outcome)
+        except Unsupported as error:
+            outcome.status, outcome.reason = "unsupported", str(error)
+        except Exception as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            outcome.status, outcome.reason = "oom", memory.reason(error)
+        if self._device == "cuda":
+            outcome.peak_bytes = memory.peaks(self._device)["peak_allocated_bytes"] - self._base
+        inputs = one = None  # let go of, before memory is given back
+        memory.release(self._device)
+
+    def _forward(self, inputs: list[Tensor]) -> Callable[[], tuple]:
+        """A timed forward pass."""
+
+        def one() -> tuple:
+            output: list[Tensor] = []
+            return self._time(lambda: output.append(self._attend(inputs)))
+
+        return one
+
+    def _backward(self, inputs: list[Tensor], outcome: Outcome) -> Callable[[], tuple]:
+        """A timed backward pass, after a forward pass that is not timed."""
+
+        def one() -> tuple:
+            for tensor in inputs:
+                tensor.grad = None
+            output = self._attend(inputs)
+            if outcome.before_backward_bytes is None and self._device == "cuda":
+                outcome.before_backward_bytes = _allocated(self._device) - self._base
+            gradient = torch.randn_like(output)
+            return self._time(lambda: output.backward(gradient))
+
+        return one
+
+    def _time(self, work: Callable[[], object]) -> tuple[float, float | None]:
+        """(seconds of the pass, seconds that the host took to launch it; None on a CPU)."""
+        if self._device == "cuda":
+            return time_queued(work, before=self._flush)
+        return Clock(self._device).time(work)
+
+    def _attend(self, inputs: list[Tensor]) -> Tensor:
+        return self._attention(*inputs, self._spec.get("causal") == "yes")
+
+    def _series(self, one: Callable[[], tuple], outcome: Outcome) -> None:
+        """Warm up, then as many passes as asked for, or as fit in the time."""
+        spec = self._spec
+        start = time.perf_counter()
+        for step in range(spec["warmup"]):
+            self._sample(one, outcome, step, True)
+            outcome.first_seconds = outcome.first_seconds or time.perf_counter() - start
+        start = time.perf_counter()
+        for count in range(spec["steps"]):
+            if count >= LEAST and time.perf_counter() - start >= spec["max_seconds"]:
+                break
+            self._sample(one, outcome, spec["warmup"] + count, False)
+        self._telemetry.read()
+
+    def _sample(self, one: Callable[[], tuple], outcome: Outcome, step: int, warmup: bool) -> None:
+        before = self._telemetry.read()
+        seconds, launch_seconds = one()
+        place = {"length": outcome.length, "phase": outcome.direction, "step": step, "warmup": warmup}
+        outcome.rows.append(place | {"seconds": seconds, "launch_seconds": launch_seconds} | before)
+
+
+def _inputs(spec: dict, length: int) -> list[Tensor]:
+    """Random Q, K, V that want gradients, each (batch, length, d_head) or (batch, heads, length, d_head)."""
+    torch.manual_seed(spec["seed"])
+    heads = [spec["heads"]] if "heads" in spec else []
+    shape = (batch_of(spec, length), *heads, length, spec["d_head"])
+    made = (torch.randn(shape, device=spec["device"]).to(precision.dtype(spec["precision"])) for _ in range(3))
+    return [tensor.requires_grad_() for tensor in made]
+
+
+def _allocated(device: str) -> int:
+    return torch.cuda.memory_allocated() if device == "cuda" else 0
+
+
+def _flusher(device: str) -> Callable[[], object]:
+    """Overwrites a GPU's L2 cache, twice over; nothing on a CPU."""
+    if device == "cpu":
+        return lambda: None
+    size = torch.cuda.get_device_properties().L2_cache_size
+    buffer = torch.empty(2 * max(size, 2**20), dtype=torch.uint8, device=device)
+    return buffer.zero_
+
+
+def _open_libraries(device: str) -> None:
+    """A small product, forward and backward, so that cuBLAS takes its workspaces before memory is counted."""
+    if device == "cuda":
+        for dtype in (torch.float32, torch.bfloat16, torch.float16):
+            small = torch.zeros(16, 16, device=device, dtype=dtype, requires_grad=True)
+            (small @ small).sum().backward()
+            batched = torch.zeros(2, 16, 16, device=device, dtype=dtype, requires_grad=True)
+            (batched @ batched).sum().backward()
+
+
+def summary(outcomes: list[Outcome]) -> dict:
+    """The record's summary: each length and direction with its statistics in seconds.
+
+    Times are the GPU's between two events, or those of the host's clock on a CPU.
+    """
+    return {"series": [_entry(outcome) for outcome in outcomes]}
+
+
+def _entry(outcome: Outcome) -> dict:
+    entry = {
+        key: getattr(outcome, key)
+        for key in ("length", "direction", "status", "reason", "first_seconds", "before_backward_bytes", "peak_bytes")
+    }
+    measured = [row for row in outcome.rows if not row["warmup"]]
+    launches = [row["launch_seconds"] for row in measured if row["launch_seconds"] is not None]
+    entry["launch_seconds"] = statistics.median(launches) if launches else None
+    return entry | (summarise([row["seconds"] for row in measured]) if outcome.status == "ok" else {})

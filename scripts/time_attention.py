@@ -1,0 +1,94 @@
+"""Time attention by itself: one implementation, head dimension and precision over sequences of growing length.
+
+Prints for each length and direction the median time in milliseconds with its 95 % interval, TFLOP/s
+(4 batch heads length^2 d_head operations forward, half if causal, 2.5 times as many backward), the memory that is
+allocated when the first backward begins (inputs, output and what autograd saved) and the peak, in MiB. With --out it
+also writes record.json and samples.csv.
+"""
+
+import sys
+
+from stepscope.measure import arguments, cell, printing
+from stepscope.measure.attention_names import IMPLEMENTATIONS, chosen
+from stepscope.plan.axes import PRECISIONS
+from stepscope.plan.grid import command_of
+
+PROGRAM = "time_attention.py"
+COLUMNS = [
+    *("length", "phase", "step", "warmup", "seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c")
+]
+
+
+def main() -> None:
+    spec, settings = parse(sys.argv[1:])
+    command = command_of(PROGRAM, spec)
+    with cell.Cell(PROGRAM, spec, settings, command, chosen(spec["implementation"])) as running:
+        printing.configuration(spec)
+        from stepscope.measure import attention
+
+        reason = running.unsupported()
+        outcomes = []
+        for outcome in [] if reason else attention.measure(spec, running.telemetry):
+            running.check_memory(outcome.status)
+            outcomes.append(outcome)
+            _say(spec, outcome)
+        if reason:
+            outcomes = attention.unsupported(spec, reason)
+            print(reason)
+        rows = [row for outcome in outcomes for row in outcome.rows]
+        running.finish(COLUMNS, rows, attention.summary(outcomes))
+
+
+def _say(spec: dict, outcome) -> None:
+    """Print one length and direction."""
+    from stepscope.measure import attention
+
+    (entry,) = attention.summary([outcome])["series"]
+    name = f"{outcome.length:>7}  {outcome.direction:<9}"
+    if entry["status"] != "ok":
+        print(f"{name}{entry['status']}: {entry['reason']}", flush=True)
+        return
+    flops = attention.operations(spec, outcome.length, outcome.direction)
+    low, median, high = (1000 * entry[key] for key in ("ci_low", "median", "ci_high"))
+    memory = [entry[key] for key in ("before_backward_bytes", "peak_bytes")]
+    sizes = "".join("" if size is None else f"  {size / 2**20:,.1f} MiB" for size in memory)
+    rate = f"{flops / entry['median'] / 1e12:.1f} TFLOP/s"
+    print(f"{name}{entry['count']:>4}  {median:.4f} ms [{low:.4f}, {high:.4f}]  {rate}{sizes}", flush=True)
+
+
+def parse(words: list[str]) -> tuple[dict, cell.Settings]:
+    """Flags to the cell's spec, and what is no part of it."""
+    flags = arguments.parser(__doc__)
+    group = flags.add_argument_group("cell")
+    group.add_argument("--implementation", choices=list(IMPLEMENTATIONS), default="naive", help="what is timed")
+    group.add_argument("--d-head", type=arguments.positive, default=64, help="dimension of a head")
+    group.add_argument("--lengths", type=_lengths, default="256,1024,4096", help="sequence lengths in tokens")
+    group.add_argument("--batch", type=arguments.positive, default=None, help="sequences (8)")
+    group.add_argument("--tokens", type=arguments.positive, default=None, help="batch x length, instead of --batch")
+    group.add_argument("--heads", type=arguments.not_negative, default=0, help="0: no dimension of heads")
+    group.add_argument("--causal", choices=["no", "yes"], default="no", help="whether later positions are hidden")
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of Q, K and V; fp32 has TF32 off")
+    arguments.add_running(flags, fixed_steps=True)
+    group.add_argument("--max-seconds", type=arguments.duration, default=2.0, help="seconds after which passes end")
+    given = flags.parse_args(words)
+    arguments.resolve_running(given, flags)
+    if given.batch and given.tokens:
+        flags.error("give --batch or --tokens, not both")
+    many = {"tokens": given.tokens} if given.tokens else {"batch": given.batch or 8}
+    keys = ("d_head", "lengths", "precision", "warmup", "steps", "max_seconds", "seed", "threads", "device")
+    spec = {"study": "attention", "implementation": given.implementation, **many}
+    spec |= {key: getattr(given, key) for key in keys}
+    if given.heads:
+        spec["heads"] = given.heads
+    if given.causal == "yes":
+        spec["causal"] = "yes"
+    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+
+
+def _lengths(text: str) -> str:
+    """Whole numbers of at least 1, separated by commas."""
+    return ",".join(str(arguments.positive(part)) for part in text.split(","))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""The attention program: run as a person runs it, and its parts with an implementation that does as it is told."""
+
+import csv
+import json
+
+import pytest
+import torch
+from stepscope.measure import attention, attention_functions
+from stepscope.measure.telemetry import Telemetry
+from stepscope.model import attention_flops
+
+SPEC = {
+    **{
+        "study": "attention",
+        "implementation": "naive",
+        "batch": 2,
+        "d_head": 8,
+        "lengths": "16,4",
+        "precision": "fp32",
+    },
+    **{"warmup": 1, "steps": 4, "max_seconds": 60, "seed": 0, "threads": 1, "device": "cpu"},
+}
+QUICK = "--device cpu --threads 1 --warmup 1 --steps 4 --lengths 4,16 --d-head 8 --batch 2"
+
+
+def measured(**changes):
+    return list(attention.measure(SPEC | changes, Telemetry(None)))
+
+
+def test_lengths_come_shortest_first_and_forward_before_backward(one_thread):
+    found = measured()
+    assert [(each.length, each.direction) for each in found] == [
+        (4, "forward"),
+        (4, "backward"),
+        (16, "forward"),
+        (16, "backward"),
+    ]
+    assert {each.status for each in found} == {"ok"}
+    assert [sum(row["warmup"] for row in each.rows) for each in found] == [1] * 4
+    assert [sum(not row["warmup"] for row in each.rows) for each in found] == [4] * 4
+    assert all(each.first_seconds > 0 for each in found)
+
+
+def test_a_series_ends_with_its_time_but_not_before_the_least_passes(one_thread):
+    found = measured(steps=50, max_seconds=0)
+    assert [sum(not row["warmup"] for row in each.rows) for each in found] == [attention.LEAST] * 4
+
+
+class Told:
+    """An implementation that fails as it is told; it remembers the lengths that it saw."""
+
+    def __init__(self, monkeypatch, error, forward=None, backward=None):
+        self.forward_lengths, self.backward_lengths = [], []
+        told = self
+
+        class Function(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, q, k, v):
+                told.forward_lengths.append(q.shape[-2])
+                if q.shape[-2] == forward:
+                    raise error
+                ctx.length = q.shape[-2]
+                return q * 2
+
+            @staticmethod
+            def backward(ctx, gradient):
+                told.backward_lengths.append(ctx.length)
+                if ctx.length == backward:
+                    raise error
+                return gradient * 2, gradient, gradient
+
+        monkeypatch.setattr(attention, "function", lambda spec: lambda q, k, v, is_causal: Function.apply(q, k, v))
+
+
+OOM = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
+
+
+def test_out_of_memory_backward_leaves_longer_forwards_and_no_longer_backwards(monkeypatch, one_thread):
+    told = Told(monkeypatch, OOM, backward=4)
+    found = {(each.length, each.direction): each for each in measured()}
+    assert found[4, "forward"].status == found[16, "forward"].status == "ok"
+    assert (found[4, "backward"].status, found[16, "backward"].status) == ("oom", "oom")
+    assert found[4, "backward"].reason == "CUDA out of memory. Tried to allocate 2 GiB."
+    assert found[16, "backward"].reason == "length 4 ran out of memory"
+    assert told.backward_lengths == [4]
+
+
+def test_out_of_memory_forward_ends_both(monkeypatch, one_thread):
+    told = Told(monkeypatch, OOM, forward=4)
+    assert [each.status for each in measured()] == ["oom"] * 4
+    assert told.forward_lengths == [4]
+
+
+def test_what_cannot_be_done_is_unsupported_with_the_reason(monkeypatch, one_thread):
+    Told(monkeypatch, attention_functions.Unsupported("not on this machine"), forward=4)
+    assert {(each.status, each.reason) for each in measured()} == {("unsupported", "not on this machine")}
+
+
+def test_another_error_passes_through(monkeypatch, one_thread):
+    Told(monkeypatch, RuntimeError("broken on purpose"), forward=4)
+    with pytest.raises(RuntimeError, match="broken on purpose"):
+        measured()
+
+
+@pytest.mark.parametrize("implementation", ["sdpa-flash", "naive"])
+@pytest.mark.parametrize("heads", [None, 2])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_functions_compute_attention(implementation, heads, is_causal, one_thread):
+    """Against the formula in float64, with and without a dimension of heads."""
+    shape = (3, *([heads] if heads else []), 10, 16)
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(shape) for _ in range(3))
+    result = attention_functions.function(SPEC | {"implementation": implementation})(q, k, v, is_causal)
+    scores = (q.double() @ k.double().transpose(-2, -1)) / 16**0.5
+    if is_causal:
+        scores = scores.masked_fill(torch.ones(10, 10).triu(1).bool(), float("-inf"))
+    torch.testing.assert_close(result.double(), scores.softmax(-1) @ v.double(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_number_of_tokens_is_a_batch_for_each_length():
+    spec = {"tokens": 64}
+    assert [attention.batch_of(spec, length) for length in (4, 16, 64, 128)] == [16, 4, 1, 1]
+
+
+def test_operations():
+    """Two products of (2, 3 heads) x (100, 100, 16): 2 x 2 x 2 x 3 x 100 x 100 x 16."""
+    assert attention_flops.operations(2, 3, 100, 16, False, "forward") == 3_840_000
+    assert attention_flops.operations(2, 3, 100, 16, True, "forward") == 1_920_000
+    assert attention_flops.operations(2, 3, 100, 16, True, "backward") == 4_800_000
+
+
+def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
+    code, out, err = run_program("time_attention.py", f"{QUICK} --implementation sdpa-flash --out {tmp_path}")
+    assert code == 0, err
+    record = json.loads((tmp_path / "record.json").read_text())
+    series = record["summary"]["series"]
+    assert [(entry["length"], entry["direction"], entry["status"]) for entry in series] == [
+        (length, direction, "ok") for length in (4, 16) for direction in ("forward", "backward")
+    ]
+    rows = list(csv.DictReader((tmp_path / "samples.csv").read_text().splitlines()))
+    assert len(rows) == 4 * (1 + 4)
+    chosen = [row for row in rows if (row["length"], row["phase"], row["warmup"]) == ("4", "forward", "False")]
+    times = sorted(float(row["seconds"]) for row in chosen)
+    assert series[0]["median"] == pytest.approx((times[1] + times[2]) / 2)
+    assert "TFLOP/s" in out
+
+
+def test_what_trains_on_a_gpu_only_is_unsupported_on_a_cpu(run_program, tmp_path):
+    code, out, err = run_program("time_attention.py", f"{QUICK} --implementation triton --out {tmp_path}")
+    assert code == 0, err
+    series = json.loads((tmp_path / "record.json").read_text())["summary"]["series"]
+    assert {entry["status"] for entry in series} == {"unsupported"}
+    assert "triton trains on a GPU only" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("--batch 2 --tokens 8", "give --batch or --tokens, not both"),
+        ("--lengths 4,0", "0 is too small; use at least 1"),
+        ("--lengths 4;8", "is not a whole number"),
+        ("--implementation magic", "choose from"),
+    ],
+)
+def test_a_wrong_flag_is_one_line(words, shown, run_program):
+    code, _, err = run_program("time_attention.py", f"--device cpu {words}")
+    assert code == 2
+    assert shown in err.splitlines()[-1]
