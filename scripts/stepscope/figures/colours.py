@@ -45,6 +45,25 @@ MEMORY = {
     "workspace": "#cb78aa",
     "unknown": "#abb1b8",
 }
+# Implementations of attention, in the order of stepscope.measure.attention_names: Okabe and Ito without the yellow.
+ATTENTION = {
+    "naive": "#2e3136",
+    "compiled": "#c4719c",
+    "sdpa-flash": "#1170ad",
+    "sdpa-cudnn": "#4eaee4",
+    "sdpa-efficient": "#0c9870",
+    "flex": "#e2a00c",
+    "triton": "#d0590a",
+}
+ATTENTION_TEXT = {
+    "naive": "#24272b",
+    "compiled": "#9a4a73",
+    "sdpa-flash": "#0a4f80",
+    "sdpa-cudnn": "#1a76a9",
+    "sdpa-efficient": "#0a7456",
+    "flex": "#8a5f00",
+    "triton": "#ab4a06",
+}
 RANGE = "#e3e7ec"
 RANGE_ATTENTION = "#c3cdd8"
 CALL = "#848b93"
@@ -64,6 +83,8 @@ VARIABLES = {
     **{colour: f"figure-{name}" for name, colour in PHASE.items()},
     **{colour: f"figure-category-{re.sub('[^a-z]+', '-', name)}" for name, colour in CATEGORY.items()},
     **{colour: f"figure-memory-{name.replace(' ', '-')}" for name, colour in MEMORY.items()},
+    **{colour: f"figure-attention-{name}" for name, colour in ATTENTION.items()},
+    **{colour: f"figure-attention-{name}-text" for name, colour in ATTENTION_TEXT.items()},
     RANGE: "figure-range",
     RANGE_ATTENTION: "figure-range-attention",
     CALL: "figure-call",
@@ -84,3 +105,13 @@ def precision_text(name: str) -> str:
 def category(name: str) -> str:
     """Colour of a category's bar or rectangles."""
     return CATEGORY.get(name, CATEGORY["other"])
+
+
+def attention(name: str) -> str:
+    """Colour of an implementation's line or bar."""
+    return ATTENTION.get(name, OTHER)
+
+
+def attention_text(name: str) -> str:
+    """Colour of an implementation's label."""
+    return ATTENTION_TEXT.get(name, MUTED)

@@ -20,6 +20,7 @@ _TEXT = {
     "file", "module", "quantity", "value", "call",
     "recorder", "recorded", "snapshot", "known", "predicted_phase", "predicted_part", "peak_phase", "peak_module",
     "oom_phase", "oom_module", "oom_frame", "cut", "step_phase", "frame", "op", "shape", "dtype", "formula", "item",
+    "implementation", "direction", "causal",
 }  # fmt: skip
 _FLAGS = {"noisy", "operator"}
 
