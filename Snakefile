@@ -14,6 +14,7 @@ include: "rules/timing.smk"
 include: "rules/ceilings.smk"
 include: "rules/profile.smk"
 include: "rules/memory.smk"
+include: "rules/attention.smk"
 include: "rules/report.smk"
 
 

@@ -50,6 +50,15 @@ TINY = {
         "steps": {"cpu": 2},
         "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
     },
+    "attention": {
+        "warmup": {"cpu": 1},
+        "passes": {"cpu": 3},
+        "grid": {
+            "cpu": [
+                {"implementation": ["naive"], "d_head": [8], "precision": ["fp32"], "batch": [1], "lengths": [4, 8]}
+            ]
+        },
+    },
     "memory": {
         "warmup": {"cpu": 1},
         "steps": {"cpu": 1},
@@ -103,9 +112,9 @@ class Project:
     MATMUL, COPY = "ceilings/matmul/fp32", "ceilings/copy/fp32"
     PROFILE, MEMORY = "profile/alpha/ctx8/fp32", "memory/alpha/ctx8/fp32"
     TIMING, CEILINGS, PROFILES = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY}), frozenset({PROFILE})
-    MEMORIES = frozenset({MEMORY})
+    MEMORIES, ATTENTIONS = frozenset({MEMORY}), frozenset({"attention/naive/d8/fp32/batch=1"})
     RUN_THE_MODEL = TIMING | PROFILES | MEMORIES
-    FIGURES = frozenset({"timing_figures", "ceilings_figures", "profile_figures", "memory_figures"})
+    FIGURES = frozenset(f"{study}_figures" for study in ("timing", "ceilings", "profile", "memory", "attention"))
     REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "aggregate_memory", "write_report"}) | FIGURES
 
     def __init__(self, folder: Path, locks: Path):
@@ -148,7 +157,7 @@ class Project:
             assert "Nothing to be done" in shown.text, shown.text
             return Plan(set(), set())
         counts = {rule: int(count) for rule, count in (line.split() for line in table.group(1).splitlines())}
-        measure = ("time_step", "measure_ceilings", "profile_step", "snapshot_memory")
+        measure = ("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention")
         measuring = [counts.pop(rule, 0) for rule in measure]
         assert sum(measuring) == len(cells) == len(set(cells))
         analyses = counts.pop("analyze_profile", 0) + counts.pop("analyze_memory", 0)

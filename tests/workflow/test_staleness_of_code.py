@@ -34,7 +34,7 @@ def test_comments_docstrings_and_layout_do_nothing(project):
     assert found(project) == NOTHING
 
 
-def test_the_model_is_run_by_all_cells_but_the_ceilings(project):
+def test_the_model_is_run_by_the_cells_of_training_steps_and_no_other(project):
     project.edit(TRANSFORMER, "F.silu(self.gate(x)) * self.up(x)", "self.up(x) * F.silu(self.gate(x))")
     plan = project.planned()
     assert plan.cells == project.RUN_THE_MODEL
@@ -45,6 +45,13 @@ def test_the_model_is_run_by_all_cells_but_the_ceilings(project):
 def test_an_attention_counts_for_the_cells_that_name_it(project):
     project.edit("scripts/stepscope/model/attention/sdpa.py", "is_causal=is_causal", "is_causal=bool(is_causal)")
     assert found(project)[0] == {project.SDPA}
+
+
+def test_the_naive_attention_counts_for_the_attention_study_too(project):
+    project.edit("scripts/stepscope/model/attention/naive.py", "return weights @ v", "return torch.matmul(weights, v)")
+    stale = found(project)[0]
+    assert stale > project.ATTENTIONS
+    assert project.SDPA not in stale
 
 
 def test_a_new_implementation_counts_for_no_cell(project):

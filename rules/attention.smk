@@ -1,0 +1,67 @@
+# Study `attention`: attention by itself, one implementation over growing lengths, forward and backward.
+# Needs nothing but the configuration; makes a record and samples for each cell, and the study's figures.
+from stepscope.measure.attention_names import IMPLEMENTATIONS
+from stepscope.plan import attention as attention_plan
+
+ATTENTION_FOLDER = "results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}"
+add_study("attention", "time_attention", attention_plan.cells)
+ATTENTION_FIGURES = [
+    "attention_time",
+    "attention_memory",
+    "attention_rates",
+    "attention_head_dimension",
+]
+
+
+rule time_attention:
+    output:
+        record=f"{ATTENTION_FOLDER}/record.json",
+        samples=f"{ATTENTION_FOLDER}/samples.csv",
+    log:
+        f"{ATTENTION_FOLDER}/measure.log",
+    wildcard_constraints:
+        implementation="|".join(IMPLEMENTATIONS),
+        d_head=r"\d+",
+    conda:
+        "../envs/measure.yaml"
+    threads: CELL_THREADS
+    resources:
+        gpu=CELL_GPUS,
+        runtime=config["attention"]["time_limit"],
+    params:
+        **cell_params(ATTENTION_FOLDER),
+    message:
+        "Timing attention: {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/time_attention.py \
+            {params.cell} \
+            --time-limit {resources.runtime} \
+            --out "$(dirname {output.record:q})" \
+            >{log:q} 2>&1
+        """
+
+
+rule attention_figures:
+    input:
+        tables=study_tables("attention"),
+        ceilings=study_tables("ceilings"),
+    output:
+        **figure_outputs("attention", ATTENTION_FIGURES, category="Attention"),
+    log:
+        "results/figures/attention.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("draw_figures.py", "stepscope.figures.attention"),
+    message:
+        "Drawing the attention figures"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
+            --study attention \
+            --with ceilings \
+            --tables results/tables \
+            --out results/figures \
+            >{log:q} 2>&1
+        """
