@@ -45,7 +45,7 @@ class Observed(contextlib.AbstractContextManager):
             self._kept.add(id(maker))
             made_by = {"op": maker["op"], "cast_of": maker["cast_of"]}
             self.saved.append({"module": self._where()[1]} | made_by | described(tensor))
-        return tensor
+        return tensor.detach()  # a result kept with its graph would be a circle that only a backward pass opens
 
 
 class _Operators(TorchDispatchMode):

@@ -170,9 +170,10 @@ class _Run:
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
-        if self._recording.outcome.status == "oom" and self._workload is not None:
-            self._note("gradients", self._workload.gradients())
-            if self._recording.recorded == "warm-up":
+        if self._workload is not None:
+            if self._recording.outcome.status == "oom":
+                self._note("gradients", self._workload.gradients())
+            if "optimizer state" not in {tensor["category"] for _, tensor in self._seen}:  # made in the recording
                 self._note("optimizer state", self._workload.optimizer_state())
         snapshot, places = self._recorder.stop()
         tensors = [tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen]

@@ -38,7 +38,7 @@ class Peak:
 
 
 def peak(setup: Setup, mode: str, workspace: int = 0) -> Peak:
-    """Where most memory is allocated in a mode, "inference" or "step" (any but the first, which makes the moments).
+    """Where most memory is allocated in a mode, in any step but the first, which makes the moments.
 
     workspace: bytes that libraries hold throughout.
     """
@@ -46,14 +46,21 @@ def peak(setup: Setup, mode: str, workspace: int = 0) -> Peak:
 
 
 def moments(setup: Setup, mode: str, workspace: int = 0) -> list[Peak]:
-    """All moments that can be the peak, in their order."""
+    """All moments that can be the peak, in their order.
+
+    mode: "inference", "forward", "forward-backward" or "step".
+    """
     library = Contribution("workspace", "", "libraries", "as given", (workspace,), "uint8")
     always = [footprint.parameters(setup), *footprint.buffers(setup), *[library] * (workspace > 0)]
     if mode == "inference":
         found = [*_inference(setup)]
     else:
-        always.append(footprint.optimizer_state(setup))
-        found = [*_loss(setup), *_backward(setup), _optimizer(setup)]
+        found = [*_loss(setup), *_backward(setup)]
+        if mode == "forward":
+            found = [moment for moment in found if moment[0] == "forward"]
+        elif mode == "step":
+            always.append(footprint.optimizer_state(setup))
+            found.append(_optimizer(setup))
     return [
         Peak(phase, part, sorted([*always, *_merged(alive)], key=lambda each: -each.bytes))
         for phase, part, alive in found

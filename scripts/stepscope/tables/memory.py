@@ -24,6 +24,8 @@ def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
     """
     analyses = [read_analysis(cell, OF_SNAPSHOTS, "memory") for cell in cells]
     accounts = [Account(cell, tables) for cell, (tables, _) in zip(cells, analyses, strict=True)]
+    for account in accounts:
+        account.compare_with(accounts)
     rows = [account.row(lost) for account, (_, lost) in zip(accounts, analyses, strict=True)]
     keys = [[line[name] for name in KEY] for line in rows]
     samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
@@ -45,7 +47,15 @@ class Account:
         self._setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
         self._summary = cell.record.get("summary", {"modes": {}, "phases": []})
         self._about = self._summary.get("memory") or {}
-        self._workspace = self._known("workspace", "outside") or 0
+        self._kind = (cell.name.split("/")[0], self._mode)
+        self._measured_workspace = self._known("workspace", "outside")
+        self.compare_with([])
+
+    def compare_with(self, others: list["Account"]) -> None:
+        """Predict the peak; where memory ran out before libraries took their workspace, with that of other cells."""
+        alike = [other._measured_workspace or 0 for other in others if other._kind == self._kind]
+        measured = self._measured_workspace
+        self._workspace = max(alike, default=0) if measured is None else measured
         self._peak = footprint_peak.peak(self._setup, self._mode, self._workspace)
 
     def row(self, lost: str = "") -> dict:
@@ -109,8 +119,7 @@ class Account:
 
     def _accounting(self) -> Rows:
         """Item by item: predicted bytes, measured bytes (empty: not measured), the formula."""
-        setup, is_step = self._setup, self._mode == "step"
-        saved = self._mode == "step" or self._mode in ("forward", "forward-backward")
+        setup, is_whole = self._setup, self._about.get("recorded") != "warm-up"
         rows: Rows = []
 
         def item(name: str, contributions: list[Contribution], measured: int | None) -> None:
@@ -120,14 +129,15 @@ class Account:
             rows.append([name, footprint.total(contributions), "" if measured is None else measured, formula])
 
         item("parameters", [footprint.parameters(setup)], self._known_total("parameters"))
-        item("buffers", footprint.buffers(setup), self._known_total("buffers"))
+        item("buffers", footprint.buffers(setup), self._known_total("buffers") if is_whole else None)
         if setup.is_autocast:
             item("cast weights", footprint.all_cast_weights(setup), self._most("cast_weights"))
-        if is_step:
+        if self._mode in ("forward-backward", "step"):
             item("gradients", [footprint.gradients(setup)], self._known_total("gradients"))
             item("gradients of a block", footprint.gradients_of_block(setup), self._known("gradients", "block"))
+        if self._mode == "step":
             item("optimizer state", [footprint.optimizer_state(setup)], self._known_total("optimizer state"))
-        if saved:
+        if self._mode != "inference":
             block, outside = footprint.saved_by_block(setup), footprint.saved_outside(setup)
             layers = setup.shape.num_layers
             measured_block, measured_outside = self._saved("block"), self._saved("outside")

@@ -152,6 +152,26 @@ def test_inference_saves_nothing_and_has_one_phase(one_thread):
     assert found.recorded == "measured steps"
 
 
+def peak(found):
+    """Bytes of parameters and of what the recording made that are alive at most."""
+    now = most = total(found.known, "parameters")
+    for entry in found.snapshot["device_traces"][0]:
+        now += entry["size"] * {"alloc": 1, "free_completed": -1}.get(entry["action"], 0)
+        most = max(most, now)
+    return most
+
+
+def test_looking_at_a_step_without_backward_leaves_nothing_behind(one_thread):
+    """The graph of the observed step is gone when the next one runs: but for the mask, the peak is the same."""
+    peaks = [peak(measured(mode="forward", warmup=warmup, steps=1)) for warmup in (0, 2)]
+    assert peaks[1] == pytest.approx(peaks[0], abs=2 * CONTEXT * CONTEXT * 4)
+
+
+def test_moments_that_are_made_in_the_recording_are_named(one_thread):
+    known = measured(warmup=0, steps=1).known
+    assert total(known, "optimizer state", at_start=False) == 2 * 4 * PARAMETERS
+
+
 class OutOfMemory:
     """Lets a phase of the workload run out of memory in its n-th run."""
 

@@ -151,6 +151,27 @@ def test_what_ran_out_of_memory_has_no_measured_peak_and_nothing_saved_in_full(m
     assert found["saved by a block"][1] == ""
 
 
+def test_where_memory_ran_out_the_libraries_workspace_is_that_of_other_cells(results, timing_spec, measured, written):
+    """So that cells of one model and machine agree on the first context that is too long."""
+    about = ABOUT | {"capacity": {"total_bytes": 10**6, "free_bytes": 90_000}}  # 13 tokens with, 14 without
+    measured(SUMMARY | {"memory": about})
+    other = "machine/memory/nano/ctx7/fp32"
+    spec = timing_spec | {"study": "memory", "context": 7}
+    results.expect(other, spec)
+    lost = {"step": MODE | {"status": "oom", "reason": "no more"}}
+    folder = results.measure(other, spec, SUMMARY | {"modes": lost, "memory": about | {"recorded": "warm-up"}})
+    write(folder / "analysis", {"summary": ANALYSIS["summary"]})
+    rows = written()("memory")
+    assert [row["predicted_first_context_too_long"] for row in rows] == ["13", "13"]
+
+
+def test_where_memory_ran_out_buffers_are_not_measured(measured, written):
+    """The mask is made in the first forward pass."""
+    tensors = [*ANALYSIS["tensors"], {"category": "buffers", "part": "outside", "tensors": 4, "bytes": 50}]
+    measured(SUMMARY | {"memory": ABOUT | {"recorded": "warm-up"}}, ANALYSIS | {"tensors": tensors})
+    assert account(written)["buffers"][1] == ""
+
+
 def test_without_an_allocators_counter_the_peak_is_the_snapshots(measured, written):
     mode = {"status": "ok", "reason": "", "peak_resident_bytes": 10**9}
     measured(SUMMARY | {"modes": {"step": mode}})
