@@ -8,6 +8,9 @@ from stepscope.report.tables import Tables, column, ordered
 
 _BAD = ("missing", "failed")
 _STATUSES = ("ok", "oom", "unsupported", "failed", "missing")
+# The status of a cell that has several rows is the first of these that any of them has.
+_OF_CELL = ("missing", "failed", "oom", "ok", "unsupported")
+_OWN_BATCHES = ("attention",)  # studies whose batch follows from the operation, not from the model's training
 _FACTS = (
     ("device", "device_name", None),
     ("device memory", "device_memory_bytes", lambda value: f"{formatting.gib(value)} GiB"),
@@ -24,7 +27,7 @@ _FACTS = (
 
 
 def every_cell(tables: Tables) -> pd.DataFrame:
-    """The columns that all studies share, for all cells of all studies; `study` says which."""
+    """The columns that all studies share, a row a cell, for all cells of all studies; `study` says which."""
     shared = [
         "cell",
         "hardware",
@@ -45,8 +48,15 @@ def every_cell(tables: Tables) -> pd.DataFrame:
     for study in tables.studies:
         frame = tables[study]
         if not frame.empty:
-            frames.append(pd.DataFrame({"study": study, **{name: column(frame, name) for name in shared}}))
+            frames.append(_one_row_a_cell({"study": study, **{name: column(frame, name) for name in shared}}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *shared])
+
+
+def _one_row_a_cell(columns: dict) -> pd.DataFrame:
+    """Of the rows of each cell the one that says most of the whole cell: see _OF_CELL."""
+    frame = pd.DataFrame(columns)
+    ranks = frame["status"].map({name: rank for rank, name in enumerate(_OF_CELL)})
+    return frame.loc[ranks.sort_values(kind="stable").index].drop_duplicates("cell").sort_index()
 
 
 def incomplete_box(tables: Tables) -> Box | None:
@@ -55,13 +65,21 @@ def incomplete_box(tables: Tables) -> Box | None:
     lost = cells[cells["status"].isin(_BAD)]
     if lost.empty:
         return None
-    rows = [
-        [Cell(row["cell"] or ""), Cell(row["status"]), Cell(row["reason"] or ""), _log_cell(row["log"])]
-        for row in lost.to_dict("records")
-    ]
-    columns = [Column(name, number=False) for name in ("cell", "status", "reason", "log")]
+    rows, names = [], ("cell", "status", "reason", "log")
+    logs = [_analysis_log(tables, row) for row in lost.to_dict("records")]
+    for row, log in zip(lost.to_dict("records"), logs, strict=True):
+        line = [Cell(row["cell"] or ""), Cell(row["status"]), Cell(row["reason"] or ""), _log_cell(row["log"])]
+        rows.append(line + ([_log_cell(log)] if any(logs) else []))
+    columns = [Column(name, number=False) for name in (*names, *(["of the analysis"] if any(logs) else []))]
     sentence = f"{len(lost):,} of {len(cells):,} cells are missing or failed; every number below is of the others."
     return Box("This report is partial.", sentence, Table("incomplete", "Cells without a result", columns, rows))
+
+
+def _analysis_log(tables: Tables, row: dict) -> str | None:
+    """The log of a cell's analysis, if the cell is lost for want of it and there is one."""
+    path = f"{row['cell']}/analysis.log"
+    lost = "analysis" in str(row["reason"]) or "analysed" in str(row["reason"])
+    return path if lost and (tables.folder.parent / path).is_file() else None
 
 
 def _log_cell(log: str | None) -> Cell:
@@ -87,7 +105,8 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
         facts.append(("Time spent measuring", formatting.duration(seconds)))
     names = {"Batch size": "batch", "Vocabulary": "vocab_size", "Warm-up steps": "warmup", "Seed": "seed"}
     for name, key in names.items():
-        values = [formatting.count(value) for value in ordered(cells[key].astype(float))]
+        own = cells[~cells["study"].isin(_OWN_BATCHES)] if key == "batch" else cells
+        values = [formatting.count(value) for value in ordered(own[key].astype(float))]
         if values:
             facts.append((name, ", ".join(values)))
     marks = [formatting.percent(value) for value in ordered(cells["noise_mark"].astype(float))]

@@ -38,8 +38,13 @@ class MarkdownBlocks:
         return Prose(f"\n{image}\n\n**Figure {self.figures}.** {markdown(picture.caption)}\n")
 
     def commands(self, table: Table) -> Prose:
-        """The commands are a table like any other."""
-        return self.table(table)
+        """A table like any other; where it is for the page alone, a sentence on where the commands stand."""
+        text = self.table(table)
+        if not table.page_only:
+            return text
+        file = f"{table.name.removeprefix('commands-')}.csv"
+        where = f"[{markdown(file)}]({relative_link(f'tables/{file}')})"
+        return Prose(f"\nEach cell's command stands in index.html, and in the column `command` of {where}.\n")
 
     def box(self, box: Box) -> Prose:
         """An alert, with the table quoted in it."""

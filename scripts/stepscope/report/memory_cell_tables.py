@@ -135,4 +135,7 @@ def accounts_table(memory: Memory, row: dict, name: str) -> Table | None:
         lines.append([*line, change_cell(apart(each)), Cell(str(each["formula"] or "–"))])
     caption = f"{name}: the closed form beside what was measured."
     note = "Difference: (predicted − measured) / measured. A dash: not measured, or a sum of too many terms to show."
-    return Table(f"accounts-{row['cell']}", caption, columns, lines, [note])
+    notes = [note]
+    if row["recorded"] == "warm-up":
+        notes.append("Memory ran out before a whole step was seen: what was made or saved until then is not compared.")
+    return Table(f"accounts-{row['cell']}", caption, columns, lines, notes)

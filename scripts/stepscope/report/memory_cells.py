@@ -61,6 +61,11 @@ class Memory:
         counted = row.get("peak_allocated_bytes")
         return counted if formatting.known(counted) else self.requested(row)
 
+    def reserved(self, row: dict) -> float | None:
+        """The most that the allocator held of the device; None where nothing is reserved, as on a CPU."""
+        counted = row.get("peak_reserved_bytes")
+        return counted if formatting.known(counted) and counted else None
+
     def at_peak(self, row: dict) -> dict[str, float]:
         """Category -> bytes at the snapshot's peak, in the categories' order."""
         found = {str(each["category"]): each["bytes"] for each in self.rows("peak", row)}

@@ -114,7 +114,7 @@ def categories_table(memory: Memory) -> Table | None:
     at_peaks = [memory.at_peak(row) for row in rows]
     names = _in_any(at_peaks)
     unit = unit_of([memory.requested(row) for row in rows])
-    unused = any_known([memory.summary(row) for row in rows], "unused_at_peak_bytes")
+    unused = any_known([memory.summary(row) for row in rows if memory.reserved(row)], "unused_at_peak_bytes")
     columns = [*leading(memory), Column("peak lies in", number=False), Column("sum")]
     columns += [Column(name, group=f"alive at the peak ({unit.name}, % of the sum)") for name in names]
     columns += [Column("unused", "% of reserved")] if unused else []
@@ -123,7 +123,7 @@ def categories_table(memory: Memory) -> Table | None:
         whole = memory.requested(row)
         line = [*lead(row, memory), place(memory, row), unit.cell(whole, badges=out_of_memory(row))]
         line += [_category(at_peak.get(name), whole, unit) for name in names]
-        lines.append(line + ([_unused(memory.summary(row))] if unused else []))
+        lines.append(line + ([_unused(memory, row)] if unused else []))
     caption = "What is alive at the peak of the recorded steps."
     notes = [
         "The sum is what tensors asked for, before the allocator rounds; categories with nothing in any cell are left "
@@ -145,8 +145,9 @@ def _category(value: float | None, whole: float, unit: Unit) -> Cell:
     return unit.cell(value, 3, f"{formatting.fixed(100 * share, 1)} %" if share >= 0.0005 else "<0.1 %")
 
 
-def _unused(summary: dict) -> Cell:
-    """What was reserved but not active at the peak, and below it its share of the reserved."""
+def _unused(memory: Memory, row: dict) -> Cell:
+    """The share of the reserved that was not active at the peak, and below it the bytes; a dash without one."""
+    summary = memory.summary(row) if memory.reserved(row) else {}
     value, reserved = summary.get("unused_at_peak_bytes"), summary.get("reserved_at_peak_bytes")
     if not (formatting.known(value) and formatting.known(reserved) and reserved):
         return Cell("–")

@@ -12,7 +12,7 @@ def facts(memory: Memory, row: dict) -> str:
     parts = [f"peak {size(memory.peak(row))} in {summary.get('peak_phase') or 'no phase'}"]
     if row["status"] == "oom":
         parts = [f"out of memory at {size(memory.peak(row))}"]
-    parts += [f"reserved {size(row['peak_reserved_bytes'])}"] if row.get("peak_reserved_bytes") else []
+    parts += [f"reserved {size(reserved)}"] if (reserved := memory.reserved(row)) else []
     told = difference_text(memory, row)
     return "; ".join([*parts, told] if told else parts)
 
@@ -24,9 +24,15 @@ def peak_sentence(memory: Memory, row: dict) -> str:
     held = f": {largest}" if largest else ""
     if row["status"] == "oom":
         text = out_of_memory(memory, row)
-        return f"{text} The most that tensors held until then was {size(summary['peak_bytes'])}{held}."
+        return f"{text} The most that tensors held until then was {_asked_for(memory, row)}{held}."
     place = where(summary.get("peak_phase"), summary.get("peak_module"))
-    return f"The peak, {size(summary['peak_bytes'])}, lies in {place}{held}."
+    return f"The peak, {_asked_for(memory, row)}, lies in {place}{held}."
+
+
+def _asked_for(memory: Memory, row: dict) -> str:
+    """`8.07 GiB asked for (8.08 GiB allocated)`: the snapshot's peak, beside the counter's where there is one."""
+    asked, allocated = size(memory.requested(row)), row.get("peak_allocated_bytes")
+    return f"{asked} asked for ({size(allocated)} allocated)" if formatting.known(allocated) else asked
 
 
 def out_of_memory(memory: Memory, row: dict) -> str:
@@ -59,7 +65,7 @@ def _short(phase: str) -> str:
 
 
 def churn_sentence(memory: Memory, row: dict) -> str:
-    """How much is allocated in a recorded step, over the peak; and what is reserved but unused at the peak."""
+    """How much is allocated in a recorded step, over the peak; and what an allocator reserved but did not use then."""
     summary = memory.summary(row)
     total, steps, peak = (summary.get("allocated_bytes"), row.get("steps") or 1, summary["peak_bytes"])
     parts = []
@@ -71,9 +77,9 @@ def churn_sentence(memory: Memory, row: dict) -> str:
             f"{formatting.count(summary['allocations'] / steps)} allocations.".replace("  ", " ")
         )
     unused, reserved = summary.get("unused_at_peak_bytes"), summary.get("reserved_at_peak_bytes")
-    if formatting.known(unused) and reserved:
+    if memory.reserved(row) and formatting.known(unused) and formatting.known(reserved) and reserved:
         parts.append(
-            f"At the peak {size(unused)} of the {size(reserved)} reserved are not active "
+            f"At the peak {size(unused)} of the {size(reserved)} reserved at that moment are not active "
             f"({formatting.percent(unused / reserved)})."
         )
     return " ".join(parts)

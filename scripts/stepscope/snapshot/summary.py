@@ -15,7 +15,8 @@ def text(tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
-    own = {name: tables[name][tables[name]["device"] == row["device"]] for name in ("peak", "peak_lines")}
+    names = ("peak", "peak_lines", "timeline")
+    own = {name: tables[name][tables[name]["device"] == row["device"]] for name in names}
     when = (
         f"after event {row['peak_event']:,} of {row['events']:,}" if row["events"] else "in a state without a history"
     )
@@ -25,7 +26,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
         + (f" ({', '.join(where)})" if where else ""),
-        f"  reserved then {_mib(row['reserved_at_peak_bytes'])} MiB, at most {_mib(row['peak_reserved_bytes'])} MiB; "
+        f"  {_reserved(row, own['timeline'])}"
         f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
     ]
     if row["cut"]:
@@ -43,6 +44,14 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
         place = "  ".join(str(each[key]) for key in ("category", "module", "frame") if each[key])
         lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {place}")
     return "\n".join(lines) + "\n"
+
+
+def _reserved(row: dict, timeline: pd.DataFrame) -> str:
+    """What was reserved; nothing where that is never more than what is active, as on a CPU without an allocator."""
+    if not (timeline["reserved_bytes"] > timeline["active_bytes"]).any():
+        return ""
+    then, most = _mib(row["reserved_at_peak_bytes"]), _mib(row["peak_reserved_bytes"])
+    return f"reserved then {then} MiB, at most {most} MiB; "
 
 
 def _mib(number: float) -> str:

@@ -166,12 +166,12 @@ def sentences_of(folder, row, **more):
 
 def test_sentences_of_a_step(tmp_path):
     assert sentences_of(tmp_path, made.cell()) == [
-        "The peak, 1,000 MiB, lies in the backward pass (loss): activations 60 %, optimizer state 20 %, parameters "
-        "10 % and workspace 9.6 %.",
+        "The peak, 1,000 MiB asked for (1.00 GiB allocated), lies in the backward pass (loss): activations 60 %, "
+        "optimizer state 20 %, parameters 10 % and workspace 9.6 %.",
         "The step begins with 310 MiB and holds 900 MiB after forward, 410 MiB after backward and 310 MiB after the "
         "optimizer.",
         "A step allocates 2.93 GiB, 3.0 times its peak, in 1,500 allocations. At the peak 250 MiB of the 1.22 GiB "
-        "reserved are not active (20 %).",
+        "reserved at that moment are not active (20 %).",
         "peak 1.00 GiB in backward; reserved 1.22 GiB; predicted −1.0 %",
     ]
 
@@ -179,7 +179,10 @@ def test_sentences_of_a_step(tmp_path):
 def test_sentences_of_inference_with_several_steps(tmp_path):
     row = made.cell(mode="inference", held=INFERENCE, peak_place=("inference", "LM head"), steps=2)
     told = sentences_of(tmp_path, row)
-    assert told[0] == "The peak, 160 MiB, lies in inference (LM head): parameters 62 % and activations 38 %."
+    assert told[0] == (
+        "The peak, 160 MiB asked for (164 MiB allocated), lies in inference (LM head): parameters 62 % and activations "
+        "38 %."
+    )
     assert told[2].startswith("A step of inference allocates 240 MiB, 1.5 times its peak, in 750 allocations.")
 
 
@@ -188,14 +191,24 @@ def test_sentences_of_what_ran_out_of_memory(tmp_path):
     assert told[0] == (
         "Memory ran out in the warm-up, in the forward pass, at scripts/stepscope/model/transformer.py:225 forward: "
         "158 MiB more were asked for when 48.0 MiB of the device were free. The most that tensors held until then was "
-        "1,000 MiB: activations 60 %, optimizer state 20 %, parameters 10 % and workspace 9.6 %."
+        "1,000 MiB asked for (1.00 GiB allocated): activations 60 %, optimizer state 20 %, parameters 10 % and "
+        "workspace 9.6 %."
     )
     assert told[1] == "" and "times its peak" not in told[2]
     assert told[3] == "out of memory at 1.00 GiB; reserved 1.22 GiB"
 
 
-def test_sentences_on_a_cpu(tmp_path):
-    told = sentences_of(tmp_path, made.cpu(made.cell()))
+def as_recorded_on_a_cpu(frames):
+    """Without an allocator the replay takes what is active for reserved."""
+    summary = frames["memory_summary"]
+    frames["memory_summary"] = summary.assign(reserved_at_peak_bytes=summary["peak_bytes"], unused_at_peak_bytes=0)
+
+
+@pytest.mark.parametrize("reserved", [0, None])
+def test_sentences_on_a_cpu(tmp_path, reserved):
+    row = made.cpu(made.cell()) | {"peak_reserved_bytes": reserved}
+    told = sentences_of(tmp_path, row, change=as_recorded_on_a_cpu)
+    assert told[0].startswith("The peak, 1,000 MiB, lies in the backward pass (loss): ")
     assert told[2] == "A step allocates 2.93 GiB, 3.0 times its peak, in 1,500 allocations."
     assert told[3] == "peak 1,000 MiB in backward; predicted −1.0 %"
 

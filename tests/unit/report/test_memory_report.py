@@ -14,6 +14,7 @@ BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 ACROSS = ("memory_peaks", "memory_peak_categories", "memory_predicted")
 OF_TIMING = ("timing_by_size", "timing_by_context", "timing_phases", "timing_samples", "timing_distribution")
 MOST = 512 * 1024
+COMMANDS = "The command that measured each cell of memory"
 
 
 def pages(folder, cells, timings=(), change=None, studies=("memory",)):
@@ -158,5 +159,13 @@ def test_a_grid_of_32_cells_is_a_small_part_of_what_github_shows(tmp_path):
         made.cell(precision, context, mode, "nvidia-h100-80gb-hbm3", size)
         for size, context, precision, mode in grid
     ]  # fmt: skip
-    text, _ = pages(tmp_path, cells)
-    assert len(cells) == 32 and len(text.encode()) < MOST / 5
+    text, html = pages(tmp_path, cells)
+    assert len(cells) == 32 and len(text.encode()) < MOST / 6
+    where = "stands in index.html, and in the column `command` of [memory.csv](../tables/memory.csv)."
+    assert where in text and COMMANDS not in text
+    assert html.count("python scripts/snapshot_memory.py") == 32 and "command stands in index.html" not in html
+
+
+def test_the_commands_of_a_few_cells_stand_in_both(whole):
+    assert all(COMMANDS in page for page in whole)
+    assert not any("command stands in index.html" in page for page in whole)

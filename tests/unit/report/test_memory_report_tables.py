@@ -98,6 +98,29 @@ def test_on_a_cpu_the_peak_is_the_snapshots(tmp_path):
     assert "On a CPU, which has no such counter" in table.notes[0]
 
 
+def test_unused_is_told_of_an_allocator_alone(tmp_path):
+    def as_recorded_on_a_cpu(frames):
+        frames["memory_summary"]["reserved_at_peak_bytes"] = 1250 * MIB
+        frames["memory_summary"]["unused_at_peak_bytes"] = 250 * MIB
+
+    cells = [made.cell(), made.cpu(made.cell(hardware="cpu"))]
+    table = memory_peaks.categories_table(memory_of(tmp_path, cells, change=as_recorded_on_a_cpu))
+    assert sorted(texts(table, "unused")) == ["20.0", "–"]
+
+
+def test_an_account_of_what_ran_out_in_the_warm_up_says_so(tmp_path):
+    def unmeasured(frames):
+        frames["memory_accounting"]["measured_bytes"] = None
+
+    memory = memory_of(tmp_path, [made.out_of_memory(made.cell())], change=unmeasured)
+    table = memory_cell_tables.accounts_table(memory, memory.recorded[0], "a cell")
+    assert set(texts(table, "measured")) == set(texts(table, "difference")) == {"–"}
+    assert "ran out before a whole step was seen" in table.notes[-1]
+    assert memory_blocks.accounting_table(memory) is None
+    whole = memory_of(tmp_path / "whole", [made.cell()])
+    assert len(memory_cell_tables.accounts_table(whole, whole.recorded[0], "a cell").notes) == 1
+
+
 def test_categories_with_their_shares(four):
     table = memory_peaks.categories_table(four)
     group = "alive at the peak (MiB, % of the sum)"

@@ -1,0 +1,73 @@
+"""What ran: counted in cells, also where a study's table has several rows a cell."""
+
+import pytest
+import synthetic
+import synthetic_attention as made
+import synthetic_memory
+from stepscope.report.machine import every_cell, incomplete_box, overview
+from stepscope.report.tables import Tables
+
+
+def facts(folder, rows, studies=("attention",)) -> dict:
+    return dict(overview(Tables(made.write(folder, rows), list(studies))))
+
+
+def statuses(rows: list[dict], of: dict[int, str]) -> list[dict]:
+    """The same rows with a status by length."""
+    return [row | {"status": of.get(row["length"], "ok"), "reason": of.get(row["length"], "")} for row in rows]
+
+
+def test_a_cell_of_many_rows_counts_once(tmp_path):
+    rows = made.cell(duration_s=30.0) + made.cell("sdpa-flash", duration_s=30.0)
+    found = facts(tmp_path, rows)
+    assert found["Study attention"] == "2 cells (2 ok)" and found["Time spent measuring"] == "1 min 00 s"
+
+
+@pytest.mark.parametrize(
+    ("of", "status"),
+    [
+        ({}, "ok"),
+        ({1024: "unsupported"}, "ok"),
+        ({1024: "unsupported", 4096: "unsupported", 16384: "unsupported"}, "unsupported"),
+        ({16384: "oom"}, "oom"),
+        ({4096: "failed", 16384: "oom"}, "failed"),
+        ({1024: "missing", 4096: "failed"}, "missing"),
+    ],
+)
+def test_the_status_is_of_the_whole_cell(tmp_path, of, status):
+    cells = every_cell(Tables(made.write(tmp_path, statuses(made.cell(), of)), ["attention"]))
+    assert list(cells["status"]) == [status]
+    assert list(cells["reason"].fillna("")) == [status if status in of.values() else ""]
+
+
+def test_the_order_of_cells_stays(tmp_path):
+    rows = [*made.cell("naive"), *statuses(made.cell("flex"), {4096: "failed"}), *made.cell("triton")]
+    cells = every_cell(Tables(made.write(tmp_path, rows), ["attention"]))
+    assert [name.split("/")[2] for name in cells["cell"]] == ["naive", "flex", "triton"]
+
+
+def test_a_lost_cell_is_listed_once(tmp_path):
+    rows = made.without_result(made.cell(), "missing", "not measured yet") + made.cell("flex")
+    box = incomplete_box(Tables(made.write(tmp_path, rows), ["attention"]))
+    assert len(box.table.rows) == 1 and box.sentence.startswith("1 of 2 cells are missing or failed")
+
+
+def test_batches_are_those_of_the_models(tmp_path):
+    timing = synthetic.VARIANTS["cpu"]()[0]
+    made.write(tmp_path, made.cell() + made.cell(**made.PAPERS))
+    timing.to_csv(tmp_path / "timing.csv", index=False)
+    assert dict(overview(Tables(tmp_path, ["timing", "attention"])))["Batch size"] == "4"
+    assert "Batch size" not in dict(overview(Tables(tmp_path, ["attention"])))
+
+
+def test_the_log_of_an_analysis_that_failed(tmp_path):
+    rows = [synthetic_memory.cell(status="failed", reason="measured, but the memory is not analysed yet")]
+    rows.append(synthetic_memory.cell("bf16", status="failed", reason="exit code 3"))
+    tables = Tables(synthetic_memory.write(tmp_path / "tables", rows), ["memory"])
+    assert [column.label for column in incomplete_box(tables).table.columns] == ["cell", "status", "reason", "log"]
+    for row in rows:
+        (tmp_path / row["cell"]).mkdir(parents=True)
+        (tmp_path / row["cell"] / "analysis.log").touch()
+    table = incomplete_box(tables).table
+    assert [row[3].link for row in table.rows] == [row["log"] for row in rows]
+    assert [row[4].link for row in table.rows] == [f"{rows[0]['cell']}/analysis.log", ""]
