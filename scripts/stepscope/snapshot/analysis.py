@@ -24,12 +24,17 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
     snapshot = loader.read(path)
     try:
         return analyse(snapshot, told)
+    except SnapshotError as error:  # the snapshot itself has been read
+        raise SnapshotError(f"{known_path}: {error}") from None
     except MemoryError:
         raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
 
 
 def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table, a device after the other. What known.json tells is of the device that allocates most."""
+    """Table name → table, a device after the other. What known.json tells is of the device that allocates most.
+
+    Raises SnapshotError without a file's name where what it tells is not of this snapshot.
+    """
     lines = [*frames.user_lines(snapshot), ""]
     python = np.array([*frames.has_python(snapshot), False])
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
@@ -40,6 +45,8 @@ def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd
         cut = replayed.contradicted
         if told is not None and device is busiest:
             cut |= bool(phases.missing(device, told).any())
+            if not categories.belongs(replayed, told, cut):
+                raise SnapshotError(f"it belongs to another snapshot; {known.ADVICE}")
             blocks = categories.from_known(replayed, phases.from_marks(told, device), told, kinds, casts)
         else:
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
@@ -68,5 +75,8 @@ def write(found: dict[str, pd.DataFrame], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in found.items():
         beside = folder / f".{name}.csv.{os.getpid()}"
-        table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-        beside.replace(folder / f"{name}.csv")
+        try:
+            table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
+            beside.replace(folder / f"{name}.csv")
+        finally:
+            beside.unlink(missing_ok=True)

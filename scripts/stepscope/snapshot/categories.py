@@ -1,6 +1,7 @@
 """What each block of memory is for: its category, its part of the model, the line that made it, the tensor in it."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,8 @@ def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, ca
 
     A storage that was seen is what it was seen as. Of the rest, what the forward pass or inference makes, also when it
     is made again in the backward pass (checkpointing, seen in the stack), is activations, or cast weights where
-    the same operator of the observed step cast a parameter; what backward and optimizer make is workspace.
+    the same operator of the observed step cast a parameter; what backward and optimizer make is workspace, and so are
+    cuBLAS's buffers where the recording saw them being made.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = np.array([*parts.phase, ""], dtype=object)[part]
@@ -56,9 +58,22 @@ def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, ca
     tensor, tensors, cast = _made(replay, parts, part, known)
     cast |= casts[replay.stack]
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
+    if _saw_warm_up(known):
+        category[_of_cublas(replay, kinds[replay.stack]) & (category == ACTIVATIONS) & (tensor == 0)] = WORKSPACE
     blocks = Blocks(replay, parts, category, part, tensor, tensors)
     _seen(blocks, known)
     return blocks
+
+
+def _saw_warm_up(known: Known) -> bool:
+    """Whether the recording began before the model was made, and thus before the libraries' own buffers."""
+    return min((each["at"] for each in known.tensors if each["category"] == "parameters"), default=(0, 0)) > (0, 0)
+
+
+def _of_cublas(replay: Replay, kind: np.ndarray) -> np.ndarray:
+    """For each block whether it may be cuBLAS's own: of the very size, made in either pass and never freed."""
+    sized = np.isin(replay.size, _CUBLAS_BYTES) & np.isin(kind, (stacks.FORWARD, stacks.BACKWARD))
+    return sized & (replay.end >= replay.events)
 
 
 def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple[np.ndarray, list, np.ndarray]:
@@ -109,9 +124,23 @@ def _places(table: pd.DataFrame, key: list[str]) -> tuple[pd.Series, pd.Series]:
 
 def _seen(blocks: Blocks, known: Known) -> None:
     """Set category and name of the blocks in which tensors were seen."""
-    replay, numbers = blocks.replay, {}
-    for at in sorted({each["at"] for each in known.tensors}):
-        seen = [each for each in known.tensors if each["at"] == at]
+    numbers = {}
+    for each, number in _holding(blocks.replay, known):
+        op, length, kind, _ = blocks.tensors[blocks.tensor[number]]
+        told = (op, each["shape"] or length, each["dtype"] or kind, each["name"])
+        if told not in numbers:
+            numbers[told] = len(blocks.tensors)
+            blocks.tensors.append(told)
+        blocks.tensor[number] = numbers[told]
+        blocks.category[number] = CATEGORIES.index(each["category"])
+
+
+def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
+    """(tensor, number of the block that it lay in when it was seen), in the order of time; not those in no block."""
+    by_mark: dict[tuple[int, int], list[dict]] = {}
+    for each in known.tensors:
+        by_mark.setdefault(each["at"], []).append(each)
+    for at, seen in sorted(by_mark.items(), key=lambda item: item[0]):
         event = phases.event_after(replay.device, known, at) - 1
         alive = np.flatnonzero(replay.alive_after(event))
         alive = alive[np.argsort(replay.address[alive], kind="stable")]
@@ -120,15 +149,16 @@ def _seen(blocks: Blocks, known: Known) -> None:
         address = np.array([each["address"] for each in seen])
         place = np.searchsorted(replay.address[alive], address, side="right") - 1
         found = alive[np.maximum(place, 0)]
-        inside = (place >= 0) & (address < replay.address[found] + np.maximum(replay.size[found], 1))
-        for number, each in zip(found[inside], itertools.compress(seen, inside), strict=True):
-            op, length, kind, _ = blocks.tensors[blocks.tensor[number]]
-            told = (op, each["shape"] or length, each["dtype"] or kind, each["name"])
-            if told not in numbers:
-                numbers[told] = len(blocks.tensors)
-                blocks.tensors.append(told)
-            blocks.tensor[number] = numbers[told]
-            blocks.category[number] = CATEGORIES.index(each["category"])
+        inside = (place >= 0) & (address - replay.address[found] < np.maximum(replay.size[found], 1))
+        yield from zip(itertools.compress(seen, inside), found[inside], strict=True)
+
+
+def belongs(replay: Replay, known: Known, cut: bool) -> bool:
+    """Whether the tensors that known.json tells lie in this history's blocks: at least half of them in a block of
+    their size. In a cut history, in which marks cannot be found exactly, one of them is enough."""
+    told = sum(each["bytes"] > 0 for each in known.tensors)
+    found = sum(0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known))
+    return not told or (found > 0 if cut else 2 * found >= told)
 
 
 def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
@@ -166,7 +196,7 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
         category[kind == which] = WORKSPACE
         category[(kind == which) & (outlives | lasts | ~replay.recorded)] = kept
         category[(kind == which) & replay.recorded & lasts & failed] = UNKNOWN
-    category[lasts & np.isin(replay.size, _CUBLAS_BYTES) & np.isin(kind, (stacks.FORWARD, stacks.BACKWARD))] = WORKSPACE
+    category[_of_cublas(replay, kind)] = WORKSPACE
     return Blocks(replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "", "")])
 
 

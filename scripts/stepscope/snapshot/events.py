@@ -18,6 +18,8 @@ GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
 MAP, UNMAP, OOM = (ACTIONS.index(name) for name in ("segment_map", "segment_unmap", "oom"))
 
+_MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
+
 _WRONG = "this is no memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
 
 
@@ -106,25 +108,37 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
     numbers = sorted({number for number, own in enumerate(rows) if len(own)} | {_device(each) for each in segments})
     devices = []
     for number in numbers:
-        own = rows[number] if number < len(rows) else np.empty(0, dtype=np.int64)
+        own = rows[number] if 0 <= number < len(rows) else np.empty(0, dtype=np.int64)
         mine = [each for each, segment in zip(blocks, segments, strict=True) if _device(segment) == number]
         columns_of_blocks = [np.array([row[at] for each in mine for row in each], dtype=np.int64) for at in range(5)]
         columns_of_blocks[3] = columns_of_blocks[3].astype(bool)
         owned = [segment for segment in segments if _device(segment) == number]
         parts = [events[name][own] if len(own) else np.empty(0, dtype=kind) for name, kind in _KINDS.items()]
-        if (parts[2] < 0).any():
-            raise ValueError("an event has a negative size")
+        reserved = [_integer(segment.get("total_size", 0)) for segment in owned]
+        _check_sizes(parts[0], parts[2], columns_of_blocks, reserved)
         mapped = np.isin(parts[0], (MAP, UNMAP)).any()
         devices.append(
             Device(
                 number,
                 *parts,
                 *columns_of_blocks,
-                reserved=sum(_integer(segment.get("total_size", 0)) for segment in owned),
+                reserved=sum(reserved),
                 expandable=bool(mapped) or any(segment.get("is_expandable") is True for segment in owned),
             )
         )
     return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
+
+
+def _check_sizes(action: np.ndarray, size: np.ndarray, blocks: list[np.ndarray], reserved: list[int]) -> None:
+    """Refuse sizes of a device's events, blocks and segments that are negative or too large to be added up."""
+    added = size[action != OOM]  # what was asked for in vain may be any number
+    _, rounded, requested, *_ = blocks
+    sizes = {"an event": size, "a block": rounded, "an allocation": requested, "a segment": np.array(reserved)}
+    for what, each in sizes.items():
+        if (each < 0).any():
+            raise ValueError(f"{what} has a negative size")
+    if any(each.sum(dtype=np.float64) >= _MOST_BYTES for each in (added, rounded, requested, sizes["a segment"])):
+        raise ValueError("its sizes add up to more than there can be")
 
 
 _KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}

@@ -5,12 +5,13 @@ from functools import cache
 
 from stepscope.snapshot.events import Frame, Snapshot
 
-# Files that are nobody's own code: installed packages, Python's library, PyTorch's own sources in a checkout, code
-# that has no file.
+# Files that are nobody's own code: installed packages, Python's library, PyTorch's and einops's own sources wherever
+# they are, code that has no file.
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
     r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
-    r"|utils/|tensor\.py|cpu/|library\.py|random\.py)"
+    r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
+    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
 )
 _HOOKS = ("__torch_dispatch__", "__torch_function__")
 _PYTHON = re.compile(r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/")

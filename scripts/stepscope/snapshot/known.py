@@ -16,6 +16,8 @@ from stepscope.snapshot.table_names import CATEGORIES
 
 NAMES = ("known.json", "known.json.gz")
 _LARGEST = 1 << 30
+_MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fit into 64 bits
+ADVICE = "give the one that was written with it, or leave it away"
 
 
 @dataclass
@@ -35,7 +37,6 @@ def beside(snapshot: Path) -> Path | None:
 
 def read(path: Path) -> Known:
     """Raises SnapshotError with one line for anything but such a file."""
-    advice = "give the file that was written with the snapshot, or leave it away"
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
@@ -43,26 +44,33 @@ def read(path: Path) -> Known:
                 raw = file.read(_LARGEST)
         content = json.loads(raw)
     except OSError as error:
-        raise SnapshotError(f"{path}: cannot be read ({error.strerror or 'damaged'}); {advice}") from None
+        raise SnapshotError(f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}") from None
     except (ValueError, EOFError, zlib.error, RecursionError):
-        raise SnapshotError(f"{path}: this is no JSON; {advice}") from None
+        raise SnapshotError(f"{path}: this is no JSON; {ADVICE}") from None
     try:
         return _known(content)
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         told = " ".join(str(error).split())[:120]
-        raise SnapshotError(f"{path}: this is no side file of a snapshot ({told}); {advice}") from None
+        raise SnapshotError(f"{path}: this is no side file of a snapshot ({told}); {ADVICE}") from None
 
 
 def _known(content: dict) -> Known:
     if content.get("schema_version") != 1:
         raise ValueError(f"schema_version {content.get('schema_version')!r}")
-    marks = [[_count(a), _count(f), step, str(phase), str(module)] for a, f, step, phase, module in content["marks"]]
-    return Known(
-        marks,
+    found = Known(
+        [_mark(*each) for each in content["marks"]],
         [_tensor(each) for each in content["tensors"]],
-        [_made(each) | {"phase": str(each["phase"])} for each in content["made"]],
+        [_made(each) | {"phase": _text(each["phase"])} for each in content["made"]],
         [_made(each) for each in content["saved"]],
     )
+    if any(sum(each["bytes"] for each in entries) >= _MOST for entries in (found.tensors, found.made, found.saved)):
+        raise ValueError("its bytes add up to more than there can be")
+    return found
+
+
+def _mark(allocations: int, frees: int, step: int | None, phase: str, module: str) -> list:
+    number = None if step is None else _count(step)
+    return [_count(allocations), _count(frees), number, _text(phase), _text(module)]
 
 
 def _tensor(entry: dict) -> dict:
@@ -71,22 +79,22 @@ def _tensor(entry: dict) -> dict:
     allocations, frees = entry["at"]
     return {
         "category": entry["category"],
-        "name": str(entry["name"]),
+        "name": _text(entry["name"]),
         "address": _count(entry["address"]),
         "bytes": _count(entry["bytes"]),
         "at": (_count(allocations), _count(frees)),
         "shape": shape(entry["shape"]),
-        "dtype": str(entry["dtype"]),
+        "dtype": _text(entry["dtype"]),
     }
 
 
 def _made(entry: dict) -> dict:
     return {
-        "module": str(entry["module"]),
+        "module": _text(entry["module"]),
         "bytes": _count(entry["bytes"]),
-        "op": str(entry["op"]),
+        "op": _text(entry["op"]),
         "shape": shape(entry["shape"]),
-        "dtype": str(entry["dtype"]),
+        "dtype": _text(entry["dtype"]),
         "cast": entry["cast_of"] is not None,
     }
 
@@ -97,6 +105,11 @@ def shape(lengths: list[int]) -> str:
 
 
 def _count(value: object) -> int:
-    if not isinstance(value, int) or not 0 <= value < 2**63:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
         raise ValueError(f"{value!r} is no count")
     return value
+
+
+def _text(value: object) -> str:
+    """As text that can be written: what is no character (half of a surrogate pair) becomes "?"."""
+    return str(value).encode("utf-8", "replace").decode()

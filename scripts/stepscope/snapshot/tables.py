@@ -308,7 +308,7 @@ def churn(device: Device) -> pd.DataFrame:
 def saved(known: Known) -> pd.DataFrame:
     """What autograd kept for the backward pass: of the block in the middle of the model, and outside all blocks."""
     table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
-    block, middle = _middle_block(table["module"], r"^(blocks\.\d+)(?:/|$)")
+    block, middle = _middle_block(table["module"], r"^(blocks\.\d{1,9})(?:/|$)")
     table["part"] = np.where(block.isna(), "outside", "block")
     table = table[block.isna() | (block == middle)]
     table = table.assign(
@@ -329,7 +329,7 @@ def tensors(known: Known) -> pd.DataFrame:
     named = {(each["category"], each["name"]): each["at"] for each in last.values()}
     kept = [each for each in last.values() if each["at"] == named[each["category"], each["name"]]]
     table = pd.DataFrame(kept, columns=["category", "name", "bytes"])
-    block, middle = _middle_block(table["name"], r"^(blocks\.\d+)\.")
+    block, middle = _middle_block(table["name"], r"^(blocks\.\d{1,9})\.")
     table["part"] = np.where(block.isna(), "outside", "block")
     table = table[block.isna() | (block == middle)]
     return table.groupby(["category", "part"], sort=False)["bytes"].agg(tensors="size", bytes="sum").reset_index()

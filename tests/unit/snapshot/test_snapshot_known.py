@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from snapshot_simulator import AUTOGRAD, FORWARD, OPTIMIZER, Simulator, python_frame, written
-from stepscope.snapshot import analysis, known
+from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, written
+from stepscope.snapshot import analysis, categories, known
 from stepscope.snapshot.errors import SnapshotError
 
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
@@ -73,6 +73,13 @@ class Program:
         ]
         content = {"schema_version": 1, "device": "cuda", "mode": "step", "marks": self.marks, "made": made}
         return content | {"tensors": self.tensors, "saved": SAVED} | changes
+
+
+def of_saved(**changes):
+    """A side file as text, with two saved tensors that have these fields."""
+    fields = {"module": '""', "bytes": "4", "op": '""', "shape": "[]", "dtype": '""', "cast_of": "null"} | changes
+    one = ", ".join(f'"{key}": {value}' for key, value in fields.items())
+    return f'{{"schema_version": 1, "marks": [], "tensors": [], "made": [], "saved": [{{{one}}}, {{{one}}}]}}'
 
 
 SAVED = [
@@ -178,6 +185,11 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
         ('{"schema_version": 2}', "schema_version 2"),
         ('{"schema_version": 1}', "marks"),
         ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is no count"),
+        ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is no count"),
+        ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is no count"),
+        ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is no count"),
+        (of_saved(shape="[1e400]"), "infinity"),
+        (of_saved(bytes=str(1 << 61)), "add up"),
         (
             '{"schema_version": 1, "marks": [], "made": [], "saved": [], "tensors": [{"category": "nothing"}]}',
             "category 'nothing'",
@@ -190,3 +202,53 @@ def test_a_side_file_that_is_none_is_one_line(text, told, tmp_path):
     with pytest.raises(SnapshotError) as error:
         known.read(path)
     assert str(error.value).startswith(f"{path}: ") and told in str(error.value) and "\n" not in str(error.value)
+
+
+def test_names_of_any_kind_can_be_written(run, tmp_path):
+    program = Program()
+    for each in program.tensors:
+        each["name"] = f"blocks.{'7' * 5000}.\ud800"
+    saved = [{**each, "module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"} for each in SAVED]
+    program.marks = [[*mark[:4], "\ud800"] for mark in program.marks]
+    found = run(program, program.known(saved=saved))
+    analysis.write(found, tmp_path / "out")
+    assert set(found["saved"]["part"]) == set(found["tensors"]["part"]) == {"outside"}
+    assert "?" in set(found["largest"]["module"]) and set(found["saved"]["op"]) == {"?"}
+
+
+def test_a_step_may_be_unknown(run):
+    program = Program()
+    program.marks = [[*mark[:2], None, *mark[3:]] for mark in program.marks]
+    assert run(program)["summary"].iloc[0]["peak_step"] is None
+
+
+@pytest.mark.parametrize("steps_cut", [0, 1])
+def test_tensors_that_lie_nowhere_are_those_of_another_snapshot(run, tmp_path, steps_cut):
+    program = Program(steps=3)
+    first = program.recording_from + steps_cut * (len(program.simulator.events) - program.recording_from) // 3
+    for each in program.tensors:
+        each["address"] += 1 << 30
+    with pytest.raises(SnapshotError, match=r"known\.json: it belongs to another snapshot"):
+        run(program, first=first)
+    for each in program.tensors:
+        each["address"] -= 1 << 30
+        each["bytes"] -= 4
+    with pytest.raises(SnapshotError, match="another snapshot"):
+        run(program, first=first)
+
+
+def test_cublas_buffers_are_workspace_where_the_recording_saw_the_model_being_made(run, monkeypatch):
+    buffer = 5000
+    monkeypatch.setattr(categories, "_CUBLAS_BYTES", (buffer,))
+    for weights_before in (True, False):
+        program = Program(steps=0)
+        program.tensors.clear()
+        weight = program.simulator.alloc(WEIGHT) if weights_before else program.alloc(WEIGHT, MADE)
+        first = program.recording_from + weights_before
+        program.seen("parameters", "weight", weight, WEIGHT)
+        program.mark(0, "forward", "blocks.0")
+        program.alloc(buffer, FORWARD)
+        program.alloc(OUTPUT, FORWARD)
+        held = run(program, first=first)["peak"].set_index("category")["bytes"]
+        assert held["activations"] == OUTPUT + buffer * weights_before
+        assert held["workspace"] == buffer * (not weights_before)

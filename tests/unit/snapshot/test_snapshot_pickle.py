@@ -1,5 +1,6 @@
 """Reading pickles: as Python does where they are plain data, and one line for everything else."""
 
+import copy
 import gzip
 import os
 import pickle
@@ -118,6 +119,12 @@ def nested(levels, tuples=False):
     return b"\x80\x04" + b"]" * levels + b"a" * (levels - 1) + b"." if not tuples else b"\x80\x04)" + b"\x85" * levels
 
 
+def of_segments(*segments):
+    """A snapshot's pickle of segments with these fields."""
+    whole = [{"device": 0, "address": 0, "total_size": 0, "blocks": []} | copy.deepcopy(each) for each in segments]
+    return pickle.dumps({"segments": whole, "device_traces": []})
+
+
 LAUGHS = b"\x80\x04]\x94" + b"".join(b"](h" + bytes([n]) * 1 + b"h" + bytes([n]) + b"e\x94" for n in range(200)) + b"."
 HOSTILE = {
     "a call of protocol 2": (pickle.dumps(Calls((os.system, ("true",))), 2), "posix"),
@@ -163,6 +170,27 @@ HOSTILE = {
             }
         ),
         "negative",
+    ),
+    "segments that are too large together": (of_segments({"total_size": 1 << 62}, {"total_size": 1 << 62}), "add up"),
+    "a segment of a negative size": (of_segments({"total_size": -1}), "a segment has a negative size"),
+    "a block of a negative size": (of_segments({}, {"blocks": [{"size": -1}]}), "a block has a negative size"),
+    "a negative request": (
+        of_segments({"blocks": [{"size": 512, "requested_size": -1}]}),
+        "an allocation has a negative size",
+    ),
+    "blocks that are too large together": (of_segments(*[{"blocks": [{"size": 1 << 61}]}] * 2), "add up"),
+    "requests that are too large together": (
+        of_segments(*[{"blocks": [{"size": 0, "requested_size": 1 << 61}]}] * 2),
+        "add up",
+    ),
+    "events that are too large together": (
+        pickle.dumps(
+            {
+                "segments": [],
+                "device_traces": [[{"action": "alloc", "addr": address, "size": 1 << 61} for address in range(4)]],
+            }
+        ),
+        "add up",
     ),
     "numbers beyond 64 bits": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 1 << 64}]]}),

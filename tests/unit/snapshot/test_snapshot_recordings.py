@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.snapshot import analysis
+from stepscope.snapshot.errors import SnapshotError
 
 RECORDINGS = Path(__file__).parent / "recordings"
 OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inference_bf16")
@@ -149,6 +150,8 @@ def test_where_memory_ran_out_is_known_to_the_part_of_the_model():
     held = peak("step_fp32_out_of_memory")
     assert held["parameters"] == PARAMETERS * FP32
     assert held["buffers"] < 1 << 17  # what the forward pass made until then is no buffer
+    assert held["workspace"] >= 32 << 20  # cuBLAS's, made by the first matrix product
+    assert held["activations"] < 32 << 20
     assert "unknown" not in held or held["unknown"] == 0
 
 
@@ -199,3 +202,15 @@ def test_our_own_program_without_its_side_file(tmp_path):
     assert phases[phases["phase"] != ""]["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert bool(found["summary"].iloc[0]["cut"])  # its first part was cleared, which only known.json can explain
     assert found["saved"].empty
+
+
+WITH_SIDE_FILE = (*OURS, "step_fp32_out_of_memory")
+FOREIGN = [(one, other) for one in WITH_SIDE_FILE for other in WITH_SIDE_FILE if one != other]
+
+
+@pytest.mark.parametrize(("name", "other"), FOREIGN)
+def test_the_side_file_of_another_snapshot_is_refused(name, other):
+    path = RECORDINGS / other / "known.json.gz"
+    with pytest.raises(SnapshotError) as error:
+        analysis.analyse_file(RECORDINGS / name / "snapshot.pickle.gz", path)
+    assert str(error.value).startswith(f"{path}: it belongs to another snapshot; give the one that was written with it")

@@ -264,6 +264,7 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
         ("/home/user/package/__init__.py", "f", "package/__init__.py:5 f"),
         ("<stdin>", "<module>", "<stdin>:5 <module>"),
         ("/tmp/ipykernel_12/34.py", "<module>", "34.py:5 <module>"),
+        ("/home/user/einops/train.py", "main", "train.py:5 main"),
     ],
 )
 def test_user_code(file, function, shown):
@@ -277,6 +278,7 @@ def test_user_code(file, function, shown):
         *("/work/.venv/lib/python3.12/site-packages/torch/nn/modules/linear.py", "/usr/lib/python3.12/contextlib.py"),
         *("/opt/pytorch/torch/nn/functional.py", "<frozen importlib._bootstrap>", "<string>", "??", "Linear.cpp", ""),
         *("C:\\Python312\\Lib\\runpy.py", "/usr/lib/python3/dist-packages/einops/einops.py"),
+        *("/tmp/x/einops/_backends.py", "/tmp/x/einops/layers/torch.py", "/opt/pytorch/torch/overrides.py"),
     ],
 )
 def test_not_user_code(file):
@@ -337,3 +339,9 @@ def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path)
     assert done.returncode == 1 and "cannot be written" in done.stderr and done.stderr.count("\n") == 1
     done = run_analyze(path, "--known", tmp_path / "none.json", "--out", tmp_path / "out")
     assert done.returncode == 1 and "none.json" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_table_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    with pytest.raises(UnicodeEncodeError):
+        analysis.write({"peak": pd.DataFrame({"category": ["\ud800"]})}, tmp_path)
+    assert not list(tmp_path.iterdir())
