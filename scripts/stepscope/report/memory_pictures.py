@@ -19,7 +19,7 @@ def pictures(memory: Memory, tables: Tables) -> dict[str, Picture]:
 def _words(memory: Memory) -> dict[str, tuple[str, str]]:
     """Figure -> (caption, alternative text)."""
     lost = any(row["status"] == "oom" for row in memory.recorded)
-    peaks = " A cross marks what ran out of memory." if lost else ""
+    peaks = " A cross marks what ran out of memory; its height says nothing." if lost else ""
     bars = " A dashed bar goes on to the predicted peak of what ran out of memory." if lost else ""
     return {
         "memory_peaks": (
