@@ -20,7 +20,8 @@ def test_snakemake_finds_nothing_to_lint(bare_project):
 
 
 @pytest.mark.parametrize(
-    "command", ["snakefmt --check Snakefile rules", "ruff check --no-cache", "ruff format --check --no-cache"]
+    "command",
+    ["snakefmt --check --format-shell Snakefile rules", "ruff check --no-cache", "ruff format --check --no-cache"],
 )
 def test_linters_and_formatters_find_nothing(command):
     program, *words = command.split()
