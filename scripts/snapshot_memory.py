@@ -13,24 +13,13 @@ import sys
 from pathlib import Path
 
 from stepscope.measure import arguments, cell, cell_arguments, outputs, printing
+from stepscope.measure.sample_columns import TRAINING
 from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.grid import command_of
 
 PROGRAM = "snapshot_memory.py"
-COLUMNS = [
-    "mode",
-    "kind",
-    "step",
-    "phase",
-    "warmup",
-    "seconds",
-    "event_seconds",
-    "sm_clock_mhz",
-    "power_w",
-    "temperature_c",
-]
 
 
 def main() -> None:
@@ -54,7 +43,7 @@ def main() -> None:
             about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(folder, found)
         _say(found)
         outputs.keep(folder, settings.out, "snapshot")
-        running.finish(COLUMNS, found.outcome.rows, steps.summary([found.outcome]) | {"memory": about})
+        running.finish(TRAINING, found.outcome.rows, steps.summary([found.outcome]) | {"memory": about})
 
 
 def _write(folder: Path, found) -> dict:

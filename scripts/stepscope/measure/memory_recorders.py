@@ -63,6 +63,7 @@ class CpuRecorder:
     """torch.profiler's memory events; a stack names the line where a function begins, since it knows no other."""
 
     name = "torch.profiler"
+    _profile: torch.profiler.profile | None = None
 
     def start(self) -> None:
         """Record from here on, and forget what was recorded before."""
@@ -95,8 +96,9 @@ class CpuRecorder:
 
     def abandon(self) -> None:
         """Record no more."""
-        if profile := self.__dict__.pop("_profile", None):
-            profile.__exit__(None, None, None)
+        if self._profile is not None:
+            self._profile.__exit__(None, None, None)
+            self._profile = None
 
 
 def from_profile(events: list[dict]) -> tuple[dict, list[Mark]]:

@@ -19,6 +19,7 @@ _ACTIVATIONS = (
     "batch × context × 3 × heads × d_head",
     *(f"batch × context × {channels}" for channels in _CHANNELS),
     *(f"batch·context × {channels}" for channels in _CHANNELS),
+    "batch × context × context",
     "batch × heads × context × 1",
     "batch × heads × context",
     "batch × context × 1",
@@ -48,13 +49,9 @@ def formula_of(setup: Setup, size: int, dims: tuple[int, ...], dtype: str, categ
     width = DTYPE_BYTES.get(dtype.removeprefix("torch."))
     if width is None or size != width * math.prod(dims):
         return None
-    if setup.shape.num_heads == 1 and len(dims) == 3:  # batch·heads is batch, and d_head is d_model
-        named = {"batch × context × d_model": _sizes_of(setup, "batch × context × d_model")}
-        named["batch × context × context"] = _sizes_of(setup, "batch × context × context")
-        found = next((pattern for pattern, sizes in named.items() if sizes == tuple(dims)), None)
-        if found:
-            return f"{found} × {width} B"
     patterns = (*_WEIGHTS, *_ACTIVATIONS) if category in _OF_WEIGHTS else (*_ACTIVATIONS, *_WEIGHTS)
+    if setup.shape.num_heads == 1:  # batch·heads is batch, and d_head is d_model: the plainer names first
+        patterns = sorted(patterns, key=lambda pattern: "heads" in pattern)
     for pattern in patterns:
         if _sizes_of(setup, pattern) == tuple(dims):
             factors = pattern.replace("·", " × ").replace("pairs × 2", "d_head").split(" × ")

@@ -1,22 +1,12 @@
 """What the tables of all studies that run the model have in common."""
 
+from stepscope.measure.sample_columns import TRAINING
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult
 
 KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
-SAMPLES = [
-    "mode",
-    "kind",
-    "step",
-    "phase",
-    "warmup",
-    "seconds",
-    "event_seconds",
-    "sm_clock_mhz",
-    "power_w",
-    "temperature_c",
-]
+SAMPLES = TRAINING
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 
 

@@ -133,6 +133,16 @@ def test_expandable_segments_are_seen():
     }
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_the_residual_stream_is_batch_by_context_by_d_model_in_fp32(name):
+    """The sums that a block's two norms keep are its versions in the block."""
+    found = tables(name)["saved"]
+    versions = found[(found["part"] == "block") & (found["op"] == "add") & found["module"].str.endswith("norm")]
+    assert versions["module"].tolist() == ["blocks.*/attention norm", "blocks.*/FFN norm"]
+    assert versions["bytes"].tolist() == [BATCH * CONTEXT * D_MODEL * FP32] * 2
+    assert versions["shape"].tolist() == [f"{BATCH}×{CONTEXT}×{D_MODEL}"] * 2
+
+
 def test_out_of_memory_is_told():
     found = summary("out_of_memory")
     assert found["ooms"] == 1
