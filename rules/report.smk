@@ -1,6 +1,9 @@
 # From the cells to the report: the plan, the tidy tables, the write-up.
 # Needs every study's cells and figures; makes results/plan, results/tables and results/report.
 
+# Sections that belong to no study: they compare the tables of several.
+COMPARISONS = ["roofline"]
+
 
 localrules:
     plan,
@@ -20,14 +23,18 @@ rule write_report:
     conda:
         "../envs/report.yaml"
     params:
-        code=report_code("write_report.py", *[f"stepscope.report.sections.{study}" for study in REGISTRY.studies]),
+        code=report_code(
+            "write_report.py", *[f"stepscope.report.sections.{name}" for name in [*REGISTRY.studies, *COMPARISONS]]
+        ),
         studies=" ".join(f"--study {study}" for study in REGISTRY.studies),
+        comparisons=" ".join(f"--comparison {name}" for name in COMPARISONS),
     message:
         "Writing the report"
     shell:
         r"""
         exec "$PYTHON" "$SCRIPTS"/write_report.py \
             {params.studies} \
+            {params.comparisons} \
             --tables results/tables \
             --figures results/figures \
             --templates "$SCRIPTS"/../report \
@@ -90,18 +97,24 @@ rule partial:
         "../envs/report.yaml"
     params:
         studies=" ".join(REGISTRY.studies),
+        comparisons=" ".join(COMPARISONS),
     message:
         "Writing results/partial/report/index.html of what there is, naming what is missing"
     shell:
         r"""
         exec >{log:q} 2>&1
-        flags=""
+        flags="" others=""
         for study in {params.studies}; do
             "$PYTHON" "$SCRIPTS"/aggregate.py --partial \
                 --plan {input.plan:q} --study $study --results results --out results/partial/tables
             "$PYTHON" "$SCRIPTS"/draw_figures.py \
                 --study $study --with timing --tables results/partial/tables --out results/partial/figures
-            flags="$flags --study $study"
+            flags="$flags --study $study" others="$others --with $study"
+        done
+        for comparison in {params.comparisons}; do
+            "$PYTHON" "$SCRIPTS"/draw_figures.py \
+                --study $comparison $others --tables results/partial/tables --out results/partial/figures
+            flags="$flags --comparison $comparison"
         done
         "$PYTHON" "$SCRIPTS"/write_report.py --partial $flags \
             --tables results/partial/tables \

@@ -11,6 +11,13 @@ def main() -> None:
     parser.add_argument(
         "--study", required=True, action="append", dest="studies", help="a study to show; repeat in order"
     )
+    parser.add_argument(
+        "--comparison",
+        action="append",
+        default=[],
+        dest="comparisons",
+        help="a section that compares studies, after theirs; repeat in order",
+    )
     parser.add_argument("--tables", required=True, type=Path, help="folder with <study>.csv")
     parser.add_argument("--figures", required=True, type=Path, help="folder with the drawn figures")
     parser.add_argument("--templates", required=True, type=Path, help="folder with the report's templates")
@@ -31,6 +38,7 @@ def main() -> None:
         title=arguments.title,
         command=arguments.command,
         partial=arguments.partial,
+        comparisons=tuple(arguments.comparisons),
     )
     write(request, arguments.out)
 

@@ -16,7 +16,10 @@ from stepscope.report.webpage import WebBlocks
 
 @dataclass(frozen=True)
 class Request:
-    """What to write: the studies in their order, the folders, and what a person typed to get it."""
+    """What to write: the studies in their order, the folders, and what a person typed to get it.
+
+    comparisons: sections that belong to no study, since they compare several; they come last.
+    """
 
     studies: list[str]
     tables: Path
@@ -25,6 +28,12 @@ class Request:
     title: str
     command: str
     partial: bool
+    comparisons: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> list[str]:
+        """The names of all sections, in their order."""
+        return [*self.studies, *self.comparisons]
 
 
 def report(request: Request) -> tuple[str, str]:
@@ -56,19 +65,18 @@ def write(request: Request, folder: Path) -> None:
 
 
 def _context(request: Request, tables: Tables) -> dict:
-    """What the frame's template is filled with; each section's own context is under its study's name."""
-    sections = {study: section_of(study) for study in request.studies}
+    """What the frame's template is filled with; each section's own context is under its name."""
+    sections = {name: section_of(name) for name in request.sections}
     return {
         "title": request.title,
         "command": request.command,
-        "studies": request.studies,
         "box": incomplete_box(tables) if request.partial else None,
         "findings": [sentence for section in sections.values() for sentence in section.findings(tables)],
         "overview": overview(tables),
         "machine": machine_table(tables),
         "sizes": sizes_table(tables),
-        "methods": [study for study in request.studies if (request.templates / f"methods/{study}.md.j2").exists()],
-        "sections": {study: section.context(tables) for study, section in sections.items()},
+        "methods": [name for name in sections if (request.templates / f"methods/{name}.md.j2").exists()],
+        "sections": {name: section.context(tables) for name, section in sections.items()},
     }
 
 
@@ -94,8 +102,8 @@ def _body(environment: Environment, blocks, context: dict) -> str:
         fold=blocks.fold,
     )
     parts = [environment.get_template("head.md.j2").render(context)]
-    for study in context["studies"]:
-        parts.append(environment.get_template(f"sections/{study}.md.j2").render(context["sections"][study]))
+    for name, own in context["sections"].items():
+        parts.append(environment.get_template(f"sections/{name}.md.j2").render(own))
     parts.append(environment.get_template("foot.md.j2").render(context))
     return "\n\n".join(parts)
 

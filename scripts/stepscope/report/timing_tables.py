@@ -130,7 +130,7 @@ def legend(rows: list[list[Cell]]) -> list[str]:
 def rates_table(
     hardware: str, precision: str, part: pd.DataFrame, whole: pd.DataFrame, ceiling: float | None
 ) -> Table | None:
-    """Tokens per second, arithmetic rate and its share of the ceiling, peak memory; None where no cell ran."""
+    """Tokens per second, arithmetic rate, its share of the ceiling and MFU, peak memory; None where no cell ran."""
     columns, rows = leading(part, whole)
     tokens = [mode for mode in MODES if _any(part, f"{mode}_tokens_per_s")]
     flops = [mode for mode in MODES if _any(part, f"{mode}_tflops")]
@@ -139,8 +139,9 @@ def rates_table(
     if not (tokens or allocated or resident):
         return None
     columns += [Column(label(mode), group="tokens/s") for mode in tokens]
-    share = " and share of the measured ceiling" if ceiling else ""
-    columns += [Column(label(mode), group=f"TFLOP/s{share}") for mode in flops]
+    peak = _peak_rate(part) if any(_any(part, f"{mode}_mfu") for mode in flops) else None
+    shares = ["share of the measured ceiling"] * bool(ceiling) + ["MFU"] * bool(peak)
+    columns += [Column(label(mode), group=", ".join(["TFLOP/s", *shares])) for mode in flops]
     columns += [Column(label(mode), group="peak memory allocated, reserved (GiB)") for mode in allocated]
     columns += [Column(label(mode), group="peak resident memory (GiB)") for mode in resident]
     difference = _any(part, "phases_minus_step_ms")
@@ -154,7 +155,8 @@ def rates_table(
             [number(row["phases_minus_step_ms"], lambda value: formatting.significant(value, 2))] if difference else []
         )
     caption = f"Throughput and memory, {precision}, on {hardware}{_fixed(part, whole)}."
-    notes = _rate_notes(precision, ceiling, bool(flops), difference)
+    of_peak = _mfu_note(part, precision, peak) if flops else ""
+    notes = _rate_notes(precision, ceiling, of_peak, bool(flops), difference)
     return Table(f"rates-{hardware}-{precision}", caption, columns, rows, notes + legend(rows))
 
 
@@ -171,11 +173,20 @@ def _rate(row: dict, mode: str, name: str, shown) -> Cell:
 
 
 def _arithmetic(row: dict, mode: str, ceiling: float | None) -> Cell:
-    """TFLOP/s over its share of the ceiling."""
+    """TFLOP/s over its share of the ceiling and the MFU."""
     cell = _rate(row, mode, "tflops", formatting.significant)
-    if cell.sort is None or not ceiling:
+    if cell.sort is None:
         return cell
-    return Cell(cell.text, formatting.percent(cell.sort / ceiling), cell.sort)
+    shares = [cell.sort / ceiling if ceiling else None, row.get(f"{mode}_mfu")]
+    return Cell(
+        cell.text, ", ".join(formatting.percent(share) for share in shares if formatting.known(share)), cell.sort
+    )
+
+
+def _peak_rate(part: pd.DataFrame) -> float | None:
+    """The data sheet's rate (TFLOP/s) that the MFU of these cells is of."""
+    rates = part["peak_tflops"].dropna() if "peak_tflops" in part else pd.Series(dtype=float)
+    return float(rates.iloc[0]) if len(rates) else None
 
 
 def _peak(row: dict, mode: str, first: str, second: str) -> Cell:
@@ -187,7 +198,15 @@ def _peak(row: dict, mode: str, first: str, second: str) -> Cell:
     return Cell(formatting.gib(value), formatting.gib(row.get(f"{mode}_peak_{second}_bytes")), value, badges)
 
 
-def _rate_notes(precision: str, ceiling: float | None, flops: bool, difference: bool) -> list[str]:
+def _mfu_note(part: pd.DataFrame, precision: str, peak: float | None) -> str:
+    if peak:
+        return f"MFU is the share of the data sheet's {formatting.significant(peak)} TFLOP/s in {precision}."
+    return (
+        f"No data sheet in the list gives this device's rate in {precision}: no MFU." if "peak_tflops" in part else ""
+    )
+
+
+def _rate_notes(precision: str, ceiling: float | None, of_peak: str, flops: bool, difference: bool) -> list[str]:
     notes = []
     if flops and ceiling:
         rate = formatting.significant(ceiling)
@@ -196,6 +215,7 @@ def _rate_notes(precision: str, ceiling: float | None, flops: bool, difference: 
         )
     elif flops:
         notes.append(f"No matrix product in {precision} was measured on this hardware: no shares.")
+    notes += [of_peak] if of_peak else []
     if difference:
         notes.append(
             "phases − step: the sum of the synchronised phases' medians minus the free step's; what overlap saves, "

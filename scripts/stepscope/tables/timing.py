@@ -4,6 +4,7 @@ from pathlib import Path
 
 from stepscope.model import flops
 from stepscope.model.shape import ModelShape
+from stepscope.tables import peaks
 from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
 from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
 
@@ -50,6 +51,8 @@ def row(cell: CellResult, noisy: float | None) -> dict:
     spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
     shape = shape_of(cell)
     statuses = [mode["status"] for mode in summary["modes"].values()]
+    machine = machine_columns(cell.record)
+    peak = peaks.tflops(machine.get("device_name"), spec["precision"])
     status = max(statuses, key=WORST.index) if statuses else cell.status
     reasons = [mode["reason"] for mode in summary["modes"].values() if mode["reason"]]
     return {
@@ -58,8 +61,8 @@ def row(cell: CellResult, noisy: float | None) -> dict:
         "status": status,
         "reason": reasons[0] if reasons else cell.reason,
         **_times(summary, noisy),
-        **_rates_and_memory(summary, shape, spec),
-        **machine_columns(cell.record),
+        **_rates_and_memory(summary, shape, spec, peak),
+        **machine,
         "command": cell.entry["command"],
         "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
     }
@@ -84,14 +87,16 @@ def _times(summary: dict, noisy: float | None) -> dict:
     return columns
 
 
-def _rates_and_memory(summary: dict, shape: ModelShape, spec: dict) -> dict:
+def _rates_and_memory(summary: dict, shape: ModelShape, spec: dict, peak: float | None) -> dict:
+    """Rates, MFU (the rate over `peak`, the GPU's in TFLOP/s; PaLM, Chowdhery et al. 2022, appendix B), and memory."""
     series = {(entry["mode"], entry["kind"], entry["phase"]): entry for entry in summary["phases"]}
-    columns = {}
+    columns = {"peak_tflops": peak}
     for prefix, (mode, key, operations) in MODES.items():
         seconds = series.get(key, {}).get("median")
         done = operations(shape, spec["batch"], spec["context"])
         columns[f"{prefix}_tokens_per_s"] = None if seconds is None else spec["batch"] * spec["context"] / seconds
         columns[f"{prefix}_tflops"] = None if seconds is None else done / seconds / 1e12
+        columns[f"{prefix}_mfu"] = _ratio(columns[f"{prefix}_tflops"], peak)
         first = summary["modes"].get(mode, {}).get("first_step")
         columns[f"{prefix}_first_step_ms"] = None if first is None else 1000 * first
         for name in ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes"):

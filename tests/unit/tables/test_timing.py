@@ -197,3 +197,39 @@ def test_a_missing_cell_has_a_row_that_says_so_and_no_samples(results, timing_sp
     header, *lines = (tmp_path / "tables/timing_samples.csv").read_text().splitlines()
     assert header.startswith("cell,hardware,size,context,precision,repeat,mode,kind,step,phase,warmup,seconds,")
     assert lines == [f"{NAME},machine,nano,6,fp32,1,step,free,{n}" for n in (0, 1)]
+
+
+def gpu(name):
+    """Provenance of a cell on a GPU."""
+    found = {"device": "cuda", "cpu": "AMD EPYC", "host_memory_bytes": 1000, "gpu": name, "gpu_memory_bytes": 85}
+    versions = {"python": "3.12.1", "torch": "2.13.0+cu130"}
+    return {"started": "then", "duration_s": 1, "hardware": found, "versions": versions, "settings": {"threads": 1}}
+
+
+@pytest.mark.parametrize("precision, peak", [("fp32", 66.9), ("tf32", 494.7), ("bf16", 989.4), ("fp16", 989.4)])
+def test_mfu_is_the_rate_over_the_peak_of_the_precision(precision, peak, row_of):
+    row = row_of(spec={"precision": precision}, provenance=gpu("NVIDIA H100 80GB HBM3"))
+    assert row["peak_tflops"] == peak
+    for name in ("inference", "forward", "forward_backward", "step"):
+        assert row[f"{name}_mfu"] == pytest.approx(row[f"{name}_tflops"] / peak)
+
+
+@pytest.mark.parametrize("name, precision", [("NVIDIA Unheard 9000", "bf16"), ("Tesla T4", "bf16")])
+def test_no_mfu_without_a_peak(name, precision, row_of):
+    row = row_of(spec={"precision": precision}, provenance=gpu(name))
+    assert row["step_tflops"] > 0
+    assert row["peak_tflops"] is None and row["step_mfu"] is None and row["inference_mfu"] is None
+
+
+def test_no_mfu_of_a_phase_that_did_not_run(row_of):
+    row = row_of(PHASES[:2], {"inference": MODES["inference"], "forward": MODES["forward"]},
+                 spec={"mode": "forward"}, provenance=gpu("NVIDIA H200"))  # fmt: skip
+    assert row["forward_mfu"] is not None
+    assert row["forward_backward_mfu"] is None and row["step_mfu"] is None
+
+
+def test_no_mfu_on_a_cpu_and_of_a_missing_cell(row_of, results, timing_spec):
+    assert row_of()["peak_tflops"] is None
+    results.expect("machine/timing/tiny/ctx6/fp32", timing_spec, size="tiny")
+    found = cells.read_cells(results.plan(), "timing", results.folder, partial=True)
+    assert timing.row(found[-1], 0.02)["step_mfu"] is None
