@@ -15,6 +15,7 @@ include: "rules/ceilings.smk"
 include: "rules/profile.smk"
 include: "rules/memory.smk"
 include: "rules/attention.smk"
+include: "rules/precision.smk"
 include: "rules/roofline.smk"
 include: "rules/report.smk"
 

@@ -1,0 +1,102 @@
+"""Probe what 16-bit formats do to numbers: added up, under autocast, and inside normalisations.
+
+--probe accumulation adds 0.01 a thousand times in fp32, fp16, bf16 and mixtures of them. --probe autocast prints the
+dtypes of parameters, activations and gradients of a toy model and of a Transformer under fp16 and bf16 autocast.
+--probe normalisation prints which operators of LayerNorm, RMSNorm and softmax autocast runs in fp32, and what comes
+out where they are forced into 16 bits, against float64. Nothing is timed. With --out it also writes record.json and
+samples.csv.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from stepscope.measure import arguments, cell, cell_arguments, printing
+from stepscope.plan.grid import command_of
+
+PROGRAM = "probe_precision.py"
+COLUMNS = ["variant", "step", "sum"]
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")
+
+
+def main() -> None:
+    spec, settings = parse(sys.argv[1:])
+    chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
+    with cell.Cell(PROGRAM, spec, settings, command_of(PROGRAM, spec), chosen) as process:
+        printing.configuration(spec)
+        from stepscope.measure import precision_accumulation, precision_autocast, precision_normalisation
+
+        probes = {
+            "accumulation": precision_accumulation.measure,
+            "autocast": precision_autocast.measure,
+            "normalisation": precision_normalisation.measure,
+        }
+        summary, rows = probes[spec["probe"]](spec)
+        for table in summary["tables"].values():
+            _say(table)
+        process.finish(COLUMNS, rows, summary)
+
+
+def _say(table: list[dict]) -> None:
+    """Print a table's rows under one heading, columns as wide as they need."""
+    columns = list(dict.fromkeys(key for row in table for key in row))
+    lines = [columns, *([_short(row.get(key)) for key in columns] for row in table)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    for line in lines:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    print(flush=True)
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def parse(words: list[str]) -> tuple[dict, cell.Settings]:
+    """Flags to the cell's spec, and what is no part of it."""
+    flags = arguments.parser(__doc__)
+    group = flags.add_argument_group("cell")
+    group.add_argument(
+        "--probe", choices=["accumulation", "autocast", "normalisation"], required=True, help="what to probe"
+    )
+    group.add_argument("--precision", choices=["fp32"], default="fp32", help="of what is not under autocast: TF32 off")
+    group.add_argument("--context", type=arguments.positive, help="sequence length in tokens (--probe autocast; 64)")
+    group.add_argument("--batch", type=arguments.positive, help="sequences (--probe autocast; 2)")
+    cell_arguments.add_shape(flags)
+    _add_running(flags)
+    given = flags.parse_args(words)
+    arguments.resolve_running(given, flags)
+    spec = {"study": "precision", "probe": given.probe, "precision": given.precision}
+    if given.probe == "autocast":
+        given.context, given.batch = given.context or 64, given.batch or 2
+        cell_arguments.resolve_shape(given, flags)
+        spec = cell_arguments.cell_spec("precision", given, flags, ["probe"])
+    else:
+        no_model = [name for name in ("size", *SHAPE, "context", "batch") if getattr(given, name) is not None]
+        if no_model:
+            flags.error(f"--{no_model[0].replace('_', '-')} goes with --probe autocast only")
+        spec |= {key: getattr(given, key) for key in ("seed", "threads", "device")}
+    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+
+
+def _add_running(flags: argparse.ArgumentParser) -> None:
+    """Device, threads, seed, limit and output; there are no steps to choose."""
+    group = flags.add_argument_group("measuring")
+    group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to probe")
+    group.add_argument(
+        "--threads", type=arguments.positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
+    )
+    group.add_argument("--seed", type=arguments.not_negative, default=0, help="seed of weights and random inputs")
+    group.add_argument("--time-limit", type=arguments.duration, default=60.0, help="minutes after which to give up")
+    group.add_argument(
+        "--out",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="write record.json and samples.csv there (else only print)",
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Adding a small number many times, in formats of 32 and 16 bits."""
+
+import torch
+
+ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
+TIMES = 1000
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+# Name, dtype of the sum, dtype that 0.01 is rounded to, and whether the addend is then cast to the sum's dtype by hand.
+VARIANTS = (
+    ("fp32 += fp32", "fp32", "fp32", False),
+    ("fp16 += fp16", "fp16", "fp16", False),
+    ("fp32 += fp16", "fp32", "fp16", False),
+    ("fp32 += fp16 cast to fp32", "fp32", "fp16", True),
+    ("bf16 += bf16", "bf16", "bf16", False),
+    ("fp32 += bf16", "fp32", "bf16", False),
+    ("fp32 += bf16 cast to fp32", "fp32", "bf16", True),
+)
+
+
+def measure(spec: dict) -> tuple[dict, list[dict]]:
+    """The last sum of each variant, with the addend as it was rounded; and a row a variant and step with the sum."""
+    rows, table = [], []
+    for name, into, of, cast in VARIANTS:
+        addend = torch.tensor(ADDEND, dtype=_DTYPES[of], device=spec["device"])
+        sums = running_sums(_DTYPES[into], addend.to(_DTYPES[into]) if cast else addend)
+        rows += [{"variant": name, "step": step, "sum": value} for step, value in enumerate(sums, start=1)]
+        table.append(
+            {"variant": name, "sum_dtype": into, "addend_dtype": of, "times": TIMES, "addend": addend.item()}
+            | {"sum": sums[-1], "exact": ADDEND * TIMES, "last_change": _last_change(sums)}
+        )
+    return {"status": "ok", "reason": "", "tables": {"accumulation": table}}, rows
+
+
+def running_sums(dtype: torch.dtype, addend: torch.Tensor) -> list[float]:
+    """The sum, a scalar tensor of `dtype` that starts at 0, after each of TIMES in-place additions of `addend`."""
+    total = torch.zeros((), dtype=dtype, device=addend.device)
+    sums = []
+    for _ in range(TIMES):
+        total += addend
+        sums.append(total.item())
+    return sums
+
+
+def _last_change(sums: list[float]) -> int:
+    """The last addition, counted from 1, that changed the sum: later ones were rounded away."""
+    return max(step for step in range(1, len(sums) + 1) if step == 1 or sums[step - 1] != sums[step - 2])

@@ -1,0 +1,65 @@
+"""Sums of 0.01 in each format: the published digits, and the same bits by exact arithmetic with fractions."""
+
+import struct
+from fractions import Fraction
+
+import pytest
+from stepscope.measure import precision_accumulation
+from stepscope.measure.precision_accumulation import VARIANTS, measure
+
+SPEC = {"device": "cpu"}
+BITS = {"fp32": (24, -149), "fp16": (11, -24), "bf16": (8, -133)}  # of the significand; exponent of the smallest number
+
+
+def rounded(value: Fraction, dtype: str) -> Fraction:
+    """To the nearest number of a format, ties to even (IEEE 754-2019, section 4.3.1); no overflow."""
+    significand, smallest = BITS[dtype]
+    exponent = 0
+    while Fraction(2) ** exponent > value:
+        exponent -= 1
+    while Fraction(2) ** (exponent + 1) <= value:
+        exponent += 1
+    step = Fraction(2) ** max(exponent - significand + 1, smallest)
+    return round(value / step) * step  # Fraction rounds halves to even
+
+
+@pytest.fixture(scope="module")
+def found():
+    return measure(SPEC)
+
+
+def test_the_rounding_of_this_test_is_that_of_the_formats():
+    assert float(rounded(Fraction(1, 100), "fp16")) == struct.unpack("e", struct.pack("e", 0.01))[0]
+    assert float(rounded(Fraction(1, 3), "fp32")) == struct.unpack("f", struct.pack("f", 1 / 3))[0]
+
+
+def test_the_sums_are_those_that_the_write_ups_publish(found):
+    sums = {row["variant"]: f"{row['sum']:.8f}" for row in found[0]["tables"]["accumulation"]}
+    assert sums["fp32 += fp32"] == "10.00013351"
+    assert sums["fp16 += fp16"] == "9.95312500"
+    assert sums["fp32 += fp16"] == sums["fp32 += fp16 cast to fp32"] == "10.00213623"
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=[name for name, *_ in VARIANTS])
+def test_every_sum_has_the_bits_of_exact_arithmetic(found, variant):
+    name, into, of, _ = variant
+    addend, total, exact = rounded(Fraction(0.01), of), Fraction(0), []
+    for _ in range(1000):
+        total = rounded(total + rounded(addend, into), into)
+        exact.append(float(total))
+    rows = [row for row in found[1] if row["variant"] == name]
+    assert [row["step"] for row in rows] == list(range(1, 1001))
+    assert [row["sum"] for row in rows] == exact
+
+
+def test_bf16_stops_at_four_where_the_addend_is_less_than_half_a_step(found):
+    (row,) = (row for row in found[0]["tables"]["accumulation"] if row["variant"] == "bf16 += bf16")
+    # From 4 to 8 bf16 has steps of 2^-5; half of that is 0.0156.
+    assert row["sum"] == 4.0
+    sums = [row["sum"] for row in found[1] if row["variant"] == "bf16 += bf16"]
+    assert sums.index(4.0) + 1 == row["last_change"] < 1000
+
+
+def test_the_last_change_is_the_first_addition_of_a_sum_that_never_moves():
+    assert precision_accumulation._last_change([1.0, 1.0, 1.0]) == 1
+    assert precision_accumulation._last_change([1.0, 2.0, 2.0]) == 2

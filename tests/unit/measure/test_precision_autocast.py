@@ -1,0 +1,118 @@
+"""Dtypes under autocast on a CPU, and what the program writes."""
+
+import json
+
+import pytest
+import torch
+from stepscope.measure import precision_autocast
+from stepscope.measure.precision_autocast import Watch, measure
+from stepscope.measure.precision_operators import OperatorLog, missing_operator, names_of
+
+SPEC = {
+    **{"d_model": 16, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": 11, "context": 6, "batch": 2},
+    **{"device": "cpu", "seed": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return measure(SPEC)[0]["tables"]
+
+
+def by_role(rows, name):
+    return {row["role"]: row for row in rows if row["autocast"] == name}
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_linear_layers_give_16_bits_and_their_parameters_and_gradients_stay_fp32(tables, name):
+    toy, own = by_role(tables["toy"], name), by_role(tables["model"], name)
+    assert list(toy) == ["linear_1", "relu", "layer_norm", "linear_2", "loss"]
+    for row in (toy["linear_1"], own["blocks.*.attention.qkv"], own["head"]):
+        assert (row["parameter"], row["parameter_gradient"]) == ("fp32", "fp32")
+        assert (row["input"], row["output"], row["output_gradient"]) == ("fp32", name, name)
+    assert own["blocks.*.attention.attend"]["input"] == name
+    assert own["loss"]["output"] == toy["loss"]["output"] == "fp32"
+
+
+def test_the_residual_stream_stays_fp32_and_norms_give_what_they_take(tables):
+    own = by_role(tables["model"], "bf16")
+    assert own["blocks.*"]["input"] == own["blocks.*"]["output"] == "fp32"
+    assert own["blocks.*.attention_norm"]["output"] == "fp32"
+    assert own["embedding"]["input"] == "int64"
+    assert own["blocks.*.attention.rotary"] | {"modules": 1} == own["blocks.*.attention.rotary"]  # shared by all blocks
+    assert own["blocks.*.attention.qkv"]["modules"] == SPEC["num_layers"]
+
+
+def test_softmax_of_the_attention_core_is_computed_in_fp32_and_the_products_in_16_bits(tables):
+    rows = [row for row in tables["attention"] if row["autocast"] == "bf16"]
+    products = [row for row in rows if row["operator"] == "bmm"]
+    assert {row["output_dtype"] for row in products} == {"bf16"}
+    assert {row["part"] for row in products} == {"attention scores", "attention × V"}
+    (exponential,) = (row for row in rows if row["operator"] == "exp_")
+    assert (exponential["part"], exponential["output_dtype"]) == ("softmax", "fp32")
+
+
+def test_fp32_against_itself_has_no_error_and_bf16_has_more_than_fp16(tables):
+    rows = {row["autocast"]: row for row in tables["gradients"]}
+    assert rows["fp32"]["error"] == 0 and rows["fp32"]["loss"] == rows["fp32"]["loss_fp32"]
+    # Half a step, relative: 2^-11 in fp16, 2^-8 in bf16; a few layers make some times as much of it.
+    assert 2**-13 < rows["fp16"]["error"] < 2**-7
+    assert 2**-10 < rows["bf16"]["error"] < 2**-4
+    # All but the embedding: head, two layers of 4 d^2 + 3 d d_ff + 2 d, and the last gain.
+    assert rows["fp16"]["elements"] == 11 * 16 + 2 * (4 * 16**2 + 3 * 16 * 32 + 2 * 16) + 16
+
+
+def test_a_missing_operator_is_unsupported_with_its_reason(monkeypatch):
+    def toy(spec, name, *_):
+        if name == "fp16":
+            raise RuntimeError("\"addmm\" not implemented for 'Half'\nmore")
+        return {"toy": [{"autocast": name, "status": "ok", "reason": ""}]}
+
+    monkeypatch.setattr(precision_autocast, "_toy", toy)
+    rows = measure(SPEC)[0]["tables"]["toy"]
+    assert [(row["autocast"], row["status"]) for row in rows] == [("fp16", "unsupported"), ("bf16", "ok")]
+    assert rows[0]["reason"] == "\"addmm\" not implemented for 'Half'"
+
+
+def test_any_other_error_is_not_taken_for_a_missing_operator(monkeypatch):
+    assert missing_operator(ValueError("not implemented for")) is None
+    assert missing_operator(RuntimeError("illegal memory access")) is None
+    monkeypatch.setattr(precision_autocast, "_toy", lambda *_: (_ for _ in ()).throw(RuntimeError("boom")))
+    with pytest.raises(RuntimeError, match="boom"):
+        measure(SPEC)
+
+
+def test_calls_that_differ_are_both_named():
+    watch = Watch()
+    call = watch.function("f", "identity", lambda x: x)
+    for dtype in (torch.float32, torch.bfloat16, torch.float32):
+        call(torch.zeros(1, dtype=dtype))
+    (row,) = watch.table()
+    assert (row["input"], row["output"]) == ("fp32 or bf16", "fp32 or bf16")
+
+
+def test_the_log_leaves_out_views_and_integers_and_names_dtypes_once():
+    x = torch.ones(2, 3, dtype=torch.float16)
+    with OperatorLog() as log:
+        x.t().reshape(6).add_(1)
+        torch.arange(3) + 1
+        x.to(torch.float32) * x
+    # The transposed tensor has to be copied to be flat.
+    names = [row["operator"] for row in log.rows]
+    assert names[-3:] == ["add_", "_to_copy", "mul"]
+    assert "t" not in names and "arange" not in names
+    assert log.rows[-1] | {"input_dtypes": "fp32 + fp16", "output_dtype": "fp32"} == log.rows[-1]
+    assert names_of([x, {"out": [x.float()]}, 3]) == "fp16 + fp32"
+
+
+def test_the_program_writes_tables_and_no_samples_and_refuses_a_shape_elsewhere(run_program, tmp_path):
+    shape = "--d-model 8 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 11 --context 4 --batch 1"
+    flags = f"--probe autocast {shape} --device cpu --threads 1 --out {tmp_path}/cell"
+    code, out, err = run_program("probe_precision.py", flags)
+    assert (code, err) == (0, "")
+    record = json.loads((tmp_path / "cell/record.json").read_text())
+    assert record["spec"]["probe"] == "autocast" and record["spec"]["precision"] == "fp32"
+    assert (tmp_path / "cell/samples.csv").read_text() == "variant,step,sum\n"
+    assert "layer_norm" in out
+    code, _, err = run_program("probe_precision.py", f"--probe accumulation {shape} --device cpu")
+    assert code == 2 and "--d-model goes with --probe autocast only" in err

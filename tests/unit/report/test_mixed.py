@@ -1,0 +1,184 @@
+"""Mixed precision across the timing grid: speed-ups, verdicts, reasons, sentences; numbers worked out by hand."""
+
+import pytest
+from stepscope.report import mixed_findings
+from stepscope.report.mixed_bound import bound
+from stepscope.report.mixed_pairs import Mixed, speeds_frame
+from stepscope.report.mixed_tables import slower_table, speedup_tables
+from stepscope.report.profile_cells import Profile
+from synthetic_precision import GIB, lost, profile, timing, write
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Mixed and Profile of rows of the timing table, and of others."""
+
+    def make(*rows, **others):
+        tables = write(tmp_path / "tables", {"timing": list(rows), **others})
+        return Mixed(tables), Profile(tables)
+
+    return make
+
+
+def both(ms=10.0, mixed_ms=5.0, precision="bf16", **place):
+    return timing(ms=ms, **place), timing(ms=mixed_ms, precision=precision, **place)
+
+
+def test_a_speed_up_is_the_ratio_of_medians_between_what_the_intervals_allow(made):
+    mixed, _ = made(*both())
+    speed = mixed.pairs[0].speeds["step"]
+    assert speed.ratio == pytest.approx(2.0)
+    assert (speed.low, speed.high) == (pytest.approx(9.9 / 5.05), pytest.approx(10.1 / 4.95))
+    assert (speed.verdict, speed.by_repeats) == ("faster", False)
+
+
+@pytest.mark.parametrize(("mixed_ms", "word"), [(9.7, "faster"), (9.9, "equal"), (10.1, "equal"), (10.3, "slower")])
+def test_without_repeats_the_intervals_must_not_overlap(made, mixed_ms, word):
+    mixed, _ = made(*both(mixed_ms=mixed_ms))
+    assert mixed.pairs[0].speeds["step"].verdict == word
+
+
+@pytest.mark.parametrize(("mixed_ms", "word"), [(9.5, "equal"), (8.0, "faster"), (12.5, "slower")])
+def test_repeats_decide_where_both_have_them(made, mixed_ms, word):
+    # Runs of either precision differ by a tenth, so that only more than 0.2 counts; intervals are ± 1 %.
+    rows = [timing(ms=10.0, repeat=1), timing(ms=11.0, repeat=2)]
+    rows += [timing(ms=mixed_ms * factor, precision="bf16", repeat=i) for i, factor in ((1, 1.0), (2, 1.1))]
+    speed = made(*rows)[0].pairs[0].speeds["step"]
+    assert (speed.verdict, speed.by_repeats) == (word, True)
+
+
+def test_where_one_was_repeated_its_spread_counts_beside_the_intervals(made):
+    rows = [timing(ms=10.0), timing(ms=11.0, repeat=2)]
+    near, _ = made(*rows, timing(ms=9.5, precision="fp16"))
+    assert (near.pairs[0].speeds["step"].verdict, near.pairs[0].speeds["step"].by_repeats) == ("equal", False)
+    far, _ = made(*rows, timing(ms=8.0, precision="fp16"))
+    assert far.pairs[0].speeds["step"].verdict == "faster"
+
+
+def test_pairs_are_of_the_same_point_only(made):
+    mixed, _ = made(timing(), timing(precision="bf16", context=256), timing(precision="bf16", batch=8),
+                    timing(precision="bf16", attention="sdpa"), timing(precision="tf32"))  # fmt: skip
+    assert mixed.pairs == [] and speedup_tables(mixed) == []
+
+
+def test_the_table_marks_what_is_slower_unclear_or_did_not_fit(made):
+    rows = [*both(mixed_ms=12.5), *both(mixed_ms=9.9, context=256), *both(mixed_ms=2.5, context=512)]
+    rows[-1]["step_peak_allocated_bytes"] = 3 * GIB
+    rows += [lost(context=1024), timing(context=1024, precision="bf16", ms=7.0)]
+    rows += [lost(size="large"), lost(size="large", precision="bf16")]
+    mixed, _ = made(*rows)
+    (table,) = speedup_tables(mixed)
+    heads = [column.label for column in table.columns]
+    assert heads == ["size", "context", "inference", "forward", "backward", "optimizer", "step", "step"]
+    step = [row[6] for row in table.rows]
+    assert [(cell.text, cell.below) for cell in step[:3]] == [("0.80", "slower"), ("(1.01)", ""), ("4.00", "")]
+    assert (step[3].text, step[3].badges) == ("fp32", ("oom",))
+    assert (step[4].text, step[4].badges) == ("", ("oom",))
+    assert [row[7].text for row in table.rows[:3]] == ["±0", "±0", "−25"]
+    assert any("only fp32 ran out of memory" in note for note in table.notes)
+
+
+def test_a_difference_that_two_decimals_hide_has_three(made):
+    mixed, _ = made(timing(half=0.0001), timing(precision="bf16", ms=10.02, half=0.0001))
+    cell = speedup_tables(mixed)[0].rows[0][6]
+    assert (cell.text, cell.below) == ("0.998", "slower")
+
+
+def launches(**place):
+    """A small model whose GPU works 4 of 10 ms in bf16 and 8 in fp32."""
+    return [profile(kernels=1000.0, busy=8.0, **place), profile(precision="bf16", kernels=1250.0, busy=4.0, **place)]
+
+
+def test_launches_and_idle_time_are_those_of_the_nearest_profiled_cell(made):
+    rows = [*both(mixed_ms=12.5), *both(mixed_ms=10.0, context=256)]
+    mixed, profiled = made(*rows, profile=[*launches(context=256), *launches(context=1024)])
+    why = bound(profiled, mixed.pairs[0])
+    assert (why.kernels, why.where) == ((1000.0, 1250.0), "context 256")
+    assert why.idle == (pytest.approx(0.2), pytest.approx(0.6))
+    assert why.launch_bound
+    table = slower_table(mixed, profiled)
+    assert [cell.text for cell in table.rows[0][:3]] == ["small", "128", "bf16"]
+    assert [cell.text for cell in table.rows[0][5:]] == ["1,000", "1,250", "20", "60", "context 256"]
+    assert len(table.rows) == 1
+
+
+def test_bf16_stands_in_for_fp16_and_that_is_said(made):
+    mixed, profiled = made(*both(mixed_ms=12.5, precision="fp16"), *both(context=256), profile=launches(context=256))
+    (pair,) = (pair for pair in mixed.pairs if pair.precision == "fp16")
+    assert bound(profiled, pair).where == "context 256 in bf16"
+
+
+def test_without_a_profile_there_is_no_reason(made):
+    mixed, profiled = made(*both(mixed_ms=12.5))
+    assert [cell.text for cell in slower_table(mixed, profiled).rows[0][5:]] == ["–", "–", "–", "–", "–"]
+    sentence = mixed_findings.findings(mixed, profiled)[1]
+    assert sentence == (
+        "In bf16 a whole step is slower than in fp32 with small at 128 (0.80 times its speed). "
+        "No profile of these sizes says why."
+    )
+
+
+def test_the_size_from_which_on_it_pays(made):
+    rows = [*both(mixed_ms=12.5), *both(size="medium", mixed_ms=8.0), *both(size="large", mixed_ms=4.0)]
+    rows += [*both(context=512), *both(size="medium", context=512), *both(size="large", context=512)]
+    mixed, profiled = made(*rows, profile=launches(context=128))
+    first, second = mixed_findings.findings(mixed, profiled)
+    assert first == (
+        "In bf16 a whole step runs at 0.800 to 2.50 times fp32's speed, most with large at 128. "
+        "It is faster from medium (400.0 M parameters) on at context 128; in every size at context 512."
+    )
+    assert second == (
+        "In bf16 a whole step is slower than in fp32 with small at 128 (0.80 times its speed). Profiled at context "
+        "128, small launches 250 kernels more a step than in fp32, and the GPU is idle for 68 % of the step: "
+        "launch-bound."
+    )
+
+
+def test_a_larger_size_that_is_slower_again_breaks_the_row(made):
+    mixed, _ = made(*both(), *both(size="medium", mixed_ms=12.5))
+    assert "It is faster in no size that stays faster in larger ones at context 128." in mixed_findings.pays_from(
+        mixed.pairs
+    )
+
+
+def test_one_cell_is_said_in_the_singular(made):
+    mixed, profiled = made(*both())
+    assert mixed_findings.findings(mixed, profiled, with_memory=True) == [
+        "In bf16 a whole step runs at 2.00 times fp32's speed with small at 128. "
+        "It is faster with small (100.0 M parameters) at context 128.",
+        "bf16 changes the peak memory of a step by ±0 %.",
+    ]
+
+
+def test_what_fits_only_in_16_bits(made):
+    mixed, _ = made(lost(), timing(precision="bf16"))
+    assert mixed_findings.only_in(mixed.pairs) == "Only in bf16, not in fp32, a whole step fits with small at 128."
+    assert mixed_findings.pays_from(mixed.pairs) == ""
+    assert speeds_frame(mixed)["lost"].all()
+
+
+def ceiling(hardware, precision, rate):
+    row = {"cell": f"{hardware}/ceilings/matmul/{precision}", "hardware": hardware, "operation": "matmul"}
+    return row | {"precision": precision, "tflops": rate, "gb_per_s": None, "status": "ok"}
+
+
+def test_a_machine_in_16_bits_that_loses_to_another_in_fp32_is_named_with_its_numbers(made):
+    rows = [timing(hardware="old", ms=10.0), timing(hardware="new", ms=14.0)]
+    rows += [timing(hardware="new", precision="bf16", ms=12.0), timing(hardware="old", precision="bf16", ms=6.0)]
+    mixed, profiled = made(*rows, ceilings=[ceiling("new", "bf16", 700.0), ceiling("old", "fp32", 20.0)])
+    assert mixed_findings.between_machines(mixed, profiled) == [
+        "new in bf16 takes longer for a step than old in fp32 at the one point of both with small at context 128: "
+        "12.0 against 10.0 ms, although its large matrix product reaches 700 against 20.0 TFLOP/s."
+    ]
+
+
+def test_machines_without_a_point_in_common_are_not_compared(made):
+    mixed, profiled = made(timing(hardware="old"), timing(hardware="new", precision="bf16", ms=99.0, context=256))
+    assert mixed_findings.between_machines(mixed, profiled) == []
+
+
+def test_no_timing_table_at_all(tmp_path):
+    tables = write(tmp_path, {"precision": []})
+    mixed = Mixed(tables)
+    assert mixed.pairs == [] and mixed.hardware == []
+    assert mixed_findings.findings(mixed, Profile(tables)) == []
