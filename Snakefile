@@ -16,6 +16,7 @@ include: "rules/profile.smk"
 include: "rules/memory.smk"
 include: "rules/attention.smk"
 include: "rules/precision.smk"
+include: "rules/warmup.smk"
 include: "rules/roofline.smk"
 include: "rules/report.smk"
 

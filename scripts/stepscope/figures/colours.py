@@ -64,6 +64,16 @@ ATTENTION_TEXT = {
     "flex": "#8a5f00",
     "triton": "#ab4a06",
 }
+# What the host does in a step, in the order of stepscope.tables.warmup_names; set-up work first.
+FIRST_STEP = {
+    "module loading": "#1b7fbf",
+    "memory allocation": "#0e9f79",
+    "compilation and autotuning": "#d9651d",
+    "other API calls": "#c9709d",
+    "waiting for the device": "#a8aeb5",
+    "operators": "#60baee",
+    "Python and the rest": "#e5a419",
+}
 RANGE = "#e3e7ec"
 RANGE_ATTENTION = "#c3cdd8"
 CALL = "#848b93"
@@ -85,6 +95,7 @@ VARIABLES = {
     **{colour: f"figure-memory-{name.replace(' ', '-')}" for name, colour in MEMORY.items()},
     **{colour: f"figure-attention-{name}" for name, colour in ATTENTION.items()},
     **{colour: f"figure-attention-{name}-text" for name, colour in ATTENTION_TEXT.items()},
+    **{colour: f"figure-first-{name.lower().replace(' ', '-')}" for name, colour in FIRST_STEP.items()},
     RANGE: "figure-range",
     RANGE_ATTENTION: "figure-range-attention",
     CALL: "figure-call",
@@ -115,3 +126,8 @@ def attention(name: str) -> str:
 def attention_text(name: str) -> str:
     """Colour of an implementation's label."""
     return ATTENTION_TEXT.get(name, MUTED)
+
+
+def first_step(part: str) -> str:
+    """Colour of a part of a step."""
+    return FIRST_STEP.get(part, OTHER)

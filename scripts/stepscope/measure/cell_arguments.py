@@ -11,16 +11,25 @@ from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 
 
-def add_cell(flags: argparse.ArgumentParser) -> None:
-    """What a cell that runs the model is: its shape, its place in the grid, its options."""
+def add_cell(flags: argparse.ArgumentParser, mode: bool = True, compiles: tuple[str, ...] = ("none",)) -> None:
+    """What a cell that runs the model is: its shape, its place in the grid, its options.
+
+    mode: whether the program can be told how far to go. compiles: the ways to compile that it knows.
+    """
     add_shape(flags)
     group = flags.add_argument_group("cell")
     group.add_argument("--context", type=arguments.positive, default=128, help="sequence length in tokens")
     group.add_argument("--batch", type=arguments.positive, default=4, help="sequences")
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
-    group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
+    if mode:
+        group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
     group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
-    group.add_argument("--compile", choices=["none"], default="none", help="torch.compile")
+    group.add_argument(
+        "--compile",
+        choices=compiles,
+        default="none",
+        help="torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
+    )
     group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
     group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
 

@@ -22,15 +22,23 @@ def shapes(config: dict) -> dict[str, ModelShape]:
 
 
 def training_cells(
-    study: str, program: str, config: dict, device: str, hardware: str, threads: int, settings: dict
+    study: str,
+    program: str,
+    config: dict,
+    device: str,
+    hardware: str,
+    threads: int,
+    settings: dict,
+    axes: tuple[str, ...] = AXES,
 ) -> list[Cell]:
     """The cells of the study's grid for a device, in the configuration's order.
 
-    settings: what the study adds to each spec, such as how many steps. Raises ConfigError for a grid that is wrong.
+    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name.
+    Raises ConfigError for a grid that is wrong.
     """
     sizes = shapes(config)
     result = []
-    for point in points(study, config[study]["grid"][device], AXES):
+    for point in points(study, config[study]["grid"][device], axes):
         missing = [axis for axis in ("size", "context", "precision") if axis not in point]
         if missing:
             raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")

@@ -21,6 +21,7 @@ _TEXT = {
     "recorder", "recorded", "snapshot", "known", "predicted_phase", "predicted_part", "peak_phase", "peak_module",
     "oom_phase", "oom_module", "oom_frame", "cut", "step_phase", "frame", "op", "shape", "dtype", "formula", "item",
     "implementation", "direction", "causal",
+    "first", "largest",
 }  # fmt: skip
 _FLAGS = {"noisy", "operator"}
 

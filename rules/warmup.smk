@@ -1,0 +1,60 @@
+# Study `warmup`: what a benchmark gets with too little warm-up, and what the first step spends its time on.
+# Needs nothing but the configuration; makes a record and samples for each cell, and the study's figures.
+from stepscope.plan import warmup as warmup_plan
+
+WARMUP_FOLDER = "results/{hardware}/warmup/{size}/ctx{context}/{precision}{options}"
+add_study("warmup", "time_warmup", warmup_plan.cells)
+WARMUP_FIGURES = [
+    "warmup_steps",
+    "warmup_means",
+    "warmup_first_step",
+]
+
+
+rule time_warmup:
+    output:
+        record=f"{WARMUP_FOLDER}/record.json",
+        samples=f"{WARMUP_FOLDER}/samples.csv",
+    log:
+        f"{WARMUP_FOLDER}/measure.log",
+    conda:
+        "../envs/measure.yaml"
+    threads: CELL_THREADS
+    resources:
+        gpu=CELL_GPUS,
+        runtime=config["warmup"]["time_limit"],
+    params:
+        **cell_params(WARMUP_FOLDER),
+    message:
+        "Timing the first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/time_warmup.py \
+            {params.cell} \
+            --time-limit {resources.runtime} \
+            --out "$(dirname {output.record:q})" \
+            >{log:q} 2>&1
+        """
+
+
+rule warmup_figures:
+    input:
+        tables=study_tables("warmup"),
+    output:
+        **figure_outputs("warmup", WARMUP_FIGURES, category="Warm-up"),
+    log:
+        "results/figures/warmup.log",
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=report_code("draw_figures.py", "stepscope.figures.warmup"),
+    message:
+        "Drawing the warm-up figures"
+    shell:
+        r"""
+        exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
+            --study warmup \
+            --tables results/tables \
+            --out results/figures \
+            >{log:q} 2>&1
+        """

@@ -1,0 +1,110 @@
+"""The warm-up study's tables, from records with round numbers: see tests/unit/report/synthetic_warmup.py."""
+
+import csv
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
+
+import synthetic_warmup as made
+from stepscope.tables import warmup_names
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return made.Plan(tmp_path / "results")
+
+
+def rows_of(plan, tmp_path) -> list[dict]:
+    plan.write(tmp_path / "tables")
+    with (tmp_path / "tables" / "warmup.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_means_beside_the_steady_state(plan, tmp_path):
+    for count in (0, 1, 10):
+        plan.cell("s", count)
+    cold, one, ten = rows_of(plan, tmp_path)
+    # Ten steps from the first on: 1,285 ms, then 42 and 38.5 ms, then seven of 35 ms; one of the phases beside it.
+    steps = [1285, 42, 38.5, *[35] * 7]
+    mean = sum(steps) / 10
+    assert float(cold["step_mean_ms"]) == pytest.approx(mean) and cold["step_samples"] == "10"
+    assert float(cold["step_std_ms"]) == pytest.approx(math.sqrt(sum((each - mean) ** 2 for each in steps) / 9))
+    assert float(cold["forward_mean_ms"]) == pytest.approx((1010 + 12 + 11 + 7 * 10) / 10)
+    assert float(cold["forward_backward_mean_ms"]) == pytest.approx((1230 + 36 + 33 + 7 * 30) / 10)
+    assert float(cold["step_mean_over_steady"]) == pytest.approx(mean / 35)
+    assert float(cold["step_median_over_steady"]) == pytest.approx(1)
+    assert float(cold["step_std_over_mean"]) == pytest.approx(float(cold["step_std_ms"]) / mean)
+    assert float(cold["step_tokens_per_s"]) == pytest.approx(4 * 128 / mean * 1e3)
+    # After one warm-up step the first measured one is step 1; after ten all are steady.
+    assert float(one["step_first_ms"]) == pytest.approx(42)
+    assert float(one["step_mean_ms"]) == pytest.approx((42 + 38.5 + 8 * 35) / 10)
+    assert float(ten["step_mean_over_steady"]) == pytest.approx(1)
+    assert float(cold["step_first_ms"]) == pytest.approx(1285)
+
+
+def test_the_steady_state_is_that_of_the_most_warm_up(plan, tmp_path):
+    plan.cell("s", 0)
+    plan.cell("s", 5, steady=(20.0, 20.0, 5.0))
+    rows = rows_of(plan, tmp_path)
+    for row in rows:  # steps 10 to 14 of the second cell
+        assert (row["steady_from"], row["steady_warmup"], row["steady_samples"]) == ("10", "5", "5")
+        assert float(row["forward_steady_ms"]) == pytest.approx(20)
+        assert float(row["step_steady_ms"]) == pytest.approx(45)
+
+
+@pytest.mark.parametrize(
+    ("warmup", "steps", "start", "count"), [(0, 10, "5", "5"), (2, 3, "2", "3"), (4, 4, "5", "3"), (0, 2, "", "")]
+)
+def test_with_fewer_steps_the_steady_state_begins_earlier(plan, tmp_path, warmup, steps, start, count):
+    plan.cell("s", warmup, steps=steps)
+    (row,) = rows_of(plan, tmp_path)
+    assert (row["steady_from"], row["steady_samples"]) == (start, count)
+    assert bool(row["step_mean_over_steady"]) == bool(start)
+
+
+def test_cells_without_a_result_give_no_steady_state(plan, tmp_path):
+    plan.cell("s", 0)
+    plan.cell("s", 5, status="oom")
+    plan.cell("s", 10, measure=False)
+    plan.cell("s", 10, profiled=True, steady=(1.0, 1.0, 1.0))
+    plan.cell("m", 0)
+    cold, lost, missing, profiled, other = rows_of(plan, tmp_path)
+    assert (cold["steady_warmup"], cold["steady_from"]) == ("0", "5")
+    assert (lost["status"], lost["step_mean_ms"], lost["peak_allocated_bytes"]) == ("oom", "", str(3 * 2**30))
+    assert "2.00 GiB" in lost["reason"] and float(lost["step_steady_ms"]) == pytest.approx(35)
+    assert (missing["status"], missing["log"]) == ("missing", "")
+    assert (profiled["first"], profiled["step_first_ms"]) == ("profiled", "")
+    assert float(other["step_steady_ms"]) == pytest.approx(140)
+
+
+def test_the_parts_of_the_profiled_first_step(plan, tmp_path):
+    plan.cell("s", 10, profiled=True)
+    (row,) = rows_of(plan, tmp_path)
+    assert float(row["profiled_first_ms"]) == pytest.approx(1400)
+    assert float(row["profiled_steady_ms"]) == pytest.approx(40)
+    assert float(row["module_loading_first_ms"]) == pytest.approx(800)
+    assert float(row["waiting_for_the_device_steady_ms"]) == pytest.approx(-20)
+    assert (row["operators_first_calls"], row["python_and_the_rest_first_calls"]) == ("900", "")
+    assert (row["page_faults_first"], row["page_faults_steady"]) == ("54321", "12")
+    assert '"name": "cudaLaunchKernel"' in row["largest"]
+
+
+def test_every_sample_stands_after_its_cells_key(plan, tmp_path):
+    plan.cell("s", 1, steps=2)
+    rows_of(plan, tmp_path)
+    lines = (tmp_path / "tables" / "warmup_samples.csv").read_text().splitlines()
+    assert lines[0].startswith("cell,hardware,size,context,precision,repeat,mode,kind,step,phase,warmup,seconds")
+    assert len(lines) == 1 + 3 * 3
+    assert lines[1].startswith("gpu/warmup/s/ctx128/fp32/warmup=1,gpu,s,128,fp32,1,step,phased,0,forward,True,1.01")
+
+
+def test_the_parts_are_those_of_the_program():
+    pytest.importorskip("torch")
+    from stepscope.measure import first_step
+
+    assert {*first_step.PARTS, first_step.OPERATORS, first_step.REST} == set(warmup_names.PARTS)
+    assert warmup_names.REST == first_step.REST
