@@ -17,6 +17,7 @@ include: "rules/memory.smk"
 include: "rules/attention.smk"
 include: "rules/precision.smk"
 include: "rules/warmup.smk"
+include: "rules/ladder.smk"
 include: "rules/roofline.smk"
 include: "rules/report.smk"
 

@@ -64,6 +64,18 @@ TINY = {
         "steps": {"cpu": 1},
         "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
     },
+    "precision": {"probes": ["accumulation"], "size": "alpha"},
+    "warmup": {
+        "warmup": {"cpu": [0]},
+        "steps": 2,
+        "profile_first": False,
+        "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
+    },
+    "ladder": {
+        "warmup": {"cpu": 1},
+        "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
+        "places": {"cpu": [{"size": "alpha", "context": 8}]},
+    },
 }
 # What a file is edited to do: say that it is there, then wait while the file `hold` exists.
 PAUSE = """
@@ -113,8 +125,16 @@ class Project:
     PROFILE, MEMORY = "profile/alpha/ctx8/fp32", "memory/alpha/ctx8/fp32"
     TIMING, CEILINGS, PROFILES = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY}), frozenset({PROFILE})
     MEMORIES, ATTENTIONS = frozenset({MEMORY}), frozenset({"attention/naive/d8/fp32/batch=1"})
-    RUN_THE_MODEL = TIMING | PROFILES | MEMORIES
-    FIGURES = frozenset(f"{study}_figures" for study in ("timing", "ceilings", "profile", "memory", "attention"))
+    PROBES, LADDERS = frozenset({"precision/accumulation"}), frozenset({"ladder/alpha/ctx8/fp32"})
+    WARMUPS = frozenset({"warmup/alpha/ctx8/fp32/warmup=0"})
+    RUN_THE_MODEL = TIMING | PROFILES | MEMORIES | WARMUPS | LADDERS
+    FIGURES = frozenset(
+        f"{part}_figures"
+        for part in (
+            *("timing", "ceilings", "profile", "memory", "attention"),
+            *("precision", "warmup", "ladder", "roofline"),
+        )
+    )
     REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "aggregate_memory", "write_report"}) | FIGURES
 
     def __init__(self, folder: Path, locks: Path):

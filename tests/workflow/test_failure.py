@@ -28,11 +28,14 @@ def test_the_others_go_on_and_a_partial_report_names_what_is_missing(project):
         *project.PROFILES,
         *project.MEMORIES,
         *project.ATTENTIONS,
+        *project.PROBES,
+        *project.WARMUPS,
+        *project.LADDERS,
     } | {
         "timing/alpha/ctx4/fp32",
         "timing/beta/ctx4/fp32",
     }
-    end = run.text[run.text.index("9 of 10 cells; without a result:") :]
+    end = run.text[run.text.index("12 of 13 cells; without a result:") :]
     assert f"{sdpa.parent}  (log: {sdpa.with_name('measure.log')})" in end
     assert "snakemake --cores 1 partial" in end
 
@@ -64,7 +67,7 @@ def test_a_forced_cell_that_fails_is_measured_by_the_next_report(project):
     project.edit("scripts/stepscope/measure/printing.py", header, f"{header}    raise RuntimeError\n")
     failed = project.run("--cores", 1, "report", "--forcerun", sdpa)
     assert failed.code != 0
-    assert "7 of 8 cells; without a result:" in failed.text
+    assert "10 of 11 cells; without a result:" in failed.text
     assert project.planned().cells == {project.SDPA}
 
 

@@ -55,12 +55,12 @@ def test_another_working_folder_has_its_own_results(project, tmp_path):
     assert run.code == 0, run.text
     assert (tmp_path / "work" / record).is_file()
     assert project.state_of_cells() == before
-    assert "1 of 8 cells" in run.text
+    assert "1 of 11 cells" in run.text
 
 
 def test_a_run_counts_its_cells_and_ends_with_the_reports_address(measured_once):
     lines = (measured_once / "run.txt").read_text().splitlines()
-    assert [line for line in lines if line.endswith(" of 8 cells")] == [f"{i} of 8 cells" for i in range(1, 9)]
+    assert [line for line in lines if line.endswith(" of 11 cells")] == [f"{i} of 11 cells" for i in range(1, 12)]
     (address,) = [line for line in lines if line.startswith("The report: ")]
     assert address.endswith("/results/report/index.html")
     assert lines.index(address) > max(i for i, line in enumerate(lines) if "Finished jobid" in line)
@@ -69,7 +69,7 @@ def test_a_run_counts_its_cells_and_ends_with_the_reports_address(measured_once)
 def test_a_run_that_goes_on_counts_from_what_is_there(project):
     (project.result(project.COPY) / "record.json").unlink()
     run = project.run("--cores", 1, "report")
-    assert [line for line in run.text.splitlines() if line.endswith(" cells") and " of " in line] == ["8 of 8 cells"]
+    assert [line for line in run.text.splitlines() if line.endswith(" cells") and " of " in line] == ["11 of 11 cells"]
     assert f"The report: {project.folder}/results/report/index.html" in run.text
 
 

@@ -64,7 +64,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(project):
     project.go_on()
     text, _ = first.communicate(timeout=120)
     assert first.returncode == 0, text
-    assert "8 of 8 cells" in text
+    assert "11 of 11 cells" in text
     assert project.planned().cells == set()
 
 

@@ -31,7 +31,7 @@ def fake_tool(tmp_path):
 
 def test_another_torch_measures_everything_again(project, fake_torch):
     plan = project.planned(environment=fake_torch("9.9.9"))
-    assert plan.cells == project.RUN_THE_MODEL | project.CEILINGS | project.ATTENTIONS
+    assert plan.cells == project.RUN_THE_MODEL | project.CEILINGS | project.ATTENTIONS | project.PROBES
     assert plan.others == project.REPORTING
 
 

@@ -21,9 +21,9 @@ _TEXT = {
     "recorder", "recorded", "snapshot", "known", "predicted_phase", "predicted_part", "peak_phase", "peak_module",
     "oom_phase", "oom_module", "oom_frame", "cut", "step_phase", "frame", "op", "shape", "dtype", "formula", "item",
     "implementation", "direction", "causal",
-    "first", "largest",
+    "first", "largest", "compared_with", "started_from", "gain_of", "gain_start_of", "peak_mode", "counted", "agrees",
 }  # fmt: skip
-_FLAGS = {"noisy", "operator"}
+_FLAGS = {"noisy", "operator", "aside"}
 
 
 def label(phase: str) -> str:

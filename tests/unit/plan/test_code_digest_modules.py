@@ -162,6 +162,18 @@ def test_the_library_is_imported_by_absolute_names_only():
             {"attention": "naive"},
             ["stepscope.model.attention"],
         ),
+        (
+            "time_warmup.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
+            {"attention": "naive", "optimizer": "own"},
+            ["stepscope.model.attention", "stepscope.model.optimizers"],
+        ),
+        (
+            "time_ladder.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
+            {"attention": "naive", "optimizer": "own"},
+            ["stepscope.model.attention", "stepscope.model.optimizers"],
+        ),
         # Only code_digest, which is bookkeeping, imports these.
         ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, ["stepscope.model", "stepscope.model.chosen"]),
     ],

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import attention, ceilings, memory, profile, timing
+from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
 from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
 
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
@@ -58,7 +58,10 @@ def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_roo
     """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
     file = read_yaml(project_root / "config.yaml")
     no_grid = {"grid": {"cuda": [], "cpu": []}}
-    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention")}
+    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention", "warmup")}
+    first_rung, nothing = [{"precision": "fp32"}], {"cuda": [], "cpu": []}
+    rungs = {"cuda": first_rung, "cpu": first_rung}
+    expected["ladder"] = file["ladder"] | {"places": nothing, "asides": nothing, "rungs": rungs}
     assert checked({"sizes": file["sizes"]}, schema) == expected
 
 
@@ -184,27 +187,36 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
 
 
 @pytest.mark.parametrize(
-    "preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, attention_cells",
+    "preset, device, counts",
+    # timing, ceilings, profile, memory, attention, precision, warmup, ladder
     [
         # config.yaml: 5 sizes x 4 contexts x 3 precisions, and 3 sizes x 2 precisions x 2 repeats; 4 matmuls, a copy
-        ("default", "cuda", 60 + 12, 4 + 1, 5 * 2 + 3 * 2 + 1, 2 * 4 * 2 * 2, 7 * 4 + 3 * 4 + 2 * 4 + 5 * 2),
-        ("default", "cpu", 2 * 2 * 2, 2 + 1, 1, 2 * 2, 2 * 2 + 1),
-        ("smoke", "cuda", 2 * 2 * 2, 2 + 1, 2, 2 * 2, 3),
-        ("smoke", "cpu", 2, 1 + 1, 1, 2, 2),
+        (
+            "default",
+            "cuda",
+            [
+                60 + 12,
+                4 + 1,
+                5 * 2 + 3 * 2 + 1,
+                2 * 4 * 2 * 2,
+                7 * 4 + 3 * 2 + 2 * 2 + 5 * 2,
+                3,
+                5 * 6,
+                3 * (8 + 4) + 1,
+            ],
+        ),
+        ("default", "cpu", [2 * 2 * 2, 2 + 1, 1, 2 * 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
+        ("smoke", "cuda", [2 * 2 * 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 8]),
+        ("smoke", "cpu", [2, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
         # published.yaml, entry by entry
-        ("published", "cuda", 6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32, 3 * 6 + 2 * 5),
-        ("published", "cpu", 2 * 2 * 2, 2 + 1, 1, 4, 5),
+        ("published", "cuda", [6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32, 3 * 6 + 2 * 5, 3, 30, 37]),
+        ("published", "cpu", [2 * 2 * 2, 2 + 1, 1, 4, 5, 3, 4, 6]),
     ],
 )
-def test_every_preset_is_valid_and_has_the_cells_that_it_should(
-    preset, device, timing_cells, ceilings_cells, profile_cells, memory_cells, attention_cells, make_config
-):
+def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):
     config = make_config(preset=preset)
-    assert len(timing.cells(config, device, "machine", 1)) == timing_cells
-    assert len(ceilings.cells(config, device, "machine", 1)) == ceilings_cells
-    assert len(profile.cells(config, device, "machine", 1)) == profile_cells
-    assert len(memory.cells(config, device, "machine", 1)) == memory_cells
-    assert len(attention.cells(config, device, "machine", 1)) == attention_cells
+    studies = (timing, ceilings, profile, memory, attention, precision, warmup, ladder)
+    assert [len(study.cells(config, device, "machine", 1)) for study in studies] == counts
 
 
 def test_every_preset_is_tested(project_root):

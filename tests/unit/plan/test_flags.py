@@ -6,11 +6,11 @@ import shlex
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import attention, ceilings, memory, profile, timing
+from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
 
-# Values of an option other than its neutral one. `compile` and `checkpoint` have no other yet.
+# Values of an option; `compile` and `checkpoint` have others in the ladder only.
 OPTIONS = {
     "mode": list(MODES),
     "attention": names("attention"),
@@ -33,7 +33,10 @@ def parse():
 
     return {
         program: load(program)
-        for program in ("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention")
+        for program in (
+            *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),
+            *("probe_precision", "time_warmup", "time_ladder"),
+        )
     }
 
 
@@ -96,9 +99,11 @@ def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, pars
     config = make_config(preset=preset)
     programs = {timing: "time_step", ceilings: "measure_ceilings", profile: "profile_step"}
     programs |= {memory: "snapshot_memory", attention: "time_attention"}
+    programs |= {precision: "probe_precision", warmup: "time_warmup", ladder: "time_ladder"}
     for study, program in programs.items():
-        for cell in study.cells(config, "cpu", "machine", 2):
-            assert parse[program](shlex.split(cell.flags))[0] == cell.spec
+        for cell in (cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)):
+            words = flags_of(cell.spec | {"device": "cpu"})  # a program refuses a GPU that is not there
+            assert parse[program](shlex.split(words))[0] == cell.spec | {"device": "cpu"}
             assert cell.program == f"{program}.py"
 
 
@@ -140,6 +145,10 @@ def test_defaults_that_depend_on_others(parse):
         ("time_step", f"{SHAPE} --precision fp8", "choose from"),
         ("time_step", f"{SHAPE} --ctx 8", "unrecognized arguments: --ctx 8"),
         ("time_step", f"{SHAPE} --contex 8", "unrecognized arguments: --contex 8"),
+        ("time_step", f"{SHAPE} --compile block", "--compile: invalid choice: 'block'"),
+        ("time_ladder", f"{SHAPE} --compile jit", "--compile: invalid choice: 'jit'"),
+        ("time_ladder", f"{SHAPE} --checkpoint 2", "--checkpoint 2 is more than the model's blocks (1)"),
+        ("time_warmup", f"{SHAPE} --mode forward", "unrecognized arguments: --mode forward"),
         ("measure_ceilings", "--operation copy --order 8", "--order does not go with --operation copy"),
         ("measure_ceilings", "--mebibytes 8", "--mebibytes does not go with --operation matmul; use --order"),
     ],

@@ -1,0 +1,163 @@
+"""The ladder study's tables: a row a cell, compared with the rungs before it, and every sample."""
+
+from pathlib import Path
+
+from stepscope.model import flops
+from stepscope.model.footprint import Setup
+from stepscope.tables import ladder_agreement, ladder_chain, ladder_checkpoint, peaks
+from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
+
+# Column prefix → its series in a record: (mode, kind, phase).
+PHASES = {
+    "forward": ("step", "phased", "forward"),
+    "backward": ("step", "phased", "backward"),
+    "optimizer": ("step", "phased", "optimizer"),
+    "forward_backward": ("forward-backward", "free", "forward+backward"),
+    "step": ("step", "free", "step"),
+}
+TIMES = {"step": "step", "forward_backward": "forward+backward"}  # what gains are of, the first that both cells have
+PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")
+COUNTED = ("compile_seconds", "kernels", "launches", "operators", "counted", "loss", "gradient_norm")
+WORST = ("ok", "unsupported", "oom")
+
+
+def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+    """Write ladder.csv and ladder_samples.csv."""
+    lines = rows(cells, noisy)
+    samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(lines, cells, strict=True))
+    write_tables(folder, "ladder", lines, KEY + SAMPLES, samples)
+
+
+def rows(cells: list[CellResult], noisy: float | None) -> list[dict]:
+    """A row for each cell, in the plan's order."""
+    own = {cell.name: _row(cell, noisy) for cell in cells}
+    ladders: dict[tuple, list[CellResult]] = {}
+    for cell in cells:
+        ladders.setdefault(ladder_chain.group_of(cell.entry), []).append(cell)
+    for ladder in ladders.values():
+        _place(ladder, own)
+        _check(ladder, own)
+        _compare(ladder, own)
+    return [own[cell.name] for cell in cells]
+
+
+def _row(cell: CellResult, noisy: float | None) -> dict:
+    """What the cell tells by itself; the columns of a comparison are still empty."""
+    summary = cell.record.get("summary", {"modes": {}, "phases": []})
+    modes, about = summary["modes"], summary.get("ladder") or {}
+    statuses = [mode["status"] for mode in modes.values()]
+    reasons = [mode["reason"] for mode in modes.values() if mode["reason"]]
+    machine = machine_columns(cell.record)
+    times = _times(summary, noisy)
+    return {
+        **place_columns(cell),
+        "noise_mark": noisy,
+        "status": max(statuses, key=WORST.index) if statuses else cell.status,
+        "reason": reasons[0] if reasons else cell.reason,
+        **dict.fromkeys(("rung", "aside", "name", "compared_with", "started_from")),
+        **times,
+        "noisy": next((times[f"{key}_noisy"] for key in TIMES if times[f"{key}_noisy"] is not None), None),
+        **_rates(cell, times, machine.get("device_name")),
+        **_memory(cell, modes),
+        **{name: about.get(name) for name in COUNTED},
+        **dict.fromkeys(ladder_agreement.COLUMNS),
+        **dict.fromkeys(("gain_before", "gain_of", "gain_start", "gain_start_of")),
+        **machine,
+        "command": cell.entry["command"],
+        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+    }
+
+
+def _times(summary: dict, noisy: float | None) -> dict:
+    series = {(entry["mode"], entry["kind"], entry["phase"]): entry for entry in summary["phases"]}
+    columns = {}
+    for prefix, key in PHASES.items():
+        found = series.get(key, {})
+        is_ok = found.get("status") == "ok"
+        columns[f"{prefix}_status"] = "ok" if is_ok else summary["modes"].get(key[0], {}).get("status")
+        columns |= statistics_columns(f"{prefix}_", found if is_ok else {}, noisy)
+    return columns
+
+
+def _rates(cell: CellResult, times: dict, device_name: str | None) -> dict:
+    """Tokens per second, TFLOP/s of the model's operations (none for what is computed again), and their share of the
+    GPU's peak in the cell's precision (MFU)."""
+    spec = cell.entry["spec"]
+    peak = peaks.tflops(device_name, spec["precision"]) if device_name and spec["device"] == "cuda" else None
+    done = flops.step_flops(shape_of(cell), spec["batch"], spec["context"])
+    columns: dict = {"peak_tflops": peak}
+    for prefix in TIMES:
+        median = times[f"{prefix}_median_ms"]
+        rate = done / median / 1e9 if median else None
+        columns[f"{prefix}_tokens_per_s"] = 1000 * spec["batch"] * spec["context"] / median if median else None
+        columns[f"{prefix}_tflops"] = rate
+        columns[f"{prefix}_mfu"] = rate / peak if rate and peak else None
+    return columns
+
+
+def _memory(cell: CellResult, modes: dict) -> dict:
+    """Peak of the step, else of forward and backward, else the one reached; a step's in closed form (bytes)."""
+    spec, order = cell.entry["spec"], ("step", "forward-backward")
+    tried = [name for name in order if any(modes.get(name, {}).get(key) for key in PEAKS)]
+    mode = next((name for name in tried if modes[name]["status"] == "ok"), tried[0] if tried else None)
+    options = {name: ladder_chain.option(spec, name) for name in ("attention", "optimizer")}
+    setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
+    return {
+        "peak_mode": mode,
+        **{name: modes.get(mode, {}).get(name) for name in PEAKS},
+        "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_chain.option(spec, "checkpoint")),
+        "boundary_bytes": ladder_checkpoint.boundary_bytes(setup),
+        "block_saved_bytes": ladder_checkpoint.block_bytes(setup),
+        "predicted_checkpoint": ladder_checkpoint.best_by_rule(setup),
+        "predicted_best_checkpoint": ladder_checkpoint.best_by_peak(setup, "step"),
+    }
+
+
+def _place(ladder: list[CellResult], own: dict[str, dict]) -> None:
+    for entry, rung, reference in ladder_chain.places([cell.entry for cell in ladder]):
+        own[entry["cell"]] |= {
+            "rung": rung,
+            "aside": rung is None,
+            "name": ladder_chain.name(entry, reference),
+            "compared_with": reference and reference["cell"],
+        }
+
+
+def _check(ladder: list[CellResult], own: dict[str, dict]) -> None:
+    """Loss and gradients of each cell against those of the first that has a loss."""
+    found = [(cell, cell.record.get("summary", {}).get("ladder") or {}) for cell in ladder]
+    first = next(((cell, about) for cell, about in found if about.get("loss") is not None), None)
+    for cell, about in found if first else []:
+        precisions = tuple(each.entry["spec"]["precision"] for each in (cell, first[0]))
+        own[cell.name] |= ladder_agreement.compare(about, first[1], precisions)
+
+
+def _compare(ladder: list[CellResult], own: dict[str, dict]) -> None:
+    """Gains over the rung before and over the first. What has no time, or computes something else, is no rung: the one
+    before it takes its place."""
+    rungs = [own[entry["cell"]] for entry in ladder_chain.chain([cell.entry for cell in ladder])]
+    start = next((row for row in rungs if _counts(row)), None)
+    for cell in ladder:
+        row = own[cell.name]
+        if not row["aside"]:
+            before = [each for each in rungs[: row["rung"]] if _counts(each)]
+            row["compared_with"] = before[-1]["cell"] if before else row["compared_with"]
+        row["gain_before"], row["gain_of"] = _gain(row, own.get(row["compared_with"]))
+        row["gain_start"], row["gain_start_of"] = _gain(row, start)
+        row["started_from"] = start["cell"] if row["gain_start"] else None
+
+
+def _counts(row: dict) -> bool:
+    return row["agrees"] is not False and any(row[f"{prefix}_median_ms"] for prefix in TIMES)
+
+
+def _gain(row: dict, other: dict | None) -> tuple[float | None, str | None]:
+    """(the other's time over the row's own, what it is the time of)."""
+    if other is None or not (_counts(row) and _counts(other)):
+        return None, None
+    for prefix, words in TIMES.items():
+        times = [each[f"{prefix}_median_ms"] for each in (other, row)]
+        if all(times):
+            return times[0] / times[1], words
+    return None, None
