@@ -123,7 +123,7 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
     ]
     if any(one.is_compiled for one in found):
         told.append("The closed form is of the code as it is written; compiled blocks keep what the compiler chooses.")
-    if any(not one.is_of_tensors for one in found):
+    if any(not one.is_of_tensors and any(map(whole_peak, one.rows)) for one in found):
         told.append("Measured is the whole process's memory, with its libraries; the closed form counts tensors alone.")
     caption = f"Checkpointing every k blocks, on {hardware}: peak memory, measured and predicted, and time of a step."
     return Table(f"ladder-checkpoint-{hardware}", caption, columns, lines, told + notes(rows, lines), grouped=True,

@@ -1,6 +1,7 @@
 """Puts the report together: one Markdown source with blocks, filled in twice, once by each back end."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,9 +110,11 @@ def _body(environment: Environment, blocks, context: dict) -> str:
 
 
 def _without_gaps(text: str) -> str:
-    """At most one empty line in a row."""
+    """At most one empty line in a row, and no heading of the lowest level with nothing below it."""
     lines: list[str] = []
     for line in text.split("\n"):
+        if re.match(r"#{1,4} |</details>", line) and len(lines) > 1 and lines[-2].startswith("#### ") and not lines[-1]:
+            del lines[-2:]  # all that stood there is on the page alone
         if line.strip() or (lines and lines[-1]):
             lines.append(line.rstrip())
     return "\n".join(lines).strip() + "\n"

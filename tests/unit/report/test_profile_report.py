@@ -172,3 +172,18 @@ def test_a_table_may_be_missing(tmp_path, lacking):
         tmp_path, [made.cell()], change=lambda frames: frames.pop(f"profile_{lacking}"), studies=("profile",)
     )
     assert "<details class=part>" in html and "#### Phases" in text
+
+
+def test_of_many_cells_the_markdown_leaves_out_tables_and_headings_that_would_stand_alone(tmp_path):
+    markdown, html = pages(tmp_path, [made.cell(hardware=f"gpu{count}") for count in range(9)])
+    assert len(set(re.findall(r"(gpu\d)[^<]*: gaps between kernels", html))) == 9
+    assert "gaps between kernels, and gaps between" not in markdown
+    assert html.count(">Categories by phase</h") == 9 and "#### Categories by phase" not in markdown
+    assert markdown.count("#### Phases") == markdown.count("#### Kernels by phase") == 9
+    numbers = [int(number) for number in re.findall(r"\*\*Table (\d+)\.\*\*", markdown)]
+    shown = [int(number) for number in re.findall(r"Table (\d+)\.", html)]
+    assert set(numbers) < set(shown) and numbers == sorted(numbers)
+
+
+def test_of_a_few_cells_the_markdown_has_every_table(whole):
+    assert "gaps between kernels, and gaps between" in whole[0]

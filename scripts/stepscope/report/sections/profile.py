@@ -22,6 +22,11 @@ from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 
 
+# Of more cells than these the Markdown, of which GitHub shows no more than 512 KiB, leaves out some of each one's tables.
+MOST_IN_MARKDOWN = 8
+_LEFT_OUT = ("categories", "layers", "busy", "gaps", "modules", "lines", "api_calls", "os_calls")
+
+
 def findings(tables: Tables) -> list[str]:
     """Sentences for the summary."""
     return profile_findings.findings(Profile(tables))
@@ -30,7 +35,7 @@ def findings(tables: Tables) -> list[str]:
 def context(tables: Tables) -> dict:
     """What report/sections/profile.md.j2 is filled with."""
     profile = Profile(tables)
-    cost = costs(profile)
+    cost, cells = costs(profile), profile.profiled()
     return {
         "on_gpu": profile.words_of_all() is GPU,
         "opening": profile_findings.opening(profile),
@@ -43,13 +48,13 @@ def context(tables: Tables) -> dict:
         "bounds": bounds_table(profile),
         "cost": cost_table(profile, cost),
         "agreement": agreement(profile, cost),
-        "cells": [_cell(profile, row) for row in profile.profiled()],
+        "cells": [_cell(profile, row, many=len(cells) > MOST_IN_MARKDOWN) for row in cells],
         "commands_of_cells": commands_table(profile.cells, "profile"),
     }
 
 
-def _cell(profile: Profile, row: dict) -> dict:
-    """The folded part of one cell."""
+def _cell(profile: Profile, row: dict, many: bool) -> dict:
+    """The folded part of one cell, of `many` or of a few."""
     name, words = title(row, profile.cells), profile.words(row)
     complete, checked = checks(profile, row)
     kinds = {
@@ -66,6 +71,9 @@ def _cell(profile: Profile, row: dict) -> dict:
     }
     tables = {kind: make(profile, row, name) for kind, make in kinds.items()}
     tables |= {kind: calls_table(profile, row, name, kind) for kind in ("api_calls", "os_calls")}
+    for kind in _LEFT_OUT:
+        if tables[kind]:
+            tables[kind].page_only = many
     return {
         "fold": Fold(name, _facts(profile, row)),
         "picture": cell_picture(profile, row, name),
