@@ -135,7 +135,12 @@ class Project:
             *("precision", "warmup", "ladder", "roofline"),
         )
     )
-    REPORTING = frozenset({"plan", "aggregate", "aggregate_profile", "aggregate_memory", "write_report"}) | FIGURES
+    AGGREGATING = frozenset({"aggregate", "aggregate_profile", "aggregate_memory", "aggregate_precision"})
+    REPORTING = frozenset({"plan", "write_report"}) | AGGREGATING | FIGURES
+    MEASURING = (
+        *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),
+        *("probe_precision", "time_warmup", "time_ladder"),
+    )
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder
@@ -177,8 +182,7 @@ class Project:
             assert "Nothing to be done" in shown.text, shown.text
             return Plan(set(), set())
         counts = {rule: int(count) for rule, count in (line.split() for line in table.group(1).splitlines())}
-        measure = ("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention")
-        measuring = [counts.pop(rule, 0) for rule in measure]
+        measuring = [counts.pop(rule, 0) for rule in self.MEASURING]
         assert sum(measuring) == len(cells) == len(set(cells))
         analyses = counts.pop("analyze_profile", 0) + counts.pop("analyze_memory", 0)
         return Plan(set(cells), set(counts) - {"report"}, analyses)
@@ -281,6 +285,15 @@ def bare_project(tmp_path):
     """A project without results."""
     copy_of_code(tmp_path / "project")
     project = Project(tmp_path / "project", tmp_path / "locks")
+    yield project
+    project.end_all()
+
+
+@pytest.fixture
+def other_project(tmp_path):
+    """A second project without results, on the same machine: its locks are the first one's."""
+    copy_of_code(tmp_path / "other")
+    project = Project(tmp_path / "other", tmp_path / "locks")
     yield project
     project.end_all()
 

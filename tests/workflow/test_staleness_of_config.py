@@ -24,7 +24,7 @@ def test_one_key_of_a_size_measures_that_size_again(project):
 def test_two_swapped_values_of_a_size_measure_it_again(project):
     project.configure(lambda config: config["sizes"]["alpha"].update(d_model=16, d_ff=32))
     plan = project.planned()
-    assert plan.cells == {project.ALPHA, project.PROFILE, project.MEMORY}
+    assert plan.cells == {project.ALPHA, project.PROFILE, project.MEMORY} | project.WARMUPS | project.LADDERS
     assert plan.analyses == 2
 
 

@@ -71,6 +71,7 @@ FIRST_STEP = {
     "compilation and autotuning": "#d9651d",
     "other API calls": "#c9709d",
     "waiting for the device": "#a8aeb5",
+    "the profiler itself": "#6d7680",
     "operators": "#60baee",
     "Python and the rest": "#e5a419",
 }

@@ -51,7 +51,7 @@ def _draw(panel, one: Ladder) -> None:
     panel.set_xlim(0, 1.36 * longest)
     for place, row in zip(places, rows, strict=True):
         _draw_bar(panel, place, row)
-        panel.annotate(_text(row), (_length(row), place), (3, 0), textcoords="offset points", va="center_baseline",
+        panel.annotate(_text(one, row), (_length(row), place), (3, 0), textcoords="offset points", va="center_baseline",
                        fontsize=6.5, color=colours.INK if time(row, "step") else colours.MUTED)  # fmt: skip
     panel.set_yticks(places, [theme.short(row["name"], 26) for row in rows])
     panel.set_ylim(places[-1] + 0.6, -0.6)
@@ -84,12 +84,14 @@ def _length(row: dict) -> float:
     return max(step, sum(time(row, name) or 0.0 for name in PHASES))
 
 
-def _text(row: dict) -> str:
-    """`10.0, × 1.50`, or why there is no step."""
+def _text(one: Ladder, row: dict) -> str:
+    """`10.0, × 1.50`, with the rung that it is over where that is not the one above; or why there is no step."""
     median = time(row, "step") or time(row, "forward_backward")
     gain = times(row["gain_before"]) if known(row.get("gain_before")) else ""
     if gain and row.get("gain_of") == "forward+backward":
         gain = f"f+b {gain}"
+    if gain and one.is_passed_over(row):
+        gain += f" over {theme.short(one.at(row['compared_with'])['name'], 16)}"
     marks = ["~"] * bool(row.get("noisy")) + ["differs: no rung"] * (agrees(row) is False)
     marks += [trouble(row)] if not time(row, "step") else []
     marks += ["throttled"] * bool(row.get("throttle"))

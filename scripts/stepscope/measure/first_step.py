@@ -14,11 +14,13 @@ import torch
 
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is a part of its own.
 PARTS = {
+    "the profiler itself": r"Activity Buffer Request|Command Buffer Full|Buffer Flush|Resource$|Overhead",
     "waiting for the device": r"(cuda|cu)\w*(Synchronize|EventQuery)",
     "memory allocation": r"(cuda|cu)(Malloc|Free|HostAlloc|MallocHost|FreeHost|MallocAsync|FreeAsync|MemAlloc|MemFree"
     r"|MemGetInfo|MemCreate|MemMap|MemSetAccess|MemAddress\w+)|aten::(empty|resize_|new_empty|empty_like|empty_strided)",
-    "module loading": r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+"
-    r"|Kernel\w+|GetFuncBySymbol|GetProcAddress|OccupancyMaxActive\w+|OccupancyAvailable\w+)",
+    "module loading": r"Runtime Triggered Module Loading|Lazy Function Loading|(cuda|cu)(LaunchKernel"
+    r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+|GetFuncBySymbol|GetProcAddress"
+    r"|OccupancyMaxActive\w+|OccupancyAvailable\w+)",
     "compilation and autotuning": r"aten::(_?addmm|mm|bmm|baddbmm|linear|matmul|_scaled_dot_product\w*|mkldnn\w*)"
     r"|nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
     "other API calls": r"(cuda|cu)[A-Z]\w+",

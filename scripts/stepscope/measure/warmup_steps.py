@@ -14,20 +14,20 @@ MODE = "step"
 def measure(spec: dict, telemetry: Telemetry) -> tuple[Outcome, dict | None]:
     """Warm up, then measure exactly the spec's steps; (outcome, what the first step contains or None).
 
-    With `first=profiled` in the spec, torch.profiler records step 0 and, after all others, one more. Running out of
-    memory is an `oom` outcome with the rows so far; other errors pass through.
+    With `first=profiled` in the spec, torch.profiler records a step before all of them and one more after them.
+    Running out of memory is an `oom` outcome with the rows so far; other errors pass through.
     """
     outcome, profiled = Outcome(MODE), None
     memory.reset_peaks(spec["device"])
     try:
         steps = _Steps(Workload(spec), spec["device"], telemetry, outcome)
         first = first_step.Profile(spec["device"]) if "first" in spec else None
-        for step in range(spec["warmup"] + spec["steps"]):
-            if step == 0 and first:
-                with first:
-                    steps.unrecorded()
-            else:
-                steps.one(step, step < spec["warmup"])
+        if first:
+            with first:
+                steps.unrecorded()
+        start = 1 if first else 0
+        for step in range(start, start + spec["warmup"] + spec["steps"]):
+            steps.one(step, step < start + spec["warmup"])
         if first:
             steady = first_step.Profile(spec["device"])
             with steady:

@@ -7,31 +7,30 @@ from stepscope.plan.training import training_cells
 PROGRAM = "time_ladder.py"
 AXES = ("size", "context", "precision", "batch", "attention", "optimizer", "compile", "checkpoint")
 START = {"precision": "fp32"}
+VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
 def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
     """The cells of the ladder for a device: place by place the rungs in their order, then the asides.
 
-    Raises ConfigError for a place that has no size, an aside without its rung, or a rung that is there twice.
+    Raises ConfigError for a place without its size, an aside without its rung, or a rung that is there twice.
     """
     study = config["ladder"]
     settings = {"warmup": study["warmup"][device], **stopping_rule(study["steps"][device])}
-    rungs = climbed(study["rungs"][device])
+    rungs, asides = climbed(study["rungs"][device]), study["asides"][device]
+    _check(asides, rungs, config["sizes"], f"config key ladder.asides.{device}")
     entries = []
     for place in study["places"][device]:
-        if place["size"] not in config["sizes"]:
-            known = ", ".join(config["sizes"])
-            raise ConfigError(
-                f"config key ladder.places.{device}: there is no size {place['size']!r}; "
-                f"add it under sizes or choose from {known}"
-            )
-        ways = rungs + _asides(study["asides"][device], rungs, place["size"], f"ladder.asides.{device}")
-        for way in ways:
+        _check_size(place["size"], config["sizes"], f"config key ladder.places.{device}")
+        if place.get("batch") == config["model"]["batch"]:  # goes without saying
+            place = {key: value for key, value in place.items() if key != "batch"}
+        for way in rungs + varied(asides, rungs, place["size"]):
             entry = {key: [value] for key, value in {**place, **way}.items()}
+            _check_blocks(way, place["size"], config["sizes"], f"config key ladder.asides.{device}")
             if entry in entries:
+                said = ", ".join(f"{key} {value}" for key, value in {**place, **way}.items())
                 raise ConfigError(
-                    f"config key ladder.rungs.{device}, or its asides or places: {_words(place | way)} is there twice; "
-                    "remove one"
+                    f"config key ladder.rungs.{device}, or its asides or places: {said} is there twice; remove one"
                 )
             entries.append(entry)
     if not entries:
@@ -49,19 +48,37 @@ def climbed(changes: list[dict]) -> list[dict]:
     return rungs
 
 
-def _words(options: dict) -> str:
-    return ", ".join(f"{key} {value}" for key, value in options.items())
-
-
-def _asides(asides: list[dict], rungs: list[dict], size: str, key: str) -> list[dict]:
+def varied(asides: list[dict], rungs: list[dict], size: str) -> list[dict]:
     """The options of the asides at a size: a rung's with one changed, for each value of the list."""
-    found = []
+    return [
+        rungs[aside["rung"]] | {option: value}
+        for aside in asides
+        if size in aside.get("size", [size])
+        for option in VARIED
+        for value in aside.get(option, [])
+    ]
+
+
+def _check(asides: list[dict], rungs: list[dict], sizes: dict, key: str) -> None:
+    """Raise ConfigError for an aside that leaves from no rung, varies nothing, or names a size that is not there."""
     for aside in asides:
         if aside["rung"] >= len(rungs):
-            raise ConfigError(
-                f"config key {key}: there is no rung {aside['rung']}; the rungs are 0 to {len(rungs) - 1}"
-            )
-        if size in aside.get("size", [size]):
-            options = {axis: values for axis, values in aside.items() if axis not in ("rung", "size")}
-            found += [rungs[aside["rung"]] | {axis: value} for axis, values in options.items() for value in values]
-    return found
+            raise ConfigError(f"{key}: there is no rung {aside['rung']}; the rungs are 0 to {len(rungs) - 1}")
+        if not set(VARIED) & set(aside):
+            raise ConfigError(f"{key}: the aside of rung {aside['rung']} varies nothing; give it compile or checkpoint")
+        for size in aside.get("size", []):
+            _check_size(size, sizes, key)
+
+
+def _check_size(size: str, sizes: dict, key: str) -> None:
+    if size not in sizes:
+        raise ConfigError(f"{key}: there is no size {size!r}; add it under sizes or choose from {', '.join(sizes)}")
+
+
+def _check_blocks(way: dict, size: str, sizes: dict, key: str) -> None:
+    every, blocks = way.get("checkpoint", 0), sizes[size]["num_layers"]
+    if every > blocks:
+        raise ConfigError(
+            f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use fewer, or give the "
+            "aside the sizes that have as many"
+        )

@@ -38,6 +38,17 @@ class Ladder:
         """The row of a cell; None if the ladder does not have it."""
         return next((row for row in self.rows if row["cell"] == cell), None)
 
+    def neighbour(self, row: dict) -> dict | None:
+        """The rung right before a rung, whether it has a result or not; None for the first and for what is no rung."""
+        places = [each["cell"] for each in self.rungs]
+        at = places.index(row["cell"]) if row["cell"] in places else 0
+        return self.rungs[at - 1] if at else None
+
+    def is_passed_over(self, row: dict) -> bool:
+        """Whether a rung is compared with an earlier one than its neighbour: its gain is that of several changes."""
+        neighbour = self.neighbour(row)
+        return neighbour is not None and row.get("compared_with") != neighbour["cell"]
+
     @property
     def climbed(self) -> list[dict]:
         """The rungs with a time that compute what the first one does."""

@@ -147,12 +147,13 @@ def rule_table(hardware: str, found: list[Recomputed]) -> Table | None:
         if not all(map(formatting.known, (boundary, block, layers))):
             continue
         best, told = one.best, one.rows[0].get("predicted_best_checkpoint")
-        tried = formatting.listing([str(every(each)) for each in one.rows], most=10)
+        tried = [str(every(each)) for each in one.rows if each["status"] in ("ok", "oom")]
         lines.append([
             Cell(one.place), Cell(formatting.count(layers), sort=layers), size_cell(boundary), size_cell(block),
             Cell(formatting.significant(block / boundary), sort=block / boundary),
             _k(row.get("predicted_checkpoint"), 2), _k(layers**0.5, 2), _k(told, 0),
-            Cell(str(every(best)), f"of {tried}", every(best)) if best else Cell("–", f"of {tried}"),
+            Cell(str(every(best)) if best else "–", f"of {formatting.listing(tried, 10)}" if tried else "",
+                 every(best) if best else None),
         ])  # fmt: skip
     if not lines:
         return None

@@ -83,9 +83,10 @@ def _greatest(found: list[Ladder]) -> str:
 
 
 def _verdict(one: Ladder, row: dict) -> str:
-    """`faster` or `slower` than the rung before, where the intervals are disjoint."""
-    other = one.at(row.get("compared_with"))
-    return verdict(row, other) if other and formatting.known(row.get("gain_before")) else "unclear"
+    """`faster` or `slower` than the rung right before, where the intervals are disjoint."""
+    other = one.neighbour(row)
+    is_alone = other is not None and not one.is_passed_over(row) and formatting.known(row.get("gain_before"))
+    return verdict(row, other) if is_alone else "unclear"
 
 
 def _of(row: dict) -> str:
@@ -180,7 +181,6 @@ def _confirmed(rules: list[Recomputed]) -> str:
     if len(verdicts) == 1:
         has = "has" if verdicts[0] else "does not have"
         return f"; the k that the closed form chooses {has} the lowest peak measured"
-    return "; the k that the closed form chooses has " + ("" if verdicts[0] else "not ") + "the lowest peak measured"
     return (
         f"; the k that the closed form chooses has the lowest peak measured in {sum(verdicts):,} of {len(verdicts):,} "
         "cases"
@@ -188,15 +188,18 @@ def _confirmed(rules: list[Recomputed]) -> str:
 
 
 def _agreement(found: list[Ladder]) -> str:
-    """How many cells compute the first rung's loss and gradients."""
-    checked = [(one, row) for one in found for row in one.rows if agrees(row) is not None]
+    """How many cells compute the loss and gradients of the first rung that has them, which itself does not count."""
+    checked = []
+    for one in found:
+        checked += [(one, row) for row in one.rows if agrees(row) is not None][1:]
     if not checked:
         return ""
     wrong = [f"{row['name']} ({one.place})" for one, row in checked if agrees(row) is False]
-    cells = "1 cell" if len(checked) == 1 else f"{len(checked):,} cells"
     if not wrong:
-        return f"Loss and gradients agree with the first rung's, within the precision's tolerance, in all of {cells}."
-    return f"Loss or gradients differ from the first rung's beyond the tolerance in {len(wrong):,} of {cells}, which " \
+        cells = "the other cell" if len(checked) == 1 else f"all {len(checked):,} other cells"
+        return f"Loss and gradients agree with the first rung's, within the precision's tolerance, in {cells}."
+    where = "the other cell" if len(checked) == 1 else f"{len(wrong):,} of {len(checked):,} other cells"
+    return f"Loss or gradients differ from the first rung's beyond the tolerance in {where}, which " \
            f"{'is no rung' if len(wrong) == 1 else 'are no rungs'}: {_listed(wrong)}."  # fmt: skip
 
 

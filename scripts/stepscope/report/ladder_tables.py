@@ -20,8 +20,9 @@ from stepscope.report.memory_sizes import Unit, unit_of
 PHASES = ("forward", "backward", "optimizer")
 MOST_LADDERS = 8  # beside each other
 _GAINS_NOTE = (
-    "×: times the speed of the rung before, below it ms of a step; in brackets where the two 95 % intervals overlap. "
-    "Cells after the last rung of the chain are compared with the rung that they vary."
+    "×: times the speed of the rung before, or of the one named below it where that has no result; below it ms of a "
+    "step; in brackets where the two 95 % intervals overlap. Cells after the last rung of the chain are compared with "
+    "the rung that they vary."
 )
 
 
@@ -77,7 +78,7 @@ def notes(rows: list[dict], lines: list[list[Cell]]) -> list[str]:
         for (status, reason), names in found.items()
     ][:6]
     wrong = [str(row["name"]) for row in rows if agrees(row) is False]
-    told += [f"Its loss or gradients are not those of the first rung, so no gain is given: {formatting.listing(wrong)}."
+    told += [f"Loss or gradients are not those of the first rung, so no gain is given: {formatting.listing(wrong)}."
              ] if wrong else []  # fmt: skip
     used = {key for line in lines for cell in line for key in cell.badges}
     meanings = [f"{text}: {meaning}" for key, (text, meaning) in BADGES.items() if key in used]
@@ -118,9 +119,7 @@ def _gain(ladder: Ladder, row: dict) -> Cell:
     if not formatting.known(value):
         return Cell("–")
     below = _of(row.get("gain_of"))
-    rungs = ladder.rungs
-    is_rung = row in rungs
-    if other and not (is_rung and other is rungs[rungs.index(row) - 1]):
+    if other and (row not in ladder.rungs or ladder.is_passed_over(row)):
         below = " ".join(filter(None, [below, f"against {other['name']}"]))
     return Cell(bracketed(times(value), row, other), below, value)
 
@@ -186,9 +185,12 @@ def _change(ladder: Ladder, name: str) -> Cell:
     if agrees(row) is False:
         return Cell("differs", below, badges=badges)
     if not formatting.known(value):
-        return Cell("" if badges else below or "–", "" if badges else "first" if below else "", median, badges)
+        is_first = bool(below) and row in ladder.climbed[:1]
+        return Cell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
     of = " f+b" if row.get("gain_of") == "forward+backward" else ""
-    text = bracketed(times(value), row, ladder.at(row.get("compared_with")))
+    other = ladder.at(row.get("compared_with"))
+    text = bracketed(times(value), row, other)
+    below = ", ".join(filter(None, [below, f"against {other['name']}" if ladder.is_passed_over(row) else ""]))
     return Cell(f"{text}{of}", below, value, badges)
 
 

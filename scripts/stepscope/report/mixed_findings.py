@@ -44,9 +44,10 @@ def pays_from(pairs: list[Pair]) -> str:
         return ""
     alike: dict[str, list[str]] = {}
     for context in ordered([pair.row["context"] for pair in pairs]):
-        own = [pair for pair in pairs if pair.row["context"] == context and phase in pair.speeds]
+        there = [pair for pair in pairs if pair.row["context"] == context]
+        own = [pair for pair in there if phase in pair.speeds]
         if own:
-            alike.setdefault(_from(own, phase), []).append(f"{context:,.0f}")
+            alike.setdefault(_from(own, phase, len(own) == len(there)), []).append(f"{context:,.0f}")
     parts = [f"{size} at context {formatting.listing(contexts, between=' and ')}" for size, contexts in alike.items()]
     gains = [pair.speeds[phase].ratio for pair in pairs if phase in pair.speeds]
     best = max((pair for pair in pairs if phase in pair.speeds), key=lambda pair: pair.speeds[phase].ratio)
@@ -55,8 +56,8 @@ def pays_from(pairs: list[Pair]) -> str:
     return f"In {pairs[0].precision} {_what(phase)} runs at {reach}{most}. It is faster {'; '.join(parts)}."
 
 
-def _from(own: list[Pair], phase: str) -> str:
-    """From which size on every larger one is faster too; sizes by their parameters."""
+def _from(own: list[Pair], phase: str, are_all: bool) -> str:
+    """From which size on every larger one is faster too; sizes by their parameters. are_all: none is without a time."""
     sizes: dict[str, list[Pair]] = {}
     for pair in sorted(own, key=lambda pair: pair.row.get("parameters") or 0):
         sizes.setdefault(pair.row["size"], []).append(pair)
@@ -70,7 +71,7 @@ def _from(own: list[Pair], phase: str) -> str:
     parameters = formatting.parameters(sizes[names[-kept]][0].row.get("parameters"))
     size = f"{names[-kept]}{f' ({parameters} parameters)' if parameters else ''}"
     if kept == len(names):
-        return "in every size" if kept > 1 else f"with {size}"
+        return f"in every size{'' if are_all else ' that finished in both precisions'}" if kept > 1 else f"with {size}"
     return f"from {size} on"
 
 

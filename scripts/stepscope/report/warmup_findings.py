@@ -57,7 +57,9 @@ def _of(setting: Setting, several: bool) -> list[str]:
         _contents(setting),
         _phases(setting),
     ]
-    return [f"{sentence} ({setting.title})" if several else sentence for sentence in found if sentence]
+    return [
+        f"{sentence.removesuffix('.')} ({setting.title})." if several else sentence for sentence in found if sentence
+    ]
 
 
 def _cold(setting: Setting) -> list[Point]:
@@ -96,7 +98,8 @@ def _too_high(setting: Setting) -> str:
     if spreads:
         text += f", with a standard deviation of {formatting.value_range(spreads, 2, ' %')} of that mean"
     medians = max(abs(point.cold["step_median_over_steady"] - 1) for point in points)
-    return f"{text}; the median of the same steps is off by {formatting.percent(medians)} at most."
+    most = " at most" if len(points) > 1 else ""
+    return f"{text}; the median of the same steps is off by {formatting.percent(medians)}{most}."
 
 
 def _one_or_two(setting: Setting) -> str:

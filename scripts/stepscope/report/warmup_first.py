@@ -42,7 +42,7 @@ def excess_table(warmups: Warmups, setting: Setting) -> Table | None:
         "Each part: self time of the host's calls and operators in step 0 less that in a steady step, both under "
         "torch.profiler; all parts together are the profiled excess. The unprofiled excess is of the process without "
         "any warm-up. CUDA loads a kernel's code when it is first launched: module loading is the time in launches and "
-        "look-ups of kernels."
+        "look-ups of kernels. What an operator does at its first call besides stands under operators."
     ]
     if any((point.profiled.get(f"{PARTS[REST]}_{which}_ms") or 0) < 0 for point in points for which in _STEPS):
         notes.append(f"{REST} is what is left of a step's time; below zero in a step whose threads overlap.")

@@ -7,6 +7,7 @@ PARTS = {
     "compilation and autotuning": "compilation_and_autotuning",
     "other API calls": "other_api_calls",
     "waiting for the device": "waiting_for_the_device",
+    "the profiler itself": "the_profiler_itself",
     "operators": "operators",
     "Python and the rest": "python_and_the_rest",
 }

@@ -91,7 +91,7 @@ def test_what_has_no_step_is_told(tmp_path):
         words
     )
     # Blocks compiled against TF32, forward and backward: 21 of 6 ms.
-    assert "10.0, f+b × 3.50, ~" in words
+    assert "10.0, f+b × 3.50 over TF32, ~" in words
     assert bars(figure.axes[0], "forward+backward") == [(0, pytest.approx(21))]
 
 

@@ -139,7 +139,7 @@ def test_the_parts_of_the_first_step_are_stacked(plan, tmp_path):
 
 
 def test_what_is_faster_in_the_first_step_is_left_of_zero(plan, tmp_path):
-    plan.cell("s", 5, profiled=True, parts=(made.IN_FIRST, made.IN_STEADY | {"operators": 0.15}))
+    plan.cell("s", 5, profiled=True, parts=(made.IN_FIRST, made.IN_STEADY | {"operators": 0.14}))
     (panel,) = draw(draw_first_step, tables(plan, tmp_path) if plan.cell("s", 5) is None else None).axes
     start, width = bars(panel)["operators"]
     assert (start, width) == (0, pytest.approx(-100)) and panel.get_xlim()[0] < -100

@@ -52,6 +52,16 @@ def test_asides_leave_from_their_rung_after_the_ladder_at_the_sizes_that_they_na
     [
         ({"places": []}, "ladder.places.cuda: the list is empty"),
         ({"places": [{"size": "huge", "context": 1}]}, "ladder.places.cuda: there is no size 'huge'"),
+        ({"asides": [{"rung": 1, "size": ["huge"], "checkpoint": [1]}]}, "ladder.asides.cuda: there is no size 'huge'"),
+        ({"asides": [{"rung": 1, "size": ["small"]}]}, "ladder.asides.cuda: the aside of rung 1 varies nothing"),
+        (
+            {"asides": [{"rung": 0, "checkpoint": [13]}], "places": [{"size": "small", "context": 128}]},
+            "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
+        ),
+        (
+            {"places": [{"size": "small", "context": 1}, {"size": "small", "context": 1, "batch": 4}]},
+            "size small, context 1, precision fp32 is there twice",
+        ),
         ({"asides": [{"rung": 8, "checkpoint": [1]}]}, "ladder.asides.cuda: there is no rung 8; the rungs are 0 to 7"),
         (
             {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}], "asides": []},
@@ -78,6 +88,10 @@ def test_each_count_of_warm_up_steps_is_a_cell_and_the_first_step_is_profiled_in
         (10, 10),
     ]
     assert [cell.spec.get("first") for cell in small] == [None] * 5 + ["profiled"]
+    config["warmup"]["grid"]["cuda"][0]["mode"] = ["forward"]
+    with pytest.raises(ConfigError, match=r"^config key warmup.grid.cuda: every cell runs whole steps; remove mode$"):
+        warmup.cells(config, "cuda", "machine", 1)
+    del config["warmup"]["grid"]["cuda"][0]["mode"]
     config["warmup"]["profile_first"] = False
     assert [cell.name for cell in warmup.cells(config, "cuda", "machine", 1)] == [
         cell.name for cell in found if "first" not in cell.spec

@@ -69,7 +69,7 @@ def test_all_findings_of_a_ladder(tmp_path):
         f"A block saves {made_ratio():.3g} times what is kept at a boundary, so the rule √(n b / a) gives a best k of "
         f"{(12 / made_ratio()) ** 0.5:.2g}, where √n, for equal a and b, would be 3.5; the k that the closed form "
         "chooses has the lowest peak measured.",
-        "Loss and gradients agree with the first rung's, within the precision's tolerance, in all of 12 cells.",
+        "Loss and gradients agree with the first rung's, within the precision's tolerance, in all 11 other cells.",
     ]
 
 
@@ -102,9 +102,26 @@ def test_a_wrong_rung_is_told(tmp_path):
     cells[4].record["summary"]["ladder"]["loss"] = 12.0
     told = ladder_findings.findings(tables_of(tmp_path, cells))
     assert told[-1] == (
-        "Loss or gradients differ from the first rung's beyond the tolerance in 1 of 8 cells, which is no rung: Triton "
-        "attention (small, context 128)."
+        "Loss or gradients differ from the first rung's beyond the tolerance in 1 of 7 other cells, which is no rung: "
+        "Triton attention (small, context 128)."
     )
+
+
+def test_a_rung_alone_agrees_with_nothing(tmp_path):
+    told = ladder_findings.findings(tables_of(tmp_path, made.chain()[:1]))
+    assert not any("agree" in each for each in told)
+
+
+def test_several_changes_at_once_are_not_the_single_change_that_brings_most(tmp_path):
+    cells = made.chain()
+    cells[4], cells[5] = made.unmeasured(cells[4]), made.unmeasured(cells[5])
+    tables = tables_of(tmp_path, cells)
+    # CUDA graphs are 16 / 5 times as fast as SDPA, with Triton attention and compilation in it; TF32 is 40 / 25.
+    assert "The single change that brings most: TF32, × 1.60 (small, context 128)." in ladder_findings.findings(tables)
+    table = gains_table("gpu", ladders(tables))
+    graphs = column(table, "change").index("CUDA graphs")
+    assert column(table, "small 128")[graphs] == "× 3.20"
+    assert column(table, "small 128", below=True)[graphs] == "5.00, against SDPA"
 
 
 def test_forward_and_backward_where_no_step_ran(tmp_path):
@@ -190,6 +207,15 @@ def test_gains_side_by_side(tmp_path):
     assert gains_table("gpu", ladders(tables_of(tmp_path / "one", [made.unmeasured(made.whole())]))) is None
 
 
+def test_only_the_first_rung_with_a_time_is_called_the_first(tmp_path):
+    cells = [*made.chain(), made.whole()]
+    cells[0], cells[5] = made.unmeasured(cells[0]), made.unmeasured(cells[5])
+    table = gains_table("gpu", ladders(tables_of(tmp_path, cells)))
+    first = [name for name, below in zip(column(table, "change"), column(table, "small 128", below=True), strict=True)
+             if below == "first"]  # fmt: skip
+    assert first == ["TF32"]
+
+
 def test_compiled_as_a_whole(tmp_path):
     table = compiling_table("gpu", ladders(tables_of(tmp_path, all_cells())))
     assert [cell.text for cell in table.rows[0]][2:6] == ["21.5", "60.0", "10.00", "9.00"]
@@ -219,6 +245,13 @@ def test_checkpoints_by_k_and_what_they_cost(tmp_path):
     assert (rule[-1].text, rule[-1].below) == ("1", "of 1, 2 and 4")
 
 
+def test_a_k_without_a_result_was_not_tried(tmp_path):
+    cells = [*made.chain(), *made.checkpoints()]
+    cells[-1] = made.unmeasured(cells[-1])
+    (rule,) = rule_table("gpu", recomputed(ladders(tables_of(tmp_path, cells)))).rows
+    assert (rule[-1].text, rule[-1].below) == ("1", "of 1 and 2")
+
+
 def test_the_best_k_is_the_fastest_of_those_alike(tmp_path):
     cells = made.checkpoints(every=(1,)) + made.checkpoints(scale=0.9, every=(2,))
     cells[1].record["summary"]["modes"]["step"]["peak_allocated_bytes"] = 1.505 * 2**30  # 1.5 GiB is k = 1
@@ -235,6 +268,9 @@ def test_the_closed_forms_k_is_confirmed_or_not(tmp_path):
     assert one.is_confirmed is False
     (told,) = [text for text in ladder_findings.findings(tables_of(tmp_path / "told", cells)) if "boundary" in text]
     assert told.endswith("the k that the closed form chooses does not have the lowest peak measured.")
+    both = [*cells, *made.chain("medium"), *made.checkpoints("medium")]
+    (told,) = [text for text in ladder_findings.findings(tables_of(tmp_path / "both", both)) if "boundary" in text]
+    assert told.endswith("the k that the closed form chooses has the lowest peak measured in 1 of 2 cases.")
     (one,) = recomputed(ladders(tables_of(tmp_path / "untried", [*made.chain(), *made.checkpoints(every=(2,))])))
     assert one.is_confirmed is None
 

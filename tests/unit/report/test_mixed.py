@@ -134,6 +134,15 @@ def test_the_size_from_which_on_it_pays(made):
     )
 
 
+def test_every_size_means_those_that_finished(made):
+    reference, row = both(size="large")
+    reference |= {"step_status": "oom", "step_median_ms": None}
+    mixed, _ = made(*both(), *both(size="medium"), reference, row)
+    assert mixed_findings.pays_from(mixed.pairs).endswith(
+        "It is faster in every size that finished in both precisions at context 128."
+    )
+
+
 def test_a_larger_size_that_is_slower_again_breaks_the_row(made):
     mixed, _ = made(*both(), *both(size="medium", mixed_ms=12.5))
     assert "It is faster in no size that stays faster in larger ones at context 128." in mixed_findings.pays_from(

@@ -21,8 +21,7 @@ from stepscope.report.profile_verdicts import busy_time, occupation
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 
-
-# Of more cells than these the Markdown, of which GitHub shows no more than 512 KiB, leaves out some of each one's tables.
+# Of more cells than these the Markdown, of which GitHub shows 512 KiB at most, leaves out some of each one's tables.
 MOST_IN_MARKDOWN = 8
 _LEFT_OUT = ("categories", "layers", "busy", "gaps", "modules", "lines", "api_calls", "os_calls")
 
