@@ -26,7 +26,7 @@ rule measure_ceilings:
         "Measuring the ceiling of {wildcards.operation} in {wildcards.precision}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/measure_ceilings.py \
+        measure "$SCRIPTS"/measure_ceilings.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

@@ -34,7 +34,10 @@ THREADS = (1 if DEVICE == "cuda" else this_machine.usable_cores()) if config["th
 CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
 PYTHON = "python" if CONDA else sys.executable
 # Paths of this checkout reach the shell blocks by variables: as params they would make every cell of a moved one stale.
-shell.prefix("set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; ")
+# `measure PROGRAM` runs a measuring program; where there are several GPUs, on one that is free.
+SEVERAL_GPUS = DEVICE == "cuda" and len(this_machine.visible_gpus()) > 1
+MEASURE = [PYTHON, str(SCRIPTS / "on_free_gpu.py"), PYTHON] if SEVERAL_GPUS else [PYTHON]
+shell.prefix('set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; measure() {{ exec {MEASURE:q} "$@"; }}; ')
 REGISTRY = Registry(
     config=config,
     device=DEVICE,

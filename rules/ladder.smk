@@ -29,7 +29,7 @@ rule time_ladder:
         "Timing a rung of the ladder: {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/time_ladder.py \
+        measure "$SCRIPTS"/time_ladder.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

@@ -29,7 +29,7 @@ rule snapshot_memory:
         "Recording the memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/snapshot_memory.py \
+        measure "$SCRIPTS"/snapshot_memory.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

@@ -30,7 +30,7 @@ rule probe_precision:
         "Probing precision: {wildcards.probe}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/probe_precision.py \
+        measure "$SCRIPTS"/probe_precision.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

@@ -31,7 +31,7 @@ rule profile_step:
         "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/profile_step.py \
+        measure "$SCRIPTS"/profile_step.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

@@ -30,7 +30,7 @@ rule time_step:
         "Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/time_step.py \
+        measure "$SCRIPTS"/time_step.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \

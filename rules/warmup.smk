@@ -29,7 +29,7 @@ rule time_warmup:
         "Timing the first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
     shell:
         r"""
-        exec "$PYTHON" "$SCRIPTS"/time_warmup.py \
+        measure "$SCRIPTS"/time_warmup.py \
             {params.cell} \
             --time-limit {resources.runtime} \
             --out "$(dirname {output.record:q})" \
