@@ -12,9 +12,8 @@ _WORDS = {
         "Stacked bars of the time of forward, backward and optimizer, a bar a rung, a panel for each size and context.",
     ),
     "ladder_rates": (
-        "Arithmetic rate over the rungs. The stairs are the peak of the data sheet in each rung's precision: the "
-        "distance to them is the MFU. The axis is logarithmic.",
-        "TFLOP/s over the rungs, a line for each size and context, below the data sheet's peak.",
+        "Arithmetic rate over the rungs, on a logarithmic axis.",
+        "TFLOP/s over the rungs, a line for each size and context.",
     ),
     "ladder_checkpoint": (
         "Left: peak memory of a step over k, measured and in closed form; none keeps all activations. Right: the same "
@@ -22,6 +21,7 @@ _WORDS = {
         "Peak memory over k, and over the time of a step, for each size and context with checkpointing.",
     ),
 }
+_STAIRS = "The stairs are the peak of the data sheet in each rung's precision: the distance to them is the MFU. "
 
 
 def pictures(found: list[Ladder]) -> dict[str, Picture]:
@@ -32,10 +32,16 @@ def pictures(found: list[Ladder]) -> dict[str, Picture]:
         "ladder_checkpoint": [one for one in found if any(peak(row) for row in one.checkpoints)],
     }
     return {
-        name: Picture(name, f"{caption} {_fixed(shown[name])}", other)
+        name: Picture(name, f"{caption} {_stairs(name, shown[name])}{_fixed(shown[name])}", other)
         for name, (caption, other) in _WORDS.items()
         if shown[name]
     }
+
+
+def _stairs(name: str, shown: list[Ladder]) -> str:
+    """What the stairs are, where there are any."""
+    known = any(formatting.known(row.get("peak_tflops")) for one in shown for row in one.rungs)
+    return _STAIRS if name == "ladder_rates" and known else ""
 
 
 def _fixed(shown: list[Ladder]) -> str:

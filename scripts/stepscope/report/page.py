@@ -15,6 +15,16 @@ from stepscope.report.tables import Tables
 from stepscope.report.webpage import WebBlocks
 
 
+# Section -> what its findings are about.
+ABOUT = {
+    "timing": "Time and throughput",
+    "profile": "Kernels and launches",
+    "warmup": "Warm-up",
+    "ladder": "One change at a time",
+    "roofline": "Roofline and MFU",
+}
+
+
 @dataclass(frozen=True)
 class Request:
     """What to write: the studies in their order, the folders, and what a person typed to get it.
@@ -72,13 +82,19 @@ def _context(request: Request, tables: Tables) -> dict:
         "title": request.title,
         "command": request.command,
         "box": incomplete_box(tables) if request.partial else None,
-        "findings": [sentence for section in sections.values() for sentence in section.findings(tables)],
+        "findings": _findings(sections, tables),
         "overview": overview(tables),
         "machine": machine_table(tables),
         "sizes": sizes_table(tables),
         "methods": [name for name in sections if (request.templates / f"methods/{name}.md.j2").exists()],
         "sections": {name: section.context(tables) for name, section in sections.items()},
     }
+
+
+def _findings(sections: dict, tables: Tables) -> list[tuple[str, list[str]]]:
+    """(what they are about, sentences) of each section that has any."""
+    found = ((name, section.findings(tables)) for name, section in sections.items())
+    return [(ABOUT.get(name, name.capitalize()), sentences) for name, sentences in found if sentences]
 
 
 def _environment(templates: Path) -> Environment:
