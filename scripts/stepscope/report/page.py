@@ -14,7 +14,6 @@ from stepscope.report.sections import section_of
 from stepscope.report.tables import Tables
 from stepscope.report.webpage import WebBlocks
 
-
 # Section -> what its findings are about.
 ABOUT = {
     "timing": "Time and throughput",
