@@ -29,23 +29,31 @@ def by_length(rows: pd.DataFrame, keys: list[dict], height: float, draw, name) -
     for hardware, own_keys in machines:
         own = [next(lines) for _ in own_keys]
         for key, panels in zip(own_keys, own, strict=True):
-            _draw_row(panels, chosen(rows, **key), columns[hardware], draw)
-            panels[0].set_ylabel(name(key))
-            for panel in panels:
-                panel.tick_params(labelbottom=panels is own[-1])
+            first = _draw_row(panels, chosen(rows, **key), columns[hardware], draw)
+            first.set_ylabel(name(key))
+            first.tick_params(labelleft=True)
+        for column in zip(*own, strict=True):
+            drawn = [panel for panel in column if panel.axison]
+            for panel in drawn:
+                panel.tick_params(labelbottom=panel is drawn[-1])
         head(own[0], [f"d_head {each:,.0f}" for each in columns[hardware]], hardware if len(machines) > 1 else "")
     figure.supxlabel(f"length (tokens, log scale); {shape_words(rows)}{left_out(more)}", fontsize=8)
     return figure
 
 
-def _draw_row(panels: list, line: pd.DataFrame, dimensions: list[float], draw) -> None:
+def _draw_row(panels: list, line: pd.DataFrame, dimensions: list[float], draw):
+    """Draw a panel for each head dimension that has rows, leave the others empty; the first panel that is drawn."""
     line = line[line["d_head"].isin(dimensions)]
+    drawn = []
     for dimension, panel in zip(dimensions, panels, strict=False):
-        ends = draw(panel, line[line["d_head"] == dimension], line)
-        if dimension == dimensions[-1]:
-            label(panel, ends)
-    for panel in panels[len(dimensions) :]:
-        panel.set_axis_off()
+        own = line[line["d_head"] == dimension]
+        if len(own):
+            drawn.append((panel, draw(panel, own, line)))
+    label(*drawn[-1])
+    for panel in panels:
+        if panel not in [each for each, _ in drawn]:
+            panel.set_axis_off()
+    return drawn[0][0]
 
 
 def is_leftmost(own: pd.DataFrame, line: pd.DataFrame) -> bool:

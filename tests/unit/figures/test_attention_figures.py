@@ -231,6 +231,15 @@ def test_fp32_and_tf32_share_a_panel_and_are_told_apart():
     assert styles["naive fp32"] == "-" and styles["naive tf32"] == "--"
 
 
+def test_where_a_precision_was_not_measured_the_place_is_left_empty():
+    found = [each for d in (64, 128) for each in rows(d_head=d)] + rows(d_head=128, precision="fp32")
+    panels = draw(draw_time, made(found)).axes
+    assert [panel.axison for panel in panels] == [True] * 4 + [False, True] * 2
+    assert [panel.get_ylabel() for panel in panels[5::2]] == ["fp32 forward (ms)", "fp32 backward (ms)"]
+    shown = [bool(panel.xaxis.get_tick_params()["labelbottom"]) for panel in panels if panel.axison]
+    assert shown == [False, False, True, False, False, True]  # the lowest of each column
+
+
 def test_labels_are_apart_and_not_above_the_panel():
     names = list(colours.ATTENTION)
     found = [each | {"implementation": name} for name in names for each in rows()]
