@@ -281,21 +281,24 @@ def measured_once(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def bare_project(tmp_path):
-    """A project without results."""
-    copy_of_code(tmp_path / "project")
-    project = Project(tmp_path / "project", tmp_path / "locks")
-    yield project
-    project.end_all()
+def bare_projects(tmp_path):
+    """Makes projects without results, by name, on one machine: they share their locks."""
+    made = []
+
+    def make(name: str) -> Project:
+        copy_of_code(tmp_path / name)
+        made.append(Project(tmp_path / name, tmp_path / "locks"))
+        return made[-1]
+
+    yield make
+    for project in made:
+        project.end_all()
 
 
 @pytest.fixture
-def other_project(tmp_path):
-    """A second project without results, on the same machine: its locks are the first one's."""
-    copy_of_code(tmp_path / "other")
-    project = Project(tmp_path / "other", tmp_path / "locks")
-    yield project
-    project.end_all()
+def bare_project(bare_projects):
+    """A project without results."""
+    return bare_projects("project")
 
 
 @pytest.fixture

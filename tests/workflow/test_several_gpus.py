@@ -61,15 +61,16 @@ def test_as_many_cells_run_at_once_as_there_are_gpus(bare_project):
     assert sorted(used(bare_project)) == ["GPU-0", "GPU-1", "GPU-2"]
 
 
-def test_two_workflows_share_the_gpus_and_never_meet_on_one(bare_project, other_project):
-    for project in (bare_project, other_project):
+def test_two_workflows_share_the_gpus_and_never_meet_on_one(bare_projects):
+    projects = [bare_projects(name) for name in ("one", "other")]
+    for project in projects:
         with_gpus(project, 2)
         project.configure(lambda config: config["timing"]["grid"]["cuda"][0].update(context=[8, 4]))
-    runs = [measure(project, 2, together=2) for project in (bare_project, other_project)]
+    runs = [measure(project, 2, together=2) for project in projects]
     texts = [run.communicate(timeout=120)[0] for run in runs]
     assert [run.returncode for run in runs] == [0, 0], "\n".join(texts)
-    assert len(used(bare_project)) == len(used(other_project)) == 5
-    assert {*used(bare_project), *used(other_project)} == {"GPU-0", "GPU-1"}
+    assert [len(used(project)) for project in projects] == [5, 5]
+    assert {gpu for project in projects for gpu in used(project)} == {"GPU-0", "GPU-1"}
 
 
 def test_one_gpu_runs_its_cells_by_itself(bare_project):
