@@ -53,7 +53,13 @@ def pays_from(pairs: list[Pair]) -> str:
     best = max((pair for pair in pairs if phase in pair.speeds), key=lambda pair: pair.speeds[phase].ratio)
     reach = f"{formatting.value_range(gains)} times fp32's speed"
     most = f", most with {best.point}" if len(gains) > 1 else f" with {best.point}"
-    return f"In {pairs[0].precision} {_what(phase)} runs at {reach}{most}. It is faster {'; '.join(parts)}."
+    judged = _judged([pair for pair in pairs if phase in pair.speeds], phase)
+    return f"In {pairs[0].precision} {_what(phase)} runs at {reach}{most}. It is faster{judged} {'; '.join(parts)}."
+
+
+def _judged(pairs: list[Pair], phase: str) -> str:
+    """What faster and slower are judged by, where it is not the spread between repeated runs."""
+    return "" if all(pair.speeds[phase].by_repeats for pair in pairs) else " (single runs, disjoint 95 % intervals)"
 
 
 def _from(own: list[Pair], phase: str, are_all: bool) -> str:
@@ -83,7 +89,8 @@ def slower(pairs: list[Pair], profile: Profile) -> str:
         return ""
     own.sort(key=lambda pair: pair.speeds[phase].ratio)
     places = [f"{pair.point} ({ratio_text(pair.speeds[phase].ratio)} times its speed)" for pair in own]
-    text = f"In {pairs[0].precision} {_what(phase)} is slower than in {REFERENCE} with {formatting.listing(places, 5)}"
+    text = f"In {pairs[0].precision} {_what(phase)} is slower{_judged(own, phase)} than in {REFERENCE} with "
+    text += formatting.listing(places, 5)
     for pair in own:
         why = bound(profile, pair)
         if None in why.kernels or why.idle[1] is None:

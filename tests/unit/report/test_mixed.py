@@ -8,6 +8,8 @@ from stepscope.report.mixed_tables import slower_table, speedup_tables
 from stepscope.report.profile_cells import Profile
 from synthetic_precision import GIB, lost, profile, timing, write
 
+SINGLE = "(single runs, disjoint 95 % intervals)"
+
 
 @pytest.fixture
 def made(tmp_path):
@@ -113,7 +115,7 @@ def test_without_a_profile_there_is_no_reason(made):
     assert [cell.text for cell in slower_table(mixed, profiled).rows[0][5:]] == ["–", "–", "–", "–", "–"]
     sentence = mixed_findings.findings(mixed, profiled)[1]
     assert sentence == (
-        "In bf16 a whole step is slower than in fp32 with small at 128 (0.80 times its speed). "
+        f"In bf16 a whole step is slower {SINGLE} than in fp32 with small at 128 (0.80 times its speed). "
         "No profile of these sizes says why."
     )
 
@@ -125,11 +127,11 @@ def test_the_size_from_which_on_it_pays(made):
     first, second = mixed_findings.findings(mixed, profiled)
     assert first == (
         "In bf16 a whole step runs at 0.800 to 2.50 times fp32's speed, most with large at 128. "
-        "It is faster from medium (400.0 M parameters) on at context 128; in every size at context 512."
+        f"It is faster {SINGLE} from medium (400.0 M parameters) on at context 128; in every size at context 512."
     )
     assert second == (
-        "In bf16 a whole step is slower than in fp32 with small at 128 (0.80 times its speed). Profiled at context "
-        "128, small launches 250 kernels more a step than in fp32, and the GPU is idle for 68 % of the step: "
+        f"In bf16 a whole step is slower {SINGLE} than in fp32 with small at 128 (0.80 times its speed). Profiled at "
+        "context 128, small launches 250 kernels more a step than in fp32, and the GPU is idle for 68 % of the step: "
         "launch-bound."
     )
 
@@ -139,14 +141,15 @@ def test_every_size_means_those_that_finished(made):
     reference |= {"step_status": "oom", "step_median_ms": None}
     mixed, _ = made(*both(), *both(size="medium"), reference, row)
     assert mixed_findings.pays_from(mixed.pairs).endswith(
-        "It is faster in every size that finished in both precisions at context 128."
+        f"It is faster {SINGLE} in every size that finished in both precisions at context 128."
     )
 
 
 def test_a_larger_size_that_is_slower_again_breaks_the_row(made):
     mixed, _ = made(*both(), *both(size="medium", mixed_ms=12.5))
-    assert "It is faster in no size that stays faster in larger ones at context 128." in mixed_findings.pays_from(
-        mixed.pairs
+    assert (
+        f"It is faster {SINGLE} in no size that stays faster in larger ones at context 128."
+        in mixed_findings.pays_from(mixed.pairs)
     )
 
 
@@ -154,7 +157,7 @@ def test_one_cell_is_said_in_the_singular(made):
     mixed, profiled = made(*both())
     assert mixed_findings.findings(mixed, profiled, with_memory=True) == [
         "In bf16 a whole step runs at 2.00 times fp32's speed with small at 128. "
-        "It is faster with small (100.0 M parameters) at context 128.",
+        f"It is faster {SINGLE} with small (100.0 M parameters) at context 128.",
         "bf16 changes the peak memory of a step by ±0 %.",
     ]
 
