@@ -7,8 +7,8 @@ from stepscope.figures.ladder_data import are_several, title
 from stepscope.figures.memory_data import unit
 from stepscope.figures.profile_data import left_out, tick
 from stepscope.report.formatting import fixed, known
-from stepscope.report.ladder_cells import every, ladders, peak, time, whole_peak
-from stepscope.report.ladder_checkpoint import Recomputed, recomputed
+from stepscope.report.ladder.cells import every, ladders, peak, time, whole_peak
+from stepscope.report.ladder.checkpoint import Recomputed, recomputed
 
 MOST = 6
 NAN = float("nan")

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import theme
 from stepscope.figures.timing import pick
 from stepscope.report.formatting import known
-from stepscope.report.ladder_cells import Ladder, ladders
+from stepscope.report.ladder.cells import Ladder, ladders
 
 NOTHING = "No rung of the ladder has been measured: nothing to draw."
 MOST = 8  # ladders in a figure

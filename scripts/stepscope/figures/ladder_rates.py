@@ -6,7 +6,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.ladder_data import NOTHING, drawn
 from stepscope.figures.profile_data import left_out
 from stepscope.report.formatting import known, percent
-from stepscope.report.ladder_cells import Ladder, agrees, by_hardware, rate, time
+from stepscope.report.ladder.cells import Ladder, agrees, by_hardware, rate, time
 
 MOST_HARDWARE = 3
 # One colour a ladder; a ladder is no precision, phase or category, whose colours mean something else.

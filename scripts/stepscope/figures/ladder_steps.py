@@ -8,7 +8,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.ladder_data import NOTHING, are_several, drawn, title, trouble, two_columns
 from stepscope.figures.profile_data import left_out, tick
 from stepscope.report.formatting import known, significant
-from stepscope.report.ladder_cells import Ladder, agrees, time, times
+from stepscope.report.ladder.cells import Ladder, agrees, time, times
 
 PHASES = ("forward", "backward", "optimizer")
 BAR = 0.175  # inches

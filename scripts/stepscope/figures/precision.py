@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, theme
 from stepscope.figures.precision_forced import draw_forced
 from stepscope.figures.precision_speedup import draw_speedup
-from stepscope.report.precision_cells import Precision
+from stepscope.report.precision.cells import Precision
 
 MOST_HARDWARE = 3
 _HAND = " cast to fp32"

@@ -5,8 +5,8 @@ from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
 from stepscope.report.formatting import known
-from stepscope.report.precision_cells import Precision
-from stepscope.report.precision_norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
+from stepscope.report.precision.cells import Precision
+from stepscope.report.precision.norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
 
 MOST_HARDWARE = 3
 # (operation, what is varied, the way that is drawn) and the panel's title and axis.

@@ -23,7 +23,7 @@ from stepscope.figures.profile_data import (
     words,
 )
 from stepscope.report.formatting import known, significant
-from stepscope.report.profile_unprofiled import free_step, same_point
+from stepscope.report.profile.unprofiled import free_step, same_point
 from stepscope.report.tables import ordered, with_order
 
 PALE = 0.28

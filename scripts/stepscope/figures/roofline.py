@@ -18,7 +18,7 @@ from stepscope.figures.roofline_panels import (
     tell_roofs,
 )
 from stepscope.report.formatting import significant
-from stepscope.report.roofline_cells import PHASES, Point, Roof, groups, model_points, roofs
+from stepscope.report.roofline.cells import PHASES, Point, Roof, groups, model_points, roofs
 from stepscope.report.tables import ordered, precision_rank
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "D"}

@@ -15,9 +15,9 @@ from stepscope.figures.roofline_panels import (
     roof_handles,
     tell_roofs,
 )
-from stepscope.report.attention_cells import DIRECTIONS, implementation_rank
+from stepscope.report.attention.cells import DIRECTIONS, implementation_rank
 from stepscope.report.formatting import listing
-from stepscope.report.roofline_cells import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
+from stepscope.report.roofline.cells import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
 from stepscope.report.tables import ordered
 
 MOST_ROWS = 8

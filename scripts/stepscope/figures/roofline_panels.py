@@ -6,7 +6,7 @@ from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
 from stepscope.report.formatting import significant
-from stepscope.report.roofline_cells import Point, Roof
+from stepscope.report.roofline.cells import Point, Roof
 
 MOST_MACHINES = 4
 MOST_NAMED = 3

@@ -7,8 +7,8 @@ from matplotlib.patches import Patch
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup_panels import drawn, setting_name
 from stepscope.report.formatting import significant
-from stepscope.report.warmup_cells import Point, Setting, Warmups, part_excess, profiled_excess
-from stepscope.report.warmup_first import profiled_points
+from stepscope.report.warmup.cells import Point, Setting, Warmups, part_excess, profiled_excess
+from stepscope.report.warmup.first import profiled_points
 from stepscope.tables.warmup_names import PARTS
 
 MOST_BARS = 12

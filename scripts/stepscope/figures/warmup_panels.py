@@ -2,7 +2,7 @@
 
 from stepscope.figures import colours, theme
 from stepscope.figures.timing import pick
-from stepscope.report.warmup_cells import Point, Setting, Warmups
+from stepscope.report.warmup.cells import Point, Setting, Warmups
 
 MOST_SETTINGS = 4
 MOST_SIZES = 5

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 from stepscope.report.tables import main_grid, with_order
-from stepscope.report.timing_findings import findings
-from stepscope.report.timing_repeats import spreads, verdict
+from stepscope.report.timing.findings import findings
+from stepscope.report.timing.repeats import spreads, verdict
 
 
 def cell(size, precision, step, repeat=1, status="ok", **more):

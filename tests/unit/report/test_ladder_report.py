@@ -7,11 +7,11 @@ import synthetic_ladder as made
 from pages import Page, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
-from stepscope.report import ladder_findings
-from stepscope.report.ladder_beside import agreement_table, compiling_table
-from stepscope.report.ladder_cells import ladders, times
-from stepscope.report.ladder_checkpoint import checkpoint_table, in_forwards, recomputed, rule_table
-from stepscope.report.ladder_tables import gains_table, rungs_table
+from stepscope.report.ladder import findings as ladder_findings
+from stepscope.report.ladder.beside import agreement_table, compiling_table
+from stepscope.report.ladder.cells import ladders, times
+from stepscope.report.ladder.checkpoint import checkpoint_table, in_forwards, recomputed, rule_table
+from stepscope.report.ladder.tables import gains_table, rungs_table
 from stepscope.report.page import Request, report
 from stepscope.report.sections import ladder as section_module
 from stepscope.report.tables import Tables

@@ -3,9 +3,13 @@
 import pandas as pd
 import pytest
 import synthetic_memory as made
-from stepscope.report import memory_blocks, memory_cell_tables, memory_peaks, memory_precision, memory_predicted
-from stepscope.report.memory_cells import Memory, part, title, where
-from stepscope.report.memory_sizes import change, percent_change, size
+from stepscope.report.memory import blocks as memory_blocks
+from stepscope.report.memory import cell_tables as memory_cell_tables
+from stepscope.report.memory import peaks as memory_peaks
+from stepscope.report.memory import precision as memory_precision
+from stepscope.report.memory import predicted as memory_predicted
+from stepscope.report.memory.cells import Memory, part, title, where
+from stepscope.report.memory.sizes import change, percent_change, size
 from stepscope.report.sections import memory as section
 from stepscope.report.tables import Tables
 

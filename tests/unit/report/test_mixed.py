@@ -1,11 +1,11 @@
 """Mixed precision across the timing grid: speed-ups, verdicts, reasons, sentences; numbers worked out by hand."""
 
 import pytest
-from stepscope.report import mixed_findings
-from stepscope.report.mixed_bound import bound
-from stepscope.report.mixed_pairs import Mixed, speeds_frame
-from stepscope.report.mixed_tables import slower_table, speedup_tables
-from stepscope.report.profile_cells import Profile
+from stepscope.report.precision import mixed_findings
+from stepscope.report.precision.mixed_bound import bound
+from stepscope.report.precision.mixed_pairs import Mixed, speeds_frame
+from stepscope.report.precision.mixed_tables import slower_table, speedup_tables
+from stepscope.report.profile.cells import Profile
 from synthetic_precision import GIB, lost, profile, timing, write
 
 SINGLE = "(single runs, disjoint 95 % intervals)"

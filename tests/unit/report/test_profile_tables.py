@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report import profile_cell_attention as attention
-from stepscope.report import profile_cell_device as device
-from stepscope.report import profile_cell_kernels as kernels
-from stepscope.report import profile_tables as across
-from stepscope.report.profile_cells import HOST, Profile, named, shortened
-from stepscope.report.profile_cost import agreement, cost_table, costs
-from stepscope.report.profile_findings import findings, opening
+from stepscope.report.profile import cell_attention as attention
+from stepscope.report.profile import cell_device as device
+from stepscope.report.profile import cell_kernels as kernels
+from stepscope.report.profile import tables as across
+from stepscope.report.profile.cells import HOST, Profile, named, shortened
+from stepscope.report.profile.cost import agreement, cost_table, costs
+from stepscope.report.profile.findings import findings, opening
 from stepscope.report.tables import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]

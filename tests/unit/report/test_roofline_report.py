@@ -3,8 +3,9 @@
 import pytest
 import roofline_maker as maker
 from pages import Page
-from stepscope.report import roofline_cells, roofline_findings
-from stepscope.report.roofline_cells import Point, Roof
+from stepscope.report.roofline import cells as roofline_cells
+from stepscope.report.roofline import findings as roofline_findings
+from stepscope.report.roofline.cells import Point, Roof
 from stepscope.report.sections import roofline
 
 

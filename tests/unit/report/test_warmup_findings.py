@@ -3,10 +3,11 @@
 import pandas as pd
 import pytest
 import synthetic_warmup as made
-from stepscope.report import warmup_findings, warmup_runs
 from stepscope.report.tables import Tables
-from stepscope.report.warmup_cells import Warmups, part_excess, profiled_excess, set_up_excess
-from stepscope.report.warmup_steps import by_step
+from stepscope.report.warmup import findings as warmup_findings
+from stepscope.report.warmup import runs as warmup_runs
+from stepscope.report.warmup.cells import Warmups, part_excess, profiled_excess, set_up_excess
+from stepscope.report.warmup.steps import by_step
 
 
 @pytest.fixture

@@ -1,14 +1,15 @@
 """The attention study's part of the report."""
 
-from stepscope.report import attention_costs, attention_findings
-from stepscope.report.attention_cells import Attention, median
-from stepscope.report.attention_costs import costs_table
-from stepscope.report.attention_growth import growth_table
-from stepscope.report.attention_memory import accounting_table, limits_table
-from stepscope.report.attention_pictures import pictures
-from stepscope.report.attention_precision import tf32_table
-from stepscope.report.attention_rates import ours_table, rates_table
-from stepscope.report.attention_tables import detail_tables, memory_table, times_table
+from stepscope.report.attention import costs as attention_costs
+from stepscope.report.attention import findings as attention_findings
+from stepscope.report.attention.cells import Attention, median
+from stepscope.report.attention.costs import costs_table
+from stepscope.report.attention.growth import growth_table
+from stepscope.report.attention.memory import accounting_table, limits_table
+from stepscope.report.attention.pictures import pictures
+from stepscope.report.attention.precision import tf32_table
+from stepscope.report.attention.rates import ours_table, rates_table
+from stepscope.report.attention.tables import detail_tables, memory_table, times_table
 from stepscope.report.blocks import Table
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables

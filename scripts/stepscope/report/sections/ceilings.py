@@ -6,7 +6,7 @@ from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Picture, Table
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables, ordered, precision_rank
-from stepscope.report.timing_tables import legend, marks, number
+from stepscope.report.timing.tables import legend, marks, number
 
 
 def findings(tables: Tables) -> list[str]:

@@ -1,12 +1,12 @@
 """The ladder study's part of the report."""
 
-from stepscope.report import ladder_findings
 from stepscope.report.blocks import Table
-from stepscope.report.ladder_beside import agreement_table, compiling_table
-from stepscope.report.ladder_cells import by_hardware, ladders, time
-from stepscope.report.ladder_checkpoint import checkpoint_table, recomputed, rule_table
-from stepscope.report.ladder_pictures import pictures
-from stepscope.report.ladder_tables import gains_table, rungs_table
+from stepscope.report.ladder import findings as ladder_findings
+from stepscope.report.ladder.beside import agreement_table, compiling_table
+from stepscope.report.ladder.cells import by_hardware, ladders, time
+from stepscope.report.ladder.checkpoint import checkpoint_table, recomputed, rule_table
+from stepscope.report.ladder.pictures import pictures
+from stepscope.report.ladder.tables import gains_table, rungs_table
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 

@@ -1,16 +1,16 @@
 """The memory study's part of the report."""
 
-from stepscope.report import memory_findings
 from stepscope.report.blocks import Fold, Table
 from stepscope.report.escaping import Prose, markdown, relative_link
-from stepscope.report.memory_blocks import accounting_table, block_table, contributors_table, saved_table
-from stepscope.report.memory_cell_tables import accounts_table, churn_table, largest_table, lines_table, phases_table
-from stepscope.report.memory_cells import Memory, title
-from stepscope.report.memory_peaks import categories_table, largest_ok, peaks_table
-from stepscope.report.memory_pictures import cell_picture, pictures
-from stepscope.report.memory_precision import pairs, precision_table
-from stepscope.report.memory_predicted import limits, limits_table, predicted_table
-from stepscope.report.memory_sentences import churn_sentence, course_sentence, cut_sentence, facts, peak_sentence
+from stepscope.report.memory import findings as memory_findings
+from stepscope.report.memory.blocks import accounting_table, block_table, contributors_table, saved_table
+from stepscope.report.memory.cell_tables import accounts_table, churn_table, largest_table, lines_table, phases_table
+from stepscope.report.memory.cells import Memory, title
+from stepscope.report.memory.peaks import categories_table, largest_ok, peaks_table
+from stepscope.report.memory.pictures import cell_picture, pictures
+from stepscope.report.memory.precision import pairs, precision_table
+from stepscope.report.memory.predicted import limits, limits_table, predicted_table
+from stepscope.report.memory.sentences import churn_sentence, course_sentence, cut_sentence, facts, peak_sentence
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 

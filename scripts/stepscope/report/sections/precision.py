@@ -1,13 +1,14 @@
 """The precision study's part of the report, and what mixed precision brought in the studies that are timed."""
 
-from stepscope.report import mixed_findings, precision_findings
-from stepscope.report.mixed_pairs import Mixed
-from stepscope.report.mixed_tables import slower_table, speedup_tables
-from stepscope.report.precision_cells import Precision
-from stepscope.report.precision_norms import forced_tables, operators_table, summary_table
-from stepscope.report.precision_pictures import pictures
-from stepscope.report.precision_tables import accumulation_table, attention_table, dtypes_table, gradients_table
-from stepscope.report.profile_cells import Profile
+from stepscope.report.precision import findings as precision_findings
+from stepscope.report.precision import mixed_findings
+from stepscope.report.precision.cells import Precision
+from stepscope.report.precision.mixed_pairs import Mixed
+from stepscope.report.precision.mixed_tables import slower_table, speedup_tables
+from stepscope.report.precision.norms import forced_tables, operators_table, summary_table
+from stepscope.report.precision.pictures import pictures
+from stepscope.report.precision.tables import accumulation_table, attention_table, dtypes_table, gradients_table
+from stepscope.report.profile.cells import Profile
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 

@@ -1,11 +1,12 @@
 """The profile study's part of the report."""
 
-from stepscope.report import formatting, profile_findings
+from stepscope.report import formatting
 from stepscope.report.blocks import Fold
 from stepscope.report.escaping import Prose, markdown, relative_link
-from stepscope.report.profile_cell_attention import attention_table, layers_table, softmax_sentence
-from stepscope.report.profile_cell_device import busy_table, calls_table, checks, gaps_table, lines_table, modules_table
-from stepscope.report.profile_cell_kernels import (
+from stepscope.report.profile import findings as profile_findings
+from stepscope.report.profile.cell_attention import attention_table, layers_table, softmax_sentence
+from stepscope.report.profile.cell_device import busy_table, calls_table, checks, gaps_table, lines_table, modules_table
+from stepscope.report.profile.cell_kernels import (
     categories_table,
     kernels_table,
     names_table,
@@ -13,11 +14,11 @@ from stepscope.report.profile_cell_kernels import (
     phases_table,
     top_sentence,
 )
-from stepscope.report.profile_cells import GPU, Profile, count_text, title
-from stepscope.report.profile_cost import agreement, cost_table, costs
-from stepscope.report.profile_pictures import cell_picture, pictures
-from stepscope.report.profile_tables import bounds_table, launches_table, products_table, tiles_table, verdicts_table
-from stepscope.report.profile_verdicts import busy_time, occupation
+from stepscope.report.profile.cells import GPU, Profile, count_text, title
+from stepscope.report.profile.cost import agreement, cost_table, costs
+from stepscope.report.profile.pictures import cell_picture, pictures
+from stepscope.report.profile.tables import bounds_table, launches_table, products_table, tiles_table, verdicts_table
+from stepscope.report.profile.verdicts import busy_time, occupation
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
 

@@ -1,10 +1,10 @@
 """The roofline's part of the report. It has no cells of its own: it compares timing, attention and ceilings."""
 
-from stepscope.report import roofline_findings
 from stepscope.report.blocks import Picture
 from stepscope.report.formatting import listing
-from stepscope.report.roofline_cells import Point, attention_groups, attention_points, groups, model_points, roofs
-from stepscope.report.roofline_tables import attention_tables, phases_table, roofs_table
+from stepscope.report.roofline import findings as roofline_findings
+from stepscope.report.roofline.cells import Point, attention_groups, attention_points, groups, model_points, roofs
+from stepscope.report.roofline.tables import attention_tables, phases_table, roofs_table
 from stepscope.report.sections.timing import fixed
 from stepscope.report.tables import Tables, main_grid, ordered, precision_rank
 

@@ -2,13 +2,13 @@
 
 import pandas as pd
 
-from stepscope.report import timing_findings
 from stepscope.report.blocks import Picture
 from stepscope.report.formatting import listing
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables, main_grid, ordered, with_order
-from stepscope.report.timing_repeats import repeats_table, spreads
-from stepscope.report.timing_tables import (
+from stepscope.report.timing import findings as timing_findings
+from stepscope.report.timing.repeats import repeats_table, spreads
+from stepscope.report.timing.tables import (
     ceiling_of,
     first_steps_table,
     groups,

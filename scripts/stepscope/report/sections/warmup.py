@@ -1,15 +1,15 @@
 """The warm-up study's part of the report."""
 
-from stepscope.report import warmup_findings
 from stepscope.report.blocks import Table
 from stepscope.report.provenance import commands_table
 from stepscope.report.tables import Tables
-from stepscope.report.warmup_cells import Warmups
-from stepscope.report.warmup_first import calls_table, excess_table, parts_table
-from stepscope.report.warmup_pictures import pictures
-from stepscope.report.warmup_runs import runs, runs_table
-from stepscope.report.warmup_steps import steps_table
-from stepscope.report.warmup_tables import means_table, rates_table, verdicts_table
+from stepscope.report.warmup import findings as warmup_findings
+from stepscope.report.warmup.cells import Warmups
+from stepscope.report.warmup.first import calls_table, excess_table, parts_table
+from stepscope.report.warmup.pictures import pictures
+from stepscope.report.warmup.runs import runs, runs_table
+from stepscope.report.warmup.steps import steps_table
+from stepscope.report.warmup.tables import means_table, rates_table, verdicts_table
 
 
 def findings(tables: Tables) -> list[str]:

@@ -1,0 +1,1 @@
+"""The report on attention by itself; its section module puts the parts together."""

@@ -1,0 +1,1 @@
+"""The report on kernels, launches and idle time; its section module puts the parts together."""
