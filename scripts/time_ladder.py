@@ -57,7 +57,8 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     given = flags.parse_args(words)
     cell_arguments.resolve_shape(given, flags)
     arguments.resolve_running(given, flags)
-    spec = cell_arguments.cell_spec("ladder", given, flags, ["warmup", "steps", "max_steps", "max_seconds"])
+    settings = ["warmup", "steps", "max_steps", "max_seconds"]
+    spec = cell_arguments.cell_spec("ladder", given, flags, settings, refuse=False)
     every, blocks = spec.get("checkpoint", 0), spec["num_layers"]
     if every > blocks:
         flags.error(f"--checkpoint {every} is more than the model's blocks ({blocks}); use fewer")

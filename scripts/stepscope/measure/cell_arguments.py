@@ -8,6 +8,7 @@ from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 
+GPU_ONLY = ("flex", "triton")  # attention that cannot be trained on a CPU
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 
 
@@ -34,11 +35,20 @@ def add_cell(flags: argparse.ArgumentParser, mode: bool = True, compiles: tuple[
     group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
 
 
-def cell_spec(study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, settings: list[str]) -> dict:
+def cell_spec(
+    study: str,
+    given: argparse.Namespace,
+    flags: argparse.ArgumentParser,
+    settings: list[str],
+    refuse: bool = True,
+) -> dict:
     """The spec of a cell that runs the model, without options at their neutral value; `settings` are the study's keys.
 
-    Ends the program with one line if no model can have the shape.
+    Ends the program with one line if no model can have the shape, or, with `refuse`, if the device cannot train with
+    the attention; a program that records what is unsupported goes without.
     """
+    if refuse and given.device == "cpu" and getattr(given, "attention", None) in GPU_ONLY:
+        flags.error(f"--attention {given.attention} trains on a GPU only; on a CPU use naive or sdpa")
     shape = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
     keys = [*shape, "context", "batch", "precision", *settings, "seed", "threads", "device"]
     spec = {"study": study} | {key: getattr(given, key) for key in keys}

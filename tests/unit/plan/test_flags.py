@@ -5,6 +5,7 @@ import random
 import shlex
 
 import pytest
+from stepscope.measure.cell_arguments import GPU_ONLY
 from stepscope.model.chosen import names
 from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
 from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
@@ -13,7 +14,7 @@ from stepscope.plan.grid import flags_of
 # Values of an option; `compile` and `checkpoint` have others in the ladder only.
 OPTIONS = {
     "mode": list(MODES),
-    "attention": names("attention"),
+    "attention": [name for name in names("attention") if name not in GPU_ONLY],
     "optimizer": names("optimizer"),
     "repeat": [1, 2, 3],
 }
@@ -146,6 +147,14 @@ def test_defaults_that_depend_on_others(parse):
         ("time_step", f"{SHAPE} --ctx 8", "unrecognized arguments: --ctx 8"),
         ("time_step", f"{SHAPE} --contex 8", "unrecognized arguments: --contex 8"),
         ("time_step", f"{SHAPE} --compile block", "--compile: invalid choice: 'block'"),
+        (
+            "time_step",
+            f"{SHAPE} --attention triton",
+            "--attention triton trains on a GPU only; on a CPU use naive or sdpa",
+        ),
+        ("profile_step", f"{SHAPE} --attention flex", "--attention flex trains on a GPU only"),
+        ("snapshot_memory", f"{SHAPE} --attention triton", "--attention triton trains on a GPU only"),
+        ("time_warmup", f"{SHAPE} --attention flex", "--attention flex trains on a GPU only"),
         ("time_ladder", f"{SHAPE} --compile jit", "--compile: invalid choice: 'jit'"),
         ("time_ladder", f"{SHAPE} --checkpoint 2", "--checkpoint 2 is more than the model's blocks (1)"),
         ("time_warmup", f"{SHAPE} --mode forward", "unrecognized arguments: --mode forward"),
@@ -160,3 +169,8 @@ def test_a_wrong_flag_ends_the_program_with_one_line(program, words, shown, pars
     errors = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
     assert len(errors) == 1
     assert shown in errors[0]
+
+
+@pytest.mark.parametrize("attention", GPU_ONLY)
+def test_a_ladder_records_what_a_cpu_cannot_run(attention, parse):
+    assert parse["time_ladder"](f"{SHAPE} --device cpu --attention {attention}".split())[0]["attention"] == attention
