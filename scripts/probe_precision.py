@@ -7,9 +7,7 @@ out where they are forced into 16 bits, against float64. Nothing is timed. With 
 samples.csv.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
 from stepscope.measure import arguments, cell, cell_arguments, printing
 from stepscope.plan.grid import command_of
@@ -64,7 +62,7 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     group.add_argument("--context", type=arguments.positive, help="sequence length in tokens (--probe autocast; 64)")
     group.add_argument("--batch", type=arguments.positive, help="sequences (--probe autocast; 2)")
     cell_arguments.add_shape(flags)
-    _add_running(flags)
+    arguments.add_running(flags, steps=False)
     given = flags.parse_args(words)
     arguments.resolve_running(given, flags)
     spec = {"study": "precision", "probe": given.probe, "precision": given.precision}
@@ -78,24 +76,6 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
             flags.error(f"--{no_model[0].replace('_', '-')} goes with --probe autocast only")
         spec |= {key: getattr(given, key) for key in ("seed", "threads", "device")}
     return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
-
-
-def _add_running(flags: argparse.ArgumentParser) -> None:
-    """Device, threads, seed, limit and output; there are no steps to choose."""
-    group = flags.add_argument_group("measuring")
-    group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to probe")
-    group.add_argument(
-        "--threads", type=arguments.positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
-    )
-    group.add_argument("--seed", type=arguments.not_negative, default=0, help="seed of weights and random inputs")
-    group.add_argument("--time-limit", type=arguments.duration, default=60.0, help="minutes after which to give up")
-    group.add_argument(
-        "--out",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="write record.json and samples.csv there (else only print)",
-    )
 
 
 if __name__ == "__main__":

@@ -47,13 +47,30 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
 
 
-def add_running(flags: argparse.ArgumentParser, fixed_steps: bool = False) -> None:
-    """How to run: device, threads, series (of a fixed number of steps, or until it is precise), limits, output."""
+def add_running(flags: argparse.ArgumentParser, fixed_steps: bool = False, steps: bool = True) -> None:
+    """How to run: device, threads, series (of a fixed number of steps, or until it is precise), limits, output.
+
+    steps: whether there are series at all.
+    """
     group = flags.add_argument_group("measuring")
     group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to measure on")
     group.add_argument(
         "--threads", type=positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
     )
+    if steps:
+        _add_series(group, fixed_steps)
+    group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
+    group.add_argument("--time-limit", type=duration, default=60.0, help="minutes after which to give up")
+    group.add_argument(
+        "--out",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="write record.json and samples.csv there (else only print)",
+    )
+
+
+def _add_series(group, fixed_steps: bool) -> None:
     group.add_argument("--warmup", type=not_negative, default=5, help="steps before a measured series")
     if fixed_steps:
         group.add_argument("--steps", type=positive, default=5, help="measured steps")
@@ -65,15 +82,6 @@ def add_running(flags: argparse.ArgumentParser, fixed_steps: bool = False) -> No
         group.add_argument(
             "--max-seconds", type=duration, default=4.0, help="seconds after which a series of at least --steps ends"
         )
-    group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
-    group.add_argument("--time-limit", type=duration, default=60.0, help="minutes after which to give up")
-    group.add_argument(
-        "--out",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="write record.json and samples.csv there (else only print)",
-    )
 
 
 def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParser) -> None:

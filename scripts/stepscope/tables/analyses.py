@@ -4,7 +4,7 @@ import csv
 import io
 from pathlib import Path
 
-from stepscope.tables.cells import CellResult
+from stepscope.tables.cells import CellResult, write_whole
 from stepscope.tables.training import KEY
 
 Columns = dict[str, tuple[str, ...] | list[str]]  # table name -> its columns
@@ -39,9 +39,7 @@ def write_together(path: Path, columns: list[str], keys: list[list], tables: lis
     writer.writerow([*KEY, *columns])
     for key, rows in zip(keys, tables, strict=True):
         writer.writerows([*key, *row] for row in rows)
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text.getvalue(), encoding="utf-8")
-    beside.rename(path)
+    write_whole({path: [text.getvalue()]})
 
 
 def _rows(path: Path, columns: list[str]) -> Rows:

@@ -182,7 +182,7 @@ def write_tables(folder: Path, study: str, rows: list[dict], samples_header: lis
     writer = csv.DictWriter(table, columns, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    _replace(
+    write_whole(
         {
             folder / f"{study}.csv": [table.getvalue()],
             folder / f"{study}_samples.csv": _with_keys(samples_header, samples),
@@ -199,7 +199,7 @@ def _with_keys(header: list[str], samples):
         yield from (f"{prefix},{line}\n" for line in lines)
 
 
-def _replace(contents: dict) -> None:
+def write_whole(contents: dict) -> None:
     """Write beside each path, then rename all: no path ever shows a part of its content."""
     beside = {path: path.with_name(f".{path.name}.part") for path in contents}
     try:

@@ -4,7 +4,7 @@ import csv
 import io
 from pathlib import Path
 
-from stepscope.tables.cells import CellResult, machine_columns, write_tables
+from stepscope.tables.cells import CellResult, machine_columns, write_tables, write_whole
 from stepscope.tables.precision_names import COLUMNS, PARTS, SAMPLES
 
 KEY = ["cell", "hardware", "probe"]
@@ -53,11 +53,9 @@ def rows_of(name: str, cells: list[CellResult]) -> list[dict]:
 
 
 def _write(path: Path, columns: list[str], rows: list[dict]) -> None:
-    """Write a table whole or not at all; numbers in full, what is missing as an empty field."""
+    """Write a table; numbers in full, what is missing as an empty field."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
     writer.writeheader()
     writer.writerows(rows)
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text.getvalue(), encoding="utf-8")
-    beside.rename(path)
+    write_whole({path: [text.getvalue()]})

@@ -6,9 +6,9 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.tables import column
+from stepscope.tables.ladder import TIMES
 
 LOST = ("oom", "unsupported", "failed", "missing")
-TIMES = {"step": "step", "forward_backward": "forward+backward"}
 
 
 @dataclass
