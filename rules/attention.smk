@@ -14,6 +14,8 @@ ATTENTION_FIGURES = [
 
 
 rule time_attention:
+    input:
+        cell_inputs(ATTENTION_FOLDER),
     output:
         record=f"{ATTENTION_FOLDER}/record.json",
         samples=f"{ATTENTION_FOLDER}/samples.csv",
@@ -24,19 +26,19 @@ rule time_attention:
         d_head=r"\d+",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(ATTENTION_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["attention"]["time_limit"],
+        **cell_resources(ATTENTION_FOLDER),
     params:
         **cell_params(ATTENTION_FOLDER),
     message:
         "Timing attention: {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
-        measure "$SCRIPTS"/time_attention.py \
+        measure {wildcards.hardware} "$SCRIPTS"/time_attention.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -50,6 +52,7 @@ rule attention_figures:
         **figure_outputs("attention", ATTENTION_FIGURES, category="Attention"),
     log:
         "results/figures/attention.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -2,33 +2,35 @@
 # Needs nothing but the configuration; makes a record and samples for each cell, and the study's figures.
 from stepscope.plan import ceilings as ceilings_plan
 
+CEILINGS_FOLDER = "results/{hardware}/ceilings/{operation}/{precision}"
 add_study("ceilings", "measure_ceilings", ceilings_plan.cells)
 CEILINGS_FIGURES = ["ceilings"]
 
 
 rule measure_ceilings:
+    input:
+        cell_inputs(CEILINGS_FOLDER),
     output:
-        record="results/{hardware}/ceilings/{operation}/{precision}/record.json",
-        samples="results/{hardware}/ceilings/{operation}/{precision}/samples.csv",
+        record=f"{CEILINGS_FOLDER}/record.json",
+        samples=f"{CEILINGS_FOLDER}/samples.csv",
     log:
-        "results/{hardware}/ceilings/{operation}/{precision}/measure.log",
+        f"{CEILINGS_FOLDER}/measure.log",
     wildcard_constraints:
         operation="matmul|copy",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(CEILINGS_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["ceilings"]["time_limit"],
+        **cell_resources(CEILINGS_FOLDER),
     params:
-        **cell_params("results/{hardware}/ceilings/{operation}/{precision}"),
+        **cell_params(CEILINGS_FOLDER),
     message:
-        "Measuring the ceiling of {wildcards.operation} in {wildcards.precision}"
+        "Measuring the ceiling of {wildcards.operation} in {wildcards.precision}" + ON
     shell:
         r"""
-        measure "$SCRIPTS"/measure_ceilings.py \
+        measure {wildcards.hardware} "$SCRIPTS"/measure_ceilings.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -41,6 +43,7 @@ rule ceilings_figures:
         **figure_outputs("ceilings", CEILINGS_FIGURES, category="Ceilings"),
     log:
         "results/figures/ceilings.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -10,7 +10,7 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.plan import machine as this_machine
+from stepscope.plan import arrival, hardware, machine, slurm
 from stepscope.plan.code_digest import code_digest, keep_in
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
@@ -22,36 +22,34 @@ try:
         with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),
         read_yaml(ROOT / "rules/config.schema.yaml"),
     )
-    DEVICE = this_machine.choose_device(config["device"])
-except (ConfigError, this_machine.MachineError) as error:
+    MACHINES = hardware.hardware_of(config)
+except (ConfigError, machine.MachineError) as error:
     sys.exit(str(error))
 
 if Path("results").exists() and not Path("results").is_dir():
     sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
 
-HARDWARE = this_machine.hardware_label(DEVICE)
-THREADS = (1 if DEVICE == "cuda" else this_machine.usable_cores()) if config["threads"] == "auto" else config["threads"]
 CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
 PYTHON = "python" if CONDA else sys.executable
+BY_JOBS = any(one.by_jobs for one in MACHINES)
+SEVERAL_GPUS = any(one.here and one.device == "cuda" for one in MACHINES) and len(machine.visible_gpus()) > 1
+SEEN = Path(".snakemake/stepscope-machines.json")
 # Paths of this checkout reach the shell blocks by variables: as params they would make every cell of a moved one stale.
-# `measure PROGRAM` runs a measuring program; where there are several GPUs, on one that is free.
-SEVERAL_GPUS = DEVICE == "cuda" and len(this_machine.visible_gpus()) > 1
-MEASURE = [PYTHON, str(SCRIPTS / "on_free_gpu.py"), PYTHON] if SEVERAL_GPUS else [PYTHON]
-shell.prefix('set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; measure() {{ exec {MEASURE:q} "$@"; }}; ')
-REGISTRY = Registry(
-    config=config,
-    device=DEVICE,
-    hardware=HARDWARE,
-    threads=THREADS,
-    environment=ROOT / "envs/measure.yaml" if CONDA else None,
+# `measure LABEL PROGRAM …` runs a measuring program for a label's cell: by itself, or, where a job may have come to
+# another machine than was meant or there are several GPUs, by a program that looks at the machine first.
+MEASURE = [PYTHON, str(SCRIPTS / "on_machine.py"), str(SEEN), PYTHON] if BY_JOBS or SEVERAL_GPUS else [PYTHON]
+FORGET_LABEL = "" if BY_JOBS or SEVERAL_GPUS else "shift; "
+shell.prefix(
+    "set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; "
+    'measure() {{ {FORGET_LABEL}exec {MEASURE:q} "$@"; }}; '
 )
-# A GPU cell takes the GPU; a CPU cell takes all cores, so that nothing runs beside it.
-CELL_GPUS = 1 if DEVICE == "cuda" else 0
-CELL_THREADS = 1 if DEVICE == "cuda" else this_machine.usable_cores()
+# Ends the messages of cells' jobs, where there is more than one machine to be on.
+ON = " on {wildcards.hardware}" if len(MACHINES) > 1 else ""
+REGISTRY = Registry(config=config, machines=MACHINES, environment=ROOT / "envs/measure.yaml" if CONDA else None)
 
 
 wildcard_constraints:
-    hardware=r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    hardware=hardware.measured_pattern(MACHINES),
     context=r"\d+",
     precision="fp32|tf32|bf16|fp16",
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
@@ -60,15 +58,16 @@ wildcard_constraints:
 MORE_TABLES = {}
 
 
-def add_study(study, rule, expand, tools=(), tables=()):
-    """Register a study's cells; `rule` measures one of them, `tools` are the programs that it uses.
+def add_study(study, rule, expand, tools=None, tables=(), parts=()):
+    """Register a study's cells; `rule` measures one of them, `tools(device)` are the programs that it uses.
 
-    `tables` are those that a study has besides the two that every study has; its own rule makes them all.
+    `tables` are those that a study has besides the two that every study has; its own rule makes them all. `parts` are
+    the parts of a cell's folder that its tables need besides record and samples.
     """
     MORE_TABLES[study] = list(tables)
     try:
-        REGISTRY.add(study, rule, expand, tools)
-    except (ConfigError, this_machine.MachineError) as error:
+        REGISTRY.add(study, rule, expand, tools, parts)
+    except (ConfigError, machine.MachineError) as error:
         sys.exit(str(error))
 
 
@@ -90,6 +89,42 @@ def cell_params(folder):
         "cell": of_cell(lambda cell: cell.flags),
         "code": of_cell(lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
     }
+
+
+OUTDATED = set()
+
+
+def cell_inputs(folder):
+    """No file: a cell needs none. Snakemake asks before it decides what to run, which is when it has to hear of a cell
+    that was measured on another machine than the newest of its label: it is then made again, as --forcerun does.
+    """
+
+    def of_cell(wildcards):
+        cell = folder.format(**wildcards)
+        if cell in OUTDATED:
+            workflow.dag.forcefiles.add(f"{cell}/record.json")
+        return []
+
+    return of_cell
+
+
+def cell_resources(folder):
+    """What a cell's job takes: GPUs, minutes, and what Slurm is asked for; functions of the wildcards."""
+
+    def of_cell(key):
+        return lambda wildcards: _job(hardware.job_resources, folder, wildcards)[key]
+
+    return {key: of_cell(key) for key in hardware.RESOURCES if BY_JOBS or key in hardware.RESOURCES_HERE}
+
+
+def cell_cpus(folder):
+    """Processor cores of a cell's job, as a function of the wildcards."""
+    return lambda wildcards: _job(hardware.job_cpus, folder, wildcards)
+
+
+def _job(ask, folder, wildcards):
+    cell = planned_cell(folder.format(**wildcards))
+    return ask(REGISTRY.hardware(cell), config, cell.study, cell.size)
 
 
 def study_tables(study):
@@ -143,15 +178,56 @@ def lost_results():
 RUN_LOCK = RunLock()
 
 
+def check_machines():
+    """Once all studies are there: refuse machines without results, and measure again what nodes have outgrown."""
+    empty = REGISTRY.without_results()
+    if empty:
+        sys.exit(
+            f"config key hardware.{empty[0]}: measure: false, but results/{empty[0]} holds no cell of the grids; "
+            "copy its results there, or remove the entry"
+        )
+    if BY_JOBS and workflow.is_main_process:
+        outdated = REGISTRY.outdated()
+        for label in dict.fromkeys(name.partition("/")[0] for name in outdated):
+            differences = [text for name, text in outdated.items() if name.startswith(f"{label}/")]
+            print(
+                f"{label}: {len(differences)} {'cell was' if len(differences) == 1 else 'cells were'} measured on another "
+                f"machine than the newest ({differences[0]}); to be measured again",
+                file=sys.stderr,
+            )
+        OUTDATED.update(f"results/{name}" for name in outdated)
+
+
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
-    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    refused = RUN_LOCK.take() or unwritable(Path("results")) or wrong_executor()
+    if BY_JOBS and not refused:
+        refused = slurm.complaint(MACHINES, Path.cwd())
     if refused:
         sys.exit(refused)
+    if BY_JOBS or SEVERAL_GPUS:
+        arrival.write(SEEN, MACHINES, REGISTRY.seen())
     records = REGISTRY.records()
     to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
     done = set(records) - to_measure - set(missing(records))
     logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
+
+
+def wrong_executor():
+    """One line if cells for a cluster's jobs were to be measured here, or cells of this machine by jobs."""
+    local = [one.label for one in MACHINES if one.here]
+    if BY_JOBS and workflow.local_exec and not workflow.touch:
+        label = next(one.label for one in MACHINES if one.by_jobs)
+        return (
+            f"config key hardware.{label}: its cells are measured by Slurm's jobs; run with --workflow-profile "
+            "profiles/slurm, or give it measure: false to use the results that are there"
+        )
+    if local and not workflow.local_exec:
+        return (
+            f"config key hardware: {local[0]} would be this machine, but jobs run on others; name a type of GPU and "
+            f"how Slurm finds it, as in `a100: {{gpu_model: a100}}`"
+        )
+    return None
 
 
 def say_where_the_report_is():

@@ -12,6 +12,8 @@ LADDER_FIGURES = [
 
 
 rule time_ladder:
+    input:
+        cell_inputs(LADDER_FOLDER),
     output:
         record=f"{LADDER_FOLDER}/record.json",
         samples=f"{LADDER_FOLDER}/samples.csv",
@@ -19,19 +21,19 @@ rule time_ladder:
         f"{LADDER_FOLDER}/measure.log",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(LADDER_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["ladder"]["time_limit"],
+        **cell_resources(LADDER_FOLDER),
     params:
         **cell_params(LADDER_FOLDER),
     message:
         "Timing a rung of the ladder: {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
-        measure "$SCRIPTS"/time_ladder.py \
+        measure {wildcards.hardware} "$SCRIPTS"/time_ladder.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -44,6 +46,7 @@ rule ladder_figures:
         **figure_outputs("ladder", LADDER_FIGURES, category="Ladder"),
     log:
         "results/figures/ladder.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

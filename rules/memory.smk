@@ -6,11 +6,13 @@ from stepscope.tables.memory_names import TABLES as MEMORY_TABLE_NAMES
 
 MEMORY_FOLDER = "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}"
 MEMORY_TABLES = [f"results/tables/memory_{name}.csv" for name in MEMORY_TABLE_NAMES]
-add_study("memory", "snapshot_memory", memory_plan.cells, tables=MEMORY_TABLES)
+add_study("memory", "snapshot_memory", memory_plan.cells, tables=MEMORY_TABLES, parts=["analysis"])
 MEMORY_CELLS = [cell.name for cell in REGISTRY.studies["memory"]]
 
 
 rule snapshot_memory:
+    input:
+        cell_inputs(MEMORY_FOLDER),
     output:
         record=f"{MEMORY_FOLDER}/record.json",
         samples=f"{MEMORY_FOLDER}/samples.csv",
@@ -19,19 +21,19 @@ rule snapshot_memory:
         f"{MEMORY_FOLDER}/measure.log",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(MEMORY_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["memory"]["time_limit"],
+        **cell_resources(MEMORY_FOLDER),
     params:
         **cell_params(MEMORY_FOLDER),
     message:
         "Recording the memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
-        measure "$SCRIPTS"/snapshot_memory.py \
+        measure {wildcards.hardware} "$SCRIPTS"/snapshot_memory.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -45,12 +47,14 @@ rule analyze_memory:
         analysis=directory(f"{MEMORY_FOLDER}/analysis"),
     log:
         f"{MEMORY_FOLDER}/analysis.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
         code=report_code("analyze_memory.py"),
     message:
         "Analysing the snapshot of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
         exec "$PYTHON" "$SCRIPTS"/analyze_memory.py \
@@ -76,6 +80,7 @@ rule aggregate_memory:
         more=MEMORY_TABLES,
     log:
         "results/tables/memory.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
@@ -110,6 +115,7 @@ rule memory_figures:
         ),
     log:
         "results/figures/memory.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

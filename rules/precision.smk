@@ -11,6 +11,8 @@ PRECISION_FIGURES = ["precision_accumulation", "precision_forced", "precision_sp
 
 
 rule probe_precision:
+    input:
+        cell_inputs(PRECISION_FOLDER),
     output:
         record=f"{PRECISION_FOLDER}/record.json",
         samples=f"{PRECISION_FOLDER}/samples.csv",
@@ -20,19 +22,18 @@ rule probe_precision:
         probe="|".join(precision_plan.PROBES),
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(PRECISION_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["precision"]["time_limit"],
+        **cell_resources(PRECISION_FOLDER),
     params:
         **cell_params(PRECISION_FOLDER),
     message:
-        "Probing precision: {wildcards.probe}"
+        "Probing precision: {wildcards.probe}" + ON
     shell:
         r"""
-        measure "$SCRIPTS"/probe_precision.py \
+        measure {wildcards.hardware} "$SCRIPTS"/probe_precision.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -53,6 +54,7 @@ rule aggregate_precision:
         more=PRECISION_TABLES,
     log:
         "results/tables/precision.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
@@ -78,6 +80,7 @@ rule precision_figures:
         **figure_outputs("precision", PRECISION_FIGURES, category="Precision"),
     log:
         "results/figures/precision.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -8,11 +8,13 @@ from stepscope.trace.table_names import TABLES as TRACE_TABLES
 
 PROFILE_FOLDER = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
 PROFILE_TABLES = [f"results/tables/profile_{name}.csv" for name in TRACE_TABLES]
-add_study("profile", "profile_step", profile_plan.cells, tools=profile_tools(DEVICE), tables=PROFILE_TABLES)
+add_study("profile", "profile_step", profile_plan.cells, tools=profile_tools, tables=PROFILE_TABLES, parts=["analysis"])
 PROFILE_CELLS = [cell.name for cell in REGISTRY.studies["profile"]]
 
 
 rule profile_step:
+    input:
+        cell_inputs(PROFILE_FOLDER),
     output:
         record=f"{PROFILE_FOLDER}/record.json",
         samples=f"{PROFILE_FOLDER}/samples.csv",
@@ -21,19 +23,18 @@ rule profile_step:
         f"{PROFILE_FOLDER}/measure.log",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(PROFILE_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["profile"]["time_limit"],
+        **cell_resources(PROFILE_FOLDER),
     params:
         **cell_params(PROFILE_FOLDER),
     message:
-        "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}" + ON
     shell:
         r"""
-        measure "$SCRIPTS"/profile_step.py \
+        measure {wildcards.hardware} "$SCRIPTS"/profile_step.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -47,12 +48,14 @@ rule analyze_profile:
         analysis=directory(f"{PROFILE_FOLDER}/analysis"),
     log:
         f"{PROFILE_FOLDER}/analysis.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
         code=report_code("analyze_profile.py"),
     message:
         "Analysing the trace of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
         exec "$PYTHON" "$SCRIPTS"/analyze_profile.py \
@@ -78,6 +81,7 @@ rule aggregate_profile:
         more=PROFILE_TABLES,
     log:
         "results/tables/profile.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
@@ -118,6 +122,7 @@ rule profile_figures:
         ),
     log:
         "results/figures/profile.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

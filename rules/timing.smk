@@ -2,6 +2,7 @@
 # Needs nothing but the configuration; makes a record and samples for each cell, and the study's figures.
 from stepscope.plan import timing as timing_plan
 
+TIMING_FOLDER = "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}"
 add_study("timing", "time_step", timing_plan.cells)
 TIMING_FIGURES = [
     "timing_by_size",
@@ -13,26 +14,27 @@ TIMING_FIGURES = [
 
 
 rule time_step:
+    input:
+        cell_inputs(TIMING_FOLDER),
     output:
-        record="results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/record.json",
-        samples="results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/samples.csv",
+        record=f"{TIMING_FOLDER}/record.json",
+        samples=f"{TIMING_FOLDER}/samples.csv",
     log:
-        "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/measure.log",
+        f"{TIMING_FOLDER}/measure.log",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(TIMING_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["timing"]["time_limit"],
+        **cell_resources(TIMING_FOLDER),
     params:
-        **cell_params("results/{hardware}/timing/{size}/ctx{context}/{precision}{options}"),
+        **cell_params(TIMING_FOLDER),
     message:
-        "Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        "Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}" + ON
     shell:
         r"""
-        measure "$SCRIPTS"/time_step.py \
+        measure {wildcards.hardware} "$SCRIPTS"/time_step.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -45,6 +47,7 @@ rule timing_figures:
         **figure_outputs("timing", TIMING_FIGURES, category="Timing"),
     log:
         "results/figures/timing.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -12,6 +12,8 @@ WARMUP_FIGURES = [
 
 
 rule time_warmup:
+    input:
+        cell_inputs(WARMUP_FOLDER),
     output:
         record=f"{WARMUP_FOLDER}/record.json",
         samples=f"{WARMUP_FOLDER}/samples.csv",
@@ -19,19 +21,19 @@ rule time_warmup:
         f"{WARMUP_FOLDER}/measure.log",
     conda:
         "../envs/measure.yaml"
-    threads: CELL_THREADS
+    threads: cell_cpus(WARMUP_FOLDER)
     resources:
-        gpu=CELL_GPUS,
-        runtime=config["warmup"]["time_limit"],
+        **cell_resources(WARMUP_FOLDER),
     params:
         **cell_params(WARMUP_FOLDER),
     message:
         "Timing the first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        + ON
     shell:
         r"""
-        measure "$SCRIPTS"/time_warmup.py \
+        measure {wildcards.hardware} "$SCRIPTS"/time_warmup.py \
             {params.cell} \
-            --time-limit {resources.runtime} \
+            --time-limit {resources.minutes} \
             --out "$(dirname {output.record:q})" \
             >{log:q} 2>&1
         """
@@ -44,6 +46,7 @@ rule warmup_figures:
         **figure_outputs("warmup", WARMUP_FIGURES, category="Warm-up"),
     log:
         "results/figures/warmup.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -28,10 +28,10 @@ def main() -> None:
     except cells.Refusal as refusal:
         for name, problem in refusal.problems.items():
             print(f"error: results/{name}: {problem}", file=sys.stderr)
-        sys.exit(f"To measure exactly these again: {cells.remedy(refusal.problems)}")
+        sys.exit(cells.remedy(refusal.problems, plan["machines"]))
     try:
         tables = importlib.import_module(f"stepscope.tables.{given.study}")
-        tables.write(found, plan["studies"][given.study]["noisy"], given.out)
+        tables.write(found, given.out)
     except OSError as error:
         sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
 

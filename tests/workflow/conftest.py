@@ -132,7 +132,7 @@ class Project:
         f"{part}_figures"
         for part in (
             *("timing", "ceilings", "profile", "memory", "attention"),
-            *("precision", "warmup", "ladder", "roofline"),
+            *("precision", "warmup", "ladder", "roofline", "hardware"),
         )
     )
     AGGREGATING = frozenset({"aggregate", "aggregate_profile", "aggregate_memory", "aggregate_precision"})

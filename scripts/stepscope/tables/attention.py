@@ -11,14 +11,14 @@ SAMPLES = [
 ]
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write attention.csv and attention_samples.csv."""
-    rows = [line for cell in cells for line in rows_of(cell, noisy)]
+    rows = [line for cell in cells for line in rows_of(cell)]
     samples = (([_place(cell)[name] for name in KEY], cell.samples[1:]) for cell in cells)
     write_tables(folder, "attention", rows, KEY + SAMPLES, samples)
 
 
-def rows_of(cell: CellResult, noisy: float | None) -> list[dict]:
+def rows_of(cell: CellResult) -> list[dict]:
     """A cell's rows: each length and direction with its status, times (ms), rate and memory (bytes).
 
     One without a result has them too, with the reason.
@@ -28,10 +28,10 @@ def rows_of(cell: CellResult, noisy: float | None) -> list[dict]:
         lengths = map(int, cell.entry["spec"]["lengths"].split(","))
         empty = {"status": cell.status, "reason": cell.reason}
         series = [empty | {"length": each, "direction": way} for each in lengths for way in ("forward", "backward")]
-    return [_row(cell, entry, noisy) for entry in series]
+    return [_row(cell, entry) for entry in series]
 
 
-def _row(cell: CellResult, entry: dict, noisy: float | None) -> dict:
+def _row(cell: CellResult, entry: dict) -> dict:
     spec, length = cell.entry["spec"], entry["length"]
     batch = spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
     is_causal = spec.get("causal") == "yes"
@@ -48,10 +48,10 @@ def _row(cell: CellResult, entry: dict, noisy: float | None) -> dict:
         "seed": spec["seed"],
         "warmup": spec["warmup"],
         "passes": spec["steps"],
-        "noise_mark": noisy,
+        "noise_mark": cell.noisy,
         "status": entry["status"],
         "reason": entry["reason"],
-        **statistics_columns("", entry, noisy),
+        **statistics_columns("", entry, cell.noisy),
         "operations": done,
         "tflops": done / median / 1e12 if median else None,
         "launch_ms": _ms(entry.get("launch_seconds")),

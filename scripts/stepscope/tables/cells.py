@@ -4,11 +4,14 @@ A study's tables are made from the `CellResult`s that read_cells() gives.
 """
 
 import csv
+import dataclasses
 import hashlib
 import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from stepscope.plan import identities
 
 
 class Refusal(Exception):
@@ -23,6 +26,7 @@ class Refusal(Exception):
 class CellResult:
     """One cell: its entry in the plan, its record ({} if there is none), its samples as lines of text, its folder.
 
+    `noisy` is the half width of a confidence interval, as a share of the median, above which a series is marked noisy.
     `status` is "measured", "missing" (never ran) or "failed" (its log is there, its record is not).
     """
 
@@ -32,18 +36,24 @@ class CellResult:
     samples: tuple[str, ...] = ()
     reason: str = ""
     folder: Path = Path()
+    noisy: float | None = None
 
     @property
     def name(self) -> str:
         """`<hardware>/<study>/…`, the folder below results/."""
         return self.entry["cell"]
 
+    @property
+    def hardware(self) -> str:
+        """The label of its machine."""
+        return self.name.partition("/")[0]
+
 
 def read_plan(path: Path) -> dict:
     """The plan that the workflow wrote. Raises ValueError, with one line, if it is none."""
     try:
         plan = json.loads(path.read_text())
-        plan["studies"]
+        plan["studies"], plan["machines"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no plan of this workflow ({error}); delete it and run again") from None
     return plan
@@ -59,48 +69,100 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
     cells, problems = [], {}
     for entry in part["cells"]:
         folder = results / entry["cell"]
+        label = entry["cell"].partition("/")[0]
+        common = {"entry": entry, "folder": folder, "noisy": part["noisy"][label]}
         try:
-            cells.append(_read_cell(entry, part["machine"], folder))
+            record, samples = _read_cell(entry, part["machine"][label], plan["machines"][label], folder)
+            if plan["machines"][label]["how"] == "there":  # as it was measured, whatever the configuration says now
+                common["entry"] = entry | {"spec": record["spec"], "command": record["provenance"]["command"]}
+            cells.append(CellResult(**common, status="measured", record=record, samples=samples))
         except FileNotFoundError:
             failed = (folder / "measure.log").is_file()
             reason = _last_line(folder / "measure.log") if failed else "not measured yet"
-            cells.append(CellResult(entry, "failed" if failed else "missing", reason=reason, folder=folder))
+            cells.append(CellResult(**common, status="failed" if failed else "missing", reason=reason))
             problems[entry["cell"]] = "there is no record.json"
         except ValueError as error:
-            cells.append(CellResult(entry, "failed", reason=str(error), folder=folder))
+            cells.append(CellResult(**common, status="failed", reason=str(error)))
             problems[entry["cell"]] = str(error)
+    for name, problem in _on_another_machine(plan, study, cells, results).items():
+        place = next(i for i, cell in enumerate(cells) if cell.name == name)
+        cells[place] = dataclasses.replace(cells[place], status="failed", record={}, samples=(), reason=problem)
+        problems[name] = problem
     if problems and not partial:
         raise Refusal(problems)
     return cells
 
 
-def _read_cell(entry: dict, expected_machine: dict, folder: Path) -> CellResult:
-    """One cell. Raises FileNotFoundError without a record, ValueError with one line where something disagrees."""
+def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) -> tuple[dict, tuple[str, ...]]:
+    """A cell's record and samples, if they are what the plan expects of them.
+
+    `identity` is that of the machine at hand, if the cell is to be measured there; `machine` is the label's entry of
+    the plan. Raises FileNotFoundError without a record, ValueError with one line where something disagrees.
+    """
     text = _content(folder / "record.json")
     try:
         record = json.loads(text)
-        spec, machine, *others = (record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry"))
+        spec, seen, *others = (record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry"))
         code, digest = record["code"], record["samples_sha256"]
-        if not all(isinstance(part, dict) for part in (spec, machine, *others)):
+        if not all(isinstance(part, dict) for part in (spec, seen, *others)):
             raise TypeError
     except (ValueError, KeyError, TypeError):
         raise ValueError("record.json is damaged (truncated or edited by hand)") from None
-    if spec != entry["spec"]:
-        raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
-    if code != entry["code"]:
-        raise ValueError(f"measured by other code (digest {code}, now {entry['code']})")
-    seen = {key: machine.get(key) for key in expected_machine}
-    if "torch" in seen and "+" not in str(expected_machine["torch"]):  # a release that may have any build
-        seen["torch"] = str(seen["torch"] or "").split("+")[0] or None
-    if seen != expected_machine:
-        raise ValueError(f"measured on another machine: {_difference(seen, expected_machine)}")
+    if machine["how"] != "there":
+        if spec != entry["spec"]:
+            raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
+        if code != entry["code"]:
+            raise ValueError(f"measured by other code (digest {code}, now {entry['code']})")
+    _check_expected(seen, machine["expect"])
+    if identity is not None:
+        _check_identity(seen, identity)
     try:
         samples = _content(folder / "samples.csv")
     except FileNotFoundError:
         raise ValueError("samples.csv is missing") from None
     if hashlib.sha256(samples).hexdigest() != digest:
         raise ValueError("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
-    return CellResult(entry, "measured", record, tuple(samples.decode().splitlines()), folder=folder)
+    return record, tuple(samples.decode().splitlines())
+
+
+def _check_expected(seen: dict, expect: str | None) -> None:
+    name = str(seen.get("gpu") or seen.get("cpu"))
+    if expect and expect.lower() not in name.lower():
+        raise ValueError(
+            f"measured on a {name}, but the configuration expects {expect!r}; correct what the entry asks Slurm for "
+            "(gpu_model, slurm_partition, constraint), or expect"
+        )
+
+
+def _check_identity(seen: dict, expected: dict) -> None:
+    found = {key: seen.get(key) for key in expected}
+    if "torch" in found and "+" not in str(expected["torch"]):  # a release that may have any build
+        found["torch"] = str(found["torch"] or "").split("+")[0] or None
+    if found != expected:
+        raise ValueError(f"measured on another machine: {_difference(found, expected)}")
+
+
+def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results: Path) -> dict[str, str]:
+    """Cell → one line, for cells of a label whose machines differ, by GPU type, driver or version.
+
+    The newest record of the label, of any study, says what holds.
+    """
+    problems = {}
+    for label, machine in plan["machines"].items():
+        own = [cell for cell in cells if cell.hardware == label and cell.status == "measured"]
+        if machine["how"] == "here" or not own:
+            continue
+        names = {
+            other: [entry["cell"] for entry in part["cells"] if entry["cell"].startswith(f"{label}/")]
+            for other, part in plan["studies"].items()
+        }
+        records = {other: list(identities.read_records(results, listed).values()) for other, listed in names.items()}
+        newest = identities.newest(records)[study]
+        for cell in own:
+            difference = identities.difference(cell.record["machine"], newest)
+            if difference:
+                problems[cell.name] = f"measured on another machine than the newest of {label}: {difference}"
+    return problems
 
 
 def _content(path: Path) -> bytes:
@@ -125,10 +187,23 @@ def _last_line(log: Path) -> str:
     return lines[-1][:300] if lines else "the log is empty"
 
 
-def remedy(problems: dict[str, str]) -> str:
-    """The command that measures exactly the refused cells again."""
-    records = " ".join(f"results/{name}/record.json" for name in problems)
-    return f"snakemake --cores 1 report --forcerun {records}"
+def remedy(problems: dict[str, str], machines: dict[str, dict]) -> str:
+    """What to do about refused cells: the command that measures exactly these again, where they can be.
+
+    `machines`: label → its entry of the plan.
+    """
+    how = {name: machines[name.partition("/")[0]]["how"] for name in problems}
+    used = sorted({name.partition("/")[0] for name in problems if how[name] == "there"})
+    again = [name for name in problems if how[name] != "there"]
+    records = " ".join(f"results/{name}/record.json" for name in again)
+    where = "--workflow-profile profiles/slurm" if "jobs" in how.values() else "--cores 1"
+    said = [f"To measure exactly these again: snakemake {where} report --forcerun {records}"] if again else []
+    said += [
+        f"Nothing is measured for {label} here: copy results of one machine and one version to results/{label}, all by "
+        "the same software, or remove what does not belong there"
+        for label in used
+    ]
+    return "\n".join(said)
 
 
 def machine_columns(record: dict) -> dict:

@@ -22,16 +22,16 @@ COUNTED = ("compile_seconds", "kernels", "launches", "operators", "counted", "lo
 WORST = ("ok", "unsupported", "oom")
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write ladder.csv and ladder_samples.csv."""
-    lines = rows(cells, noisy)
+    lines = rows(cells)
     samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(lines, cells, strict=True))
     write_tables(folder, "ladder", lines, KEY + SAMPLES, samples)
 
 
-def rows(cells: list[CellResult], noisy: float | None) -> list[dict]:
+def rows(cells: list[CellResult]) -> list[dict]:
     """A row for each cell, in the plan's order."""
-    own = {cell.name: _row(cell, noisy) for cell in cells}
+    own = {cell.name: _row(cell) for cell in cells}
     ladders: dict[tuple, list[CellResult]] = {}
     for cell in cells:
         ladders.setdefault(ladder_chain.group_of(cell.entry), []).append(cell)
@@ -42,17 +42,17 @@ def rows(cells: list[CellResult], noisy: float | None) -> list[dict]:
     return [own[cell.name] for cell in cells]
 
 
-def _row(cell: CellResult, noisy: float | None) -> dict:
+def _row(cell: CellResult) -> dict:
     """What the cell tells by itself; the columns of a comparison are still empty."""
     summary = cell.record.get("summary", {"modes": {}, "phases": []})
     modes, about = summary["modes"], summary.get("ladder") or {}
     statuses = [mode["status"] for mode in modes.values()]
     reasons = [mode["reason"] for mode in modes.values() if mode["reason"]]
     machine = machine_columns(cell.record)
-    times = _times(summary, noisy)
+    times = _times(summary, cell.noisy)
     return {
         **place_columns(cell),
-        "noise_mark": noisy,
+        "noise_mark": cell.noisy,
         "status": max(statuses, key=WORST.index) if statuses else cell.status,
         "reason": reasons[0] if reasons else cell.reason,
         **dict.fromkeys(("rung", "aside", "name", "compared_with", "started_from")),

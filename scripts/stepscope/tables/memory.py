@@ -16,11 +16,10 @@ FEW = 3  # terms that a formula may have to be shown
 PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write memory.csv, memory_samples.csv and memory_NAME.csv for each table of memory_names.
 
-    A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason. `noisy`
-    is not used: bytes do not vary.
+    A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason.
     """
     analyses = [read_analysis(cell, OF_SNAPSHOTS, "memory") for cell in cells]
     accounts = [Account(cell, tables) for cell, (tables, _) in zip(cells, analyses, strict=True)]

@@ -10,11 +10,8 @@ from stepscope.tables.precision_names import COLUMNS, PARTS, SAMPLES
 KEY = ["cell", "hardware", "probe"]
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
-    """Write precision.csv, precision_samples.csv and precision_NAME.csv for each table of precision_names.
-
-    `noisy` is not used: nothing is timed.
-    """
+def write(cells: list[CellResult], folder: Path) -> None:
+    """Write precision.csv, precision_samples.csv and precision_NAME.csv for each table of precision_names."""
     rows = [row(cell) for cell in cells]
     samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(rows, cells, strict=True))
     write_tables(folder, "precision", rows, [*KEY, *SAMPLES], samples)

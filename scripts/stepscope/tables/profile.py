@@ -11,13 +11,13 @@ from stepscope.trace.table_names import COLUMNS, TABLES
 PHASES = ("inference", "forward", "backward", "optimizer")
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write profile.csv, profile_samples.csv and profile_NAME.csv for each table of an analysis.
 
     A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason.
     """
     analyses = [read_analysis(cell, COLUMNS, "trace") for cell in cells]
-    rows = [row(cell, noisy, lost) for cell, (_, lost) in zip(cells, analyses, strict=True)]
+    rows = [row(cell, lost) for cell, (_, lost) in zip(cells, analyses, strict=True)]
     keys = [[line[name] for name in KEY] for line in rows]
     samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
     write_tables(folder, "profile", rows, KEY + SAMPLES, samples)
@@ -26,7 +26,7 @@ def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
         write_together(folder / f"profile_{name}.csv", list(COLUMNS[name]), keys, found)
 
 
-def row(cell: CellResult, noisy: float | None, lost: str = "") -> dict:
+def row(cell: CellResult, lost: str = "") -> dict:
     """One cell as one row: its place in the grid, status, profiler, host-clock times (ms) of the profiled phases.
 
     lost: why its analysis cannot be used.
@@ -46,7 +46,7 @@ def row(cell: CellResult, noisy: float | None, lost: str = "") -> dict:
         "trace": f"results/{cell.name}/trace/{trace['file']}" if trace.get("file") else None,
     }
     for phase in PHASES:
-        columns |= statistics_columns(f"{phase}_", series.get(phase, {}), noisy)
+        columns |= statistics_columns(f"{phase}_", series.get(phase, {}), cell.noisy)
     for name in ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes"):
         columns[name] = mode.get(name)
     log = None if cell.status == "missing" else f"results/{cell.name}/measure.log"

@@ -39,14 +39,14 @@ NEEDS = {
 WORST = ("ok", "unsupported", "oom")
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write timing.csv and timing_samples.csv."""
-    rows = [row(cell, noisy) for cell in cells]
+    rows = [row(cell) for cell in cells]
     samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(rows, cells, strict=True))
     write_tables(folder, "timing", rows, KEY + SAMPLES, samples)
 
 
-def row(cell: CellResult, noisy: float | None) -> dict:
+def row(cell: CellResult) -> dict:
     """One cell as one row: its place in the grid, status, statistics (ms), rates, memory (bytes), provenance."""
     spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
     shape = shape_of(cell)
@@ -57,10 +57,10 @@ def row(cell: CellResult, noisy: float | None) -> dict:
     reasons = [mode["reason"] for mode in summary["modes"].values() if mode["reason"]]
     return {
         **place_columns(cell),
-        "noise_mark": noisy,
+        "noise_mark": cell.noisy,
         "status": status,
         "reason": reasons[0] if reasons else cell.reason,
-        **_times(summary, noisy),
+        **_times(summary, cell.noisy),
         **_rates_and_memory(summary, shape, spec, peak),
         **machine,
         "command": cell.entry["command"],

@@ -30,14 +30,14 @@ class Steady:
     samples: int
 
 
-def write(cells: list[CellResult], noisy: float | None, folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path) -> None:
     """Write warmup.csv and warmup_samples.csv."""
-    rows = rows_of(cells, noisy)
+    rows = rows_of(cells)
     samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(rows, cells, strict=True))
     write_tables(folder, "warmup", rows, KEY + SAMPLES, samples)
 
 
-def rows_of(cells: list[CellResult], noisy: float | None) -> list[dict]:
+def rows_of(cells: list[CellResult]) -> list[dict]:
     """Each cell as one row; those of one point share the steady state of the one with the most warm-up."""
     series = [series_of(cell) for cell in cells]
     points: dict[str, list[tuple[int, Series]]] = defaultdict(list)
@@ -45,7 +45,7 @@ def rows_of(cells: list[CellResult], noisy: float | None) -> list[dict]:
         if _status(cell)[0] == "ok" and not is_profiled(cell):
             points[_point(cell)].append((cell.entry["spec"]["warmup"], found))
     states = {point: steady_state(found) for point, found in points.items()}
-    return [row(cell, own, states.get(_point(cell)), noisy) for cell, own in zip(cells, series, strict=True)]
+    return [row(cell, own, states.get(_point(cell))) for cell, own in zip(cells, series, strict=True)]
 
 
 def is_profiled(cell: CellResult) -> bool:
@@ -77,7 +77,7 @@ def steady_state(found: list[tuple[int, Series]]) -> Steady | None:
     return None
 
 
-def row(cell: CellResult, series: Series, steady: Steady | None, noisy: float | None) -> dict:
+def row(cell: CellResult, series: Series, steady: Steady | None) -> dict:
     """One cell: its place in the grid, statistics of its measured steps (ms) and what the first step contains."""
     spec, summary = cell.entry["spec"], cell.record.get("summary", {})
     status, reason = _status(cell)
@@ -86,13 +86,13 @@ def row(cell: CellResult, series: Series, steady: Steady | None, noisy: float | 
         **place_columns(cell),
         "steps": spec["steps"],
         "first": spec.get("first", ""),
-        "noise_mark": noisy,
+        "noise_mark": cell.noisy,
         "status": status,
         "reason": reason,
         "steady_from": steady.first_step if steady else None,
         "steady_warmup": steady.warmup if steady else None,
         "steady_samples": steady.samples if steady else None,
-        **_times(cell, series if status == "ok" else {}, steady, noisy),
+        **_times(cell, series if status == "ok" else {}, steady),
         **{name: mode.get(name) for name in PEAKS},
         **_first_step(summary.get("first") or {}),
         **machine_columns(cell.record),
@@ -101,13 +101,13 @@ def row(cell: CellResult, series: Series, steady: Steady | None, noisy: float | 
     }
 
 
-def _times(cell: CellResult, series: Series, steady: Steady | None, noisy: float | None) -> dict:
+def _times(cell: CellResult, series: Series, steady: Steady | None) -> dict:
     """Each phase over the measured steps: statistics, the first of them, the steady state and ratios to it."""
     spec, columns = cell.entry["spec"], {}
     for prefix in PHASES:
         own = {step: seconds for step, seconds in series.get(prefix, {}).items() if step >= spec["warmup"]}
         found = summarise(list(own.values())) if own else {}
-        columns |= statistics_columns(f"{prefix}_", found, noisy)
+        columns |= statistics_columns(f"{prefix}_", found, cell.noisy)
         first = None if is_profiled(cell) else own.get(spec["warmup"])
         state = steady.medians[prefix] if steady else None
         columns[f"{prefix}_first_ms"] = _ms(first)

@@ -5,17 +5,19 @@ import json
 import pytest
 from stepscope.plan import ceilings, machine, timing
 from stepscope.plan.config import ConfigError
+from stepscope.plan.hardware import Hardware
 from stepscope.plan.registry import Registry, pinned_versions
 
 NANO = "machine/timing/nano/ctx64/fp32"
+HERE = [Hardware("machine", "cpu", 2)]
 
 
 @pytest.fixture
 def registry(make_config):
     """A registry of both studies for a CPU, for a configuration and an environment."""
 
-    def make(environment=None, **over):
-        found = Registry(make_config(**over), "cpu", "machine", 2, environment)
+    def make(environment=None, machines=HERE, **over):
+        found = Registry(make_config(**over), machines, environment)
         found.add("timing", "time_step", timing.cells)
         found.add("ceilings", "measure_ceilings", ceilings.cells)
         return found
@@ -56,10 +58,11 @@ def test_the_code_of_a_cell_is_that_of_the_implementations_that_it_names(registr
 
 def test_the_plan_says_what_to_expect(registry):
     plan = json.loads(registry(preset="smoke").plan)
-    assert (plan["device"], plan["hardware"], plan["preset"]) == ("cpu", "machine", "smoke")
+    assert plan["preset"] == "smoke"
+    assert plan["machines"] == {"machine": {"device": "cpu", "how": "here", "expect": None}}
     part = plan["studies"]["timing"]
-    assert part["noisy"] == 0.10
-    assert part["machine"] == machine.identity("cpu")
+    assert part["noisy"] == {"machine": 0.10}
+    assert part["machine"] == {"machine": machine.identity("cpu")}
     entry = part["cells"][0]
     assert entry["cell"] == NANO
     assert entry["size"] == "nano"
@@ -82,7 +85,7 @@ def test_the_plans_path_changes_if_and_only_if_the_plan_does(registry, make_conf
 def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
-    found = Registry(backwards, "cpu", "machine", 2)
+    found = Registry(backwards, HERE)
     found.add("ceilings", "measure_ceilings", ceilings.cells)
     found.add("timing", "time_step", timing.cells)
     assert found.plan_path == registry().plan_path
@@ -90,7 +93,7 @@ def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config)
 
 def test_a_study_that_comes_after_the_plan_is_a_mistake(make_config):
     """It would be in no plan, and its tables could not be made."""
-    found = Registry(make_config(), "cpu", "machine", 2)
+    found = Registry(make_config(), HERE)
     found.add("timing", "time_step", timing.cells)
     assert found.plan_path
     with pytest.raises(RuntimeError, match="ceilings is added after the plan"):
@@ -114,9 +117,9 @@ def test_a_cells_machine_is_sorted_json(registry):
 
 
 def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
-    found = Registry(make_config(), "cpu", "machine", 2)
-    found.add("timing", "time_step", timing.cells, tools=("no-such-tool",))
-    assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-such-tool": None}
+    found = Registry(make_config(), HERE)
+    found.add("timing", "time_step", timing.cells, tools=lambda device: (f"no-{device}-tool",))
+    assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-cpu-tool": None}
 
 
 def test_the_measuring_environments_versions_are_read_from_its_file(project_root, registry):
@@ -128,7 +131,10 @@ def test_the_measuring_environments_versions_are_read_from_its_file(project_root
         **{"nvidia-ml-py": "13.615.71", "pyyaml": "6.0.3"},
     }
     found = registry(environment=path)
-    assert {key: found._machine["timing"][key] for key in ("python", "torch")} == {"python": "3.12", "torch": "2.13.0"}
+    assert {key: found._identities["timing", "machine"][key] for key in ("python", "torch")} == {
+        "python": "3.12",
+        "torch": "2.13.0",
+    }
 
 
 def test_every_package_of_the_environments_has_a_version(project_root):
@@ -143,3 +149,87 @@ def test_versions_with_comments_and_local_parts():
         "dependencies:\n  - python=3.12.4 # why\n  - a-b=1.0\n  - pip:\n      - torch==2.13.0+cpu\n      - loose>=2\n"
     )
     assert pinned_versions(text) == {"python": "3.12", "a-b": "1.0", "torch": "2.13.0+cpu"}
+
+
+H100 = Hardware("h100", "cuda", 1, here=False, expect="H100", asked={"gpu_model": "h100"})
+OLD = Hardware("old", "cuda", 1, here=False, measured=False)
+CELLS = {"timing": [f"timing/small/ctx{n}/fp32" for n in (128, 512)], "ceilings": ["ceilings/copy/fp32"]}
+
+
+def measured(folder, name, started, **identity):
+    """A record that says when and where it was measured."""
+    (folder / name).mkdir(parents=True)
+    content = {"machine": {"device": "cuda", "driver": "1"} | identity, "provenance": {"started": started}}
+    (folder / name / "record.json").write_text(json.dumps(content))
+
+
+@pytest.fixture
+def elsewhere(make_config, tmp_path):
+    """A registry of machines that are not at hand, with the results of the test's folder."""
+
+    def make(*machines):
+        found = Registry(make_config(preset="smoke"), list(machines), results=tmp_path)
+        found.add("timing", "time_step", timing.cells)
+        found.add("ceilings", "measure_ceilings", ceilings.cells)
+        return found
+
+    return make
+
+
+def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
+    found = registry(machines=[H100, *HERE], preset="smoke")
+    names = [cell.name for cell in found.studies["ceilings"]]
+    assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
+    plan = json.loads(found.plan)
+    assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
+    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": machine.identity("cpu")}
+    assert plan["studies"]["timing"]["noisy"] == {"h100": 0.02, "machine": 0.10}
+    assert found.machine_json(found.studies["timing"][0]) == "null"
+
+
+def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(elsewhere, tmp_path):
+    assert elsewhere(OLD, H100).without_results() == ["old"]
+    measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
+    found = elsewhere(OLD, H100)
+    assert found.without_results() == []
+    assert [record for record in found.records() if "/old/" in record] == [
+        "results/old/timing/small/ctx128/fp32/record.json"
+    ]
+    assert all("/h100/" in record for record in found.records(measured=True))
+
+
+def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
+    found = Registry(make_config(preset="smoke"), [OLD], results=tmp_path)
+    for name in ("128", "512"):
+        measured(tmp_path, f"old/timing/small/ctx{name}/fp32", "2025")
+    (tmp_path / "old/timing/small/ctx512/fp32/analysis").mkdir()
+    found.add("timing", "time_step", timing.cells, parts=("analysis",))
+    assert found.count == 1
+
+
+def test_cells_that_differ_from_the_newest_record_of_their_label_are_outdated(elsewhere, tmp_path):
+    first, second = (f"h100/{name}" for name in CELLS["timing"])
+    measured(tmp_path, first, "2025-01-01", driver="550")
+    assert elsewhere(H100).outdated() == {}
+    measured(tmp_path, "h100/ceilings/copy/fp32", "2025-02-01", driver="560")
+    measured(tmp_path, second, "2025-01-02", driver="560")
+    found = elsewhere(H100)
+    assert found.outdated() == {first: "driver is '550' there, '560' on the newest"}
+    assert found.seen() == {"h100": {study: {"device": "cuda", "driver": "560"} for study in CELLS}}
+
+
+def test_a_studys_tools_are_compared_within_it(elsewhere, tmp_path):
+    first, second = (f"h100/{name}" for name in CELLS["timing"])
+    measured(tmp_path, first, "2025-01-01", tools={"nsys": "2024.1"})
+    measured(tmp_path, "h100/ceilings/copy/fp32", "2025-02-01")
+    assert elsewhere(H100).outdated() == {}
+    measured(tmp_path, second, "2025-01-02", tools={"nsys": "2025.3"})
+    assert list(elsewhere(H100).outdated()) == [first]
+
+
+def test_records_that_nothing_can_be_read_of_are_no_news(elsewhere, tmp_path):
+    measured(tmp_path, "h100/timing/small/ctx128/fp32", "2025")
+    for name, text in (("timing/small/ctx512/fp32", "{"), ("ceilings/copy/fp32", '{"machine": null}')):
+        (tmp_path / "h100" / name).mkdir(parents=True)
+        (tmp_path / "h100" / name / "record.json").write_text(text)
+    assert elsewhere(H100).outdated() == {}

@@ -73,7 +73,7 @@ def cell(size, context, precision, options=None, step=40.0, optimizer=4.0, hardw
     readings = dict.fromkeys(("sm_clock_min_mhz", "sm_clock_median_mhz", "power_max_w", "temperature_max_c"))
     readings |= {"throttle": more.get("throttle", []), "other_processes": 0}
     record = {"code": "c0de" * 4, "summary": summary, "provenance": provenance, "telemetry": readings}
-    return CellResult(entry, "measured", record, ("mode,step", "step,0"))
+    return CellResult(entry, "measured", record, ("mode,step", "step,0"), noisy=0.02)
 
 
 def _entry(hardware, size, context, precision, options, is_gpu) -> dict:
@@ -112,7 +112,7 @@ def without_step(made: CellResult, status="oom", reason="CUDA out of memory", bo
 
 def unmeasured(made: CellResult, status="missing", reason="not measured yet") -> CellResult:
     """The same cell without a record."""
-    return CellResult(made.entry, status, reason=reason)
+    return CellResult(made.entry, status, reason=reason, noisy=0.02)
 
 
 def chain(size="small", context=128, scale=1.0, hardware="gpu", peak=4 * GIB, steps=STEPS) -> list[CellResult]:
@@ -140,8 +140,8 @@ def whole(size="small", context=128, scale=1.0, hardware="gpu") -> CellResult:
                 kernels=1700, launches=1700)  # fmt: skip
 
 
-def write(folder: Path, cells: list[CellResult], noisy=0.02) -> Path:
+def write(folder: Path, cells: list[CellResult]) -> Path:
     """The tables as the workflow writes them, none without cells; returns the folder."""
     if cells:
-        ladder.write(cells, noisy, folder)
+        ladder.write(cells, folder)
     return folder

@@ -64,8 +64,11 @@ class Plan:
 
     def write(self, tables: Path, partial=True) -> Path:
         """The study's tables, made as the workflow makes them; returns their folder."""
-        plan = {"studies": {"warmup": {"machine": MACHINE, "noisy": None, "cells": self.entries}}}
-        warmup.write(cells.read_cells(plan, "warmup", self.folder, partial), None, tables)
+        labels = {entry["cell"].partition("/")[0] for entry in self.entries}
+        part = {"machine": dict.fromkeys(labels, MACHINE), "noisy": dict.fromkeys(labels), "cells": self.entries}
+        here = {"device": MACHINE["device"], "how": "here", "expect": None}
+        plan = {"machines": dict.fromkeys(labels, here), "studies": {"warmup": part}}
+        warmup.write(cells.read_cells(plan, "warmup", self.folder, partial), tables)
         return tables
 
 

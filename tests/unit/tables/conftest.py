@@ -34,7 +34,7 @@ class Results:
     def __init__(self, folder):
         self.folder = folder
         self.entries = []
-        self.machine = dict(MACHINE)
+        self.machine, self.how, self.expected = dict(MACHINE), "here", None
 
     def expect(self, name, spec, size="nano"):
         """Add a cell to the plan."""
@@ -54,9 +54,14 @@ class Results:
         (folder / "record.json").write_text(json.dumps(record))
         return folder
 
-    def plan(self, study="timing"):
+    def plan(self, study="timing", noisy=0.02):
         """The plan as the workflow writes it."""
-        return {"studies": {study: {"machine": self.machine, "noisy": 0.02, "cells": self.entries}}}
+        return {
+            "machines": {"machine": {"device": "cuda", "how": self.how, "expect": self.expected}},
+            "studies": {
+                study: {"machine": {"machine": self.machine}, "noisy": {"machine": noisy}, "cells": self.entries}
+            },
+        }
 
 
 @pytest.fixture

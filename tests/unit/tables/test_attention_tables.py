@@ -36,7 +36,7 @@ def written(results, tmp_path):
 
     def rows():
         found = cells.read_cells(results.plan("attention"), "attention", results.folder, partial=True)
-        attention.write(found, 0.02, tmp_path / "tables")
+        attention.write(found, tmp_path / "tables")
         with (tmp_path / "tables" / "attention.csv").open(newline="") as file:
             return list(csv.DictReader(file))
 

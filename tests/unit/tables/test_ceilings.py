@@ -20,8 +20,8 @@ def row_of(results):
         results.expect(NAME, spec, size=None)
         if summary:
             results.measure(NAME, spec, summary)
-        (cell,) = cells.read_cells(results.plan("ceilings"), "ceilings", results.folder, partial=True)
-        return ceilings.row(cell, noisy)
+        (cell,) = cells.read_cells(results.plan("ceilings", noisy), "ceilings", results.folder, partial=True)
+        return ceilings.row(cell)
 
     return row
 

@@ -180,10 +180,79 @@ def test_good_cells_stand_beside_refused_ones_in_a_partial_table(results, cell, 
     assert list(refused.value.problems) == ["machine/timing/gone"]
 
 
+def test_a_machine_that_is_not_the_expected_one_is_refused(results, cell):
+    results.expected = "epyc"
+    assert read(results)[0].status == "measured"
+    results.expected = "H100"
+    assert refusal(results)[1].startswith("measured on a AMD EPYC, but the configuration expects 'H100'; correct what")
+
+
+def another(results, spec, started, name="machine/timing/other", **machine):
+    """A second cell of the label, measured at that time on such a machine."""
+    results.expect(name, spec)
+    results.measure(name, spec, {"modes": {}, "phases": []})
+    folder = results.folder / name
+    edit(folder, lambda record: record["machine"].update(machine))
+    edit(folder, lambda record: record["provenance"].update(started=started))
+
+
+@pytest.mark.parametrize("how", ["jobs", "there"])
+@pytest.mark.parametrize("key", ["cpu", "driver", "torch", "python"])
+def test_cells_of_one_label_on_two_kinds_of_machines_are_refused_but_for_the_newest(
+    how, key, results, cell, timing_spec
+):
+    results.how, results.machine = how, None
+    another(results, timing_spec, "2099-01-01T00:00:00+00:00", **{key: "new"})
+    with pytest.raises(cells.Refusal) as refused:
+        read(results)
+    (name,) = refused.value.problems
+    assert name != "machine/timing/other"
+    problem = refused.value.problems[name]
+    assert problem.startswith(f"measured on another machine than the newest of machine: {key} is ")
+    assert problem.endswith(", 'new' on the newest")
+    first, second = read(results, partial=True)
+    assert (first.status, first.record, second.status) == ("failed", {}, "measured")
+
+
+def test_the_newest_record_may_be_of_another_study(results, cell, timing_spec):
+    results.how, results.machine = "jobs", None
+    plan = results.plan()
+    another(results, timing_spec, "2099-01-01T00:00:00+00:00", "machine/ceilings/copy", driver="new")
+    plan["studies"]["timing"]["cells"] = results.entries[:1]
+    plan["studies"]["ceilings"] = plan["studies"]["timing"] | {"cells": results.entries[1:]}
+    assert [found.status for found in cells.read_cells(plan, "ceilings", results.folder)] == ["measured"]
+    with pytest.raises(cells.Refusal):
+        cells.read_cells(plan, "timing", results.folder)
+
+
+def test_a_tool_of_one_study_is_no_difference_between_studies(results, cell, timing_spec):
+    results.how, results.machine = "jobs", None
+    plan = results.plan()
+    another(results, timing_spec, "2099-01-01T00:00:00+00:00", "machine/profile/x", tools={"nsys": "2025.3"})
+    plan["studies"]["timing"]["cells"] = results.entries[:1]
+    plan["studies"]["profile"] = plan["studies"]["timing"] | {"cells": results.entries[1:]}
+    for study in ("timing", "profile"):
+        assert [found.status for found in cells.read_cells(plan, study, results.folder)] == ["measured"]
+
+
+def test_results_that_are_only_used_count_as_they_were_measured(results, cell):
+    results.how, results.machine = "there", None
+    edit(cell, lambda record: record.update(code="older", spec=record["spec"] | {"threads": 8}))
+    (found,) = read(results)
+    assert (found.status, found.entry["spec"]["threads"]) == ("measured", 8)
+    assert found.entry["command"] == found.record["provenance"]["command"]
+
+
 def test_the_remedy_measures_exactly_the_refused_cells():
-    assert cells.remedy({"a/b": "why", "c/batch=2": "why"}) == (
-        "snakemake --cores 1 report --forcerun results/a/b/record.json results/c/batch=2/record.json"
-    )
+    records = "results/a/b/record.json results/c/x=2/record.json"
+    said = f"To measure exactly these again: snakemake {{}} report --forcerun {records}"
+    problems = {"a/b": "why", "c/x=2": "why"}
+    here, jobs, there = ({"how": how} for how in ("here", "jobs", "there"))
+    assert cells.remedy(problems, {"a": here, "c": here}) == said.format("--cores 1")
+    assert cells.remedy(problems, {"a": jobs, "c": jobs}) == said.format("--workflow-profile profiles/slurm")
+    first, second = cells.remedy(problems, {"a": here, "c": there}).splitlines()
+    assert first == "To measure exactly these again: snakemake --cores 1 report --forcerun results/a/b/record.json"
+    assert second.startswith("Nothing is measured for c here: copy results of one machine")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null"])

@@ -1,6 +1,7 @@
 """The ladder study's table: names, comparisons and agreement, from records with numbers that a person can check."""
 
 import csv
+import dataclasses
 import math
 import sys
 from pathlib import Path
@@ -15,11 +16,11 @@ from stepscope.tables import ladder, ladder_agreement, ladder_chain
 
 def table(cells, noisy=0.02) -> dict[str, dict]:
     """Rows by the name of the rung."""
-    return {row["name"]: row for row in ladder.rows(cells, noisy)}
+    return {row["name"]: row for row in ladder.rows([dataclasses.replace(cell, noisy=noisy) for cell in cells])}
 
 
 def values(cells, column: str) -> list:
-    return [row[column] for row in ladder.rows(cells, 0.02)]
+    return [row[column] for row in ladder.rows(cells)]
 
 
 def test_each_rung_is_named_by_what_it_changes():
@@ -41,11 +42,11 @@ def test_a_rung_of_several_changes_names_them_all():
 
 def test_asides_are_compared_with_the_rung_that_they_vary():
     cells = [*made.chain(), made.whole(), *made.checkpoints()]
-    with_ = [row["compared_with"] for row in ladder.rows(cells, 0.02)]
+    with_ = [row["compared_with"] for row in ladder.rows(cells)]
     assert with_[0] is None and with_[1:8] == [cell.name for cell in cells[:7]]
     assert with_[8] == "gpu/ladder/small/ctx128/bf16/attention=triton/compile=block"
     assert with_[9:] == ["gpu/ladder/small/ctx128/bf16/attention=sdpa"] * 3
-    alone = ladder.rows([made.whole()], 0.02)[0]
+    alone = ladder.rows([made.whole()])[0]
     assert (alone["compared_with"], alone["gain_before"]) == (None, None)
     assert alone["name"] == "bf16, Triton, whole model compiled"
 
@@ -63,14 +64,14 @@ def test_gains_over_the_rung_before_and_over_the_first():
 
 def test_ladders_do_not_mix():
     cells = made.chain() + made.chain(context=256, scale=2) + made.chain(hardware="other", scale=4)
-    starts = [row["started_from"] for row in ladder.rows(cells, 0.02)]
+    starts = [row["started_from"] for row in ladder.rows(cells)]
     assert starts == [cells[0].name] * 8 + [cells[8].name] * 8 + [cells[16].name] * 8
 
 
 def test_without_a_step_forward_and_backward_stand_for_it():
     cells = made.chain()
     cells[0], cells[1] = made.without_step(cells[0], both=True), made.without_step(cells[1])
-    first, second, third, fourth = ladder.rows(cells, 0.02)[:4]
+    first, second, third, fourth = ladder.rows(cells)[:4]
     assert (first["status"], first["gain_start"], first["loss"]) == ("oom", None, None)
     # Forward and backward: 25 - 4 ms, 20 - 4 ms, 16 - 4 ms.
     assert (second["gain_before"], second["gain_start"], second["gain_start_of"]) == (None, 1, "forward+backward")
@@ -88,7 +89,7 @@ def test_a_rung_without_a_result_is_passed_over(lost):
         cells[1] = made.without_step(cells[1], lost, "no TF32 here", both=True)
     else:
         cells[1] = made.unmeasured(cells[1], lost, "a reason")
-    rows = ladder.rows(cells, 0.02)
+    rows = ladder.rows(cells)
     assert (rows[1]["status"], rows[1]["rung"], rows[1]["name"]) == (lost, 1, "TF32")
     assert rows[2]["compared_with"] == cells[0].name and rows[2]["gain_before"] == pytest.approx(40 / 20)
     assert rows[1]["gain_before"] is None and rows[1]["agrees"] is None
@@ -98,7 +99,7 @@ def test_a_fast_wrong_step_is_no_rung():
     cells = made.chain()
     sample = cells[3].record["summary"]["ladder"]
     sample["gradient_sample"] = [-value for value in sample["gradient_sample"]]
-    rows = ladder.rows(cells, 0.02)
+    rows = ladder.rows(cells)
     assert [row["agrees"] for row in rows[:5]] == [True, True, True, False, True]
     assert (rows[3]["gain_before"], rows[3]["gain_start"]) == (None, None)
     assert rows[4]["compared_with"] == cells[2].name and rows[4]["gain_before"] == pytest.approx(20 / 15)
@@ -109,13 +110,13 @@ def test_a_fast_wrong_step_is_no_rung():
 
 def test_nothing_is_compared_with_an_aside_that_is_wrong():
     cells = [*made.chain(), made.cell("small", 128, "bf16", made.TRITON | {"compile": "model"}, 1.0, 0.1, off=0.5)]
-    row = ladder.rows(cells, 0.02)[-1]
+    row = ladder.rows(cells)[-1]
     assert (row["agrees"], row["gain_before"], row["gain_start"]) == (False, None, None)
 
 
 def test_the_tolerance_is_that_of_the_coarser_precision():
     cells = [made.cell("small", 128, "bf16"), made.cell("small", 128, "fp32", off=0.03)]
-    rows = ladder.rows(cells, 0.02)
+    rows = ladder.rows(cells)
     assert [row["tolerance"] for row in rows] == [16 / 256, 16 / 256] and rows[1]["agrees"] is True
     # (1.03 - 1.01) / 1.01
     assert rows[1]["gradient_difference"] == pytest.approx(0.02 / 1.01)
@@ -138,7 +139,7 @@ def test_the_tolerance_is_that_of_the_coarser_precision():
 )
 def test_agreement_by_precision(precision, off, loss, expected):
     cells = [made.cell("small", 128, "fp32"), made.cell("small", 128, precision, made.SDPA, off=off, loss=loss)]
-    assert ladder.rows(cells, 0.02)[1]["agrees"] is expected
+    assert ladder.rows(cells)[1]["agrees"] is expected
 
 
 def test_samples_that_cannot_be_compared_do_not_agree():
@@ -150,7 +151,7 @@ def test_samples_that_cannot_be_compared_do_not_agree():
 
 
 def test_rates_and_mfu():
-    row = ladder.rows([made.cell("small", 128, "bf16", step=10.0, optimizer=2.0)], 0.02)[0]
+    row = ladder.rows([made.cell("small", 128, "bf16", step=10.0, optimizer=2.0)])[0]
     # 2 operations for each token and each parameter of a matrix, and 4 context^2 d_model for each layer and sequence.
     matrices = 12 * (4 * 768**2 + 3 * 768 * 3072) + 768 * 10_000
     forward = 2 * 512 * matrices + 12 * 4 * 4 * 128**2 * 768
@@ -163,12 +164,12 @@ def test_rates_and_mfu():
 
 def test_a_cpu_and_an_unknown_gpu_have_no_mfu():
     cell = made.cell("nano", 128, "fp32", hardware="cpu", operators=1200, peak=10**9)
-    row = ladder.rows([cell], 0.02)[0]
+    row = ladder.rows([cell])[0]
     assert (row["peak_tflops"], row["step_mfu"]) == (None, None) and row["step_tflops"] > 0
     assert (row["operators"], row["kernels"], row["peak_resident_bytes"]) == (1200, None, 10**9)
     unknown = made.cell("nano", 128, "fp32")
     unknown.record["provenance"]["hardware"] = made.GPU | {"gpu": "GPU of tomorrow"}
-    assert ladder.rows([unknown], 0.02)[0]["step_mfu"] is None
+    assert ladder.rows([unknown])[0]["step_mfu"] is None
 
 
 def test_the_table_and_the_samples_as_files(tmp_path):
@@ -190,4 +191,4 @@ def test_the_table_and_the_samples_as_files(tmp_path):
 
 
 def test_no_cells():
-    assert ladder.rows([], 0.02) == []
+    assert ladder.rows([]) == []

@@ -76,7 +76,7 @@ def written(results, tmp_path):
 
     def tables():
         found = cells.read_cells(results.plan("memory"), "memory", results.folder, partial=True)
-        memory.write(found, None, tmp_path / "tables")
+        memory.write(found, tmp_path / "tables")
 
         def rows(name):
             with (tmp_path / "tables" / f"{name}.csv").open(newline="") as file:

@@ -29,7 +29,7 @@ def written(results, tmp_path):
             results.measure(name, spec, summary, samples)
     found = cells.read_cells(results.plan("precision"), "precision", results.folder, partial=True)
     folder = tmp_path / "tables"
-    precision.write(found, None, folder)
+    precision.write(found, folder)
     return {path.stem: list(csv.DictReader(path.open(newline=""))) for path in folder.iterdir()}
 
 

@@ -45,7 +45,7 @@ def written(results, tmp_path):
 
     def tables():
         found = cells.read_cells(results.plan("profile"), "profile", results.folder, partial=True)
-        profile.write(found, 0.02, tmp_path / "tables")
+        profile.write(found, tmp_path / "tables")
 
         def rows(name):
             with (tmp_path / "tables" / f"{name}.csv").open(newline="") as file:

@@ -48,8 +48,8 @@ def row_of(results, timing_spec):
         spec = timing_spec | (spec or {})
         results.expect(NAME, spec)
         results.measure(NAME, spec, {"phases": phases, "modes": modes}, **over)
-        (cell,) = cells.read_cells(results.plan(), "timing", results.folder)
-        return timing.row(cell, noisy)
+        (cell,) = cells.read_cells(results.plan(noisy=noisy), "timing", results.folder)
+        return timing.row(cell)
 
     return row
 
@@ -187,7 +187,7 @@ def test_a_missing_cell_has_a_row_that_says_so_and_no_samples(results, timing_sp
     results.measure(NAME, timing_spec, {"phases": PHASES, "modes": MODES}, samples="header\nstep,free,0\nstep,free,1\n")
     results.expect("machine/timing/tiny/ctx6/fp32", timing_spec, size="tiny")
     found = cells.read_cells(results.plan(), "timing", results.folder, partial=True)
-    timing.write(found, 0.02, tmp_path / "tables")
+    timing.write(found, tmp_path / "tables")
     with open(tmp_path / "tables/timing.csv", newline="") as file:
         good, missing = csv.DictReader(file)
     assert (good["status"], good["size"], good["step_median_ms"]) == ("ok", "nano", "7500.0")
@@ -232,4 +232,4 @@ def test_no_mfu_on_a_cpu_and_of_a_missing_cell(row_of, results, timing_spec):
     assert row_of()["peak_tflops"] is None
     results.expect("machine/timing/tiny/ctx6/fp32", timing_spec, size="tiny")
     found = cells.read_cells(results.plan(), "timing", results.folder, partial=True)
-    assert timing.row(found[-1], 0.02)["step_mfu"] is None
+    assert timing.row(found[-1])["step_mfu"] is None

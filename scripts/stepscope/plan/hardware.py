@@ -1,0 +1,169 @@
+"""The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from stepscope.plan import machine
+from stepscope.plan.config import ConfigError
+
+# Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
+SLURM = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos", "exclusive", "slurm_extra")
+START_MINUTES = 5  # of a job before its program counts its own time: a node's first look at a shared file system
+DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A label, and the machine behind it.
+
+    `here`: the machine at hand. `measured`: False to use the results that are there and plan nothing. `expect`: what
+    the name of its GPU or CPU has to contain. `asked`: what a job asks Slurm for. `python`: the interpreter that
+    measures there, None for the one that runs the workflow.
+    """
+
+    label: str
+    device: str
+    threads: int
+    here: bool = True
+    measured: bool = True
+    expect: str | None = None
+    asked: dict = field(default_factory=dict)
+    python: str | None = None
+
+    @property
+    def by_jobs(self) -> bool:
+        """Whether its cells are measured by jobs of a cluster."""
+        return self.measured and not self.here
+
+
+def hardware_of(config: dict) -> list[Hardware]:
+    """The configuration's machines, the baseline first, then in its order; the machine at hand if it names none.
+
+    Raises ConfigError or MachineError, with one line, for an entry that cannot be.
+    """
+    entries = config["hardware"]
+    if not entries:
+        device = machine.choose_device(config["device"])
+        entries = {machine.hardware_label(device): {}}
+    found = [_hardware(label, entry, config) for label, entry in entries.items()]
+    at_hand = [one.label for one in found if one.here and one.measured]
+    if len(at_hand) > 1:
+        raise ConfigError(
+            f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give one of them "
+            f"measure: false, or say how Slurm finds it ({', '.join(SLURM[:4])})"
+        )
+    baseline = config["baseline"]
+    if baseline and baseline not in entries:
+        raise ConfigError(f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}")
+    return sorted(found, key=lambda one: one.label != baseline) if baseline else found
+
+
+def _hardware(label: str, entry: dict, config: dict) -> Hardware:
+    asked = {key: entry[key] for key in SLURM if key in entry}
+    measured = entry.get("measure", True)
+    here = measured and not asked
+    wanted = entry.get("device", config["device"])
+    if here:
+        device = machine.choose_device(wanted)
+        threads = _threads_here(device, config)
+        _check_expected(label, entry.get("expect"), device)
+    else:
+        device = "cuda" if wanted == "auto" else wanted
+        threads = _threads_elsewhere(label, entry, device, measured, config)
+    return Hardware(
+        label=label,
+        device=device,
+        threads=threads,
+        here=here,
+        measured=measured,
+        expect=entry.get("expect"),
+        asked=asked,
+        python=entry.get("python"),
+    )
+
+
+def _threads_here(device: str, config: dict) -> int:
+    if config["threads"] != "auto":
+        return config["threads"]
+    return 1 if device == "cuda" else machine.usable_cores()
+
+
+def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
+    """Threads are part of a cell's spec, so a CPU that is not at hand has to be told how many."""
+    threads = entry.get("threads", config["threads"])
+    if threads != "auto":
+        return threads
+    if device == "cpu" and measured:
+        raise ConfigError(
+            f"config key hardware.{label}: threads: auto means all cores of a CPU, and those of another machine are "
+            "not known here; give this entry threads"
+        )
+    return 1
+
+
+def _check_expected(label: str, expect: str | None, device: str) -> None:
+    name = machine.visible_gpus()[0].name if device == "cuda" else machine.cpu_name()
+    if expect and not is_expected(name, expect):
+        raise ConfigError(
+            f"config key hardware.{label}: this machine is a {name}, not the expected {expect!r}; give the entry "
+            "measure: false to use results that are there, or correct expect"
+        )
+
+
+def is_expected(name: str, expect: str) -> bool:
+    """Whether a GPU's or CPU's name contains what is expected, in any case."""
+    return expect.lower() in name.lower()
+
+
+def limit(limits: list[dict], key: str, default: int | float, study: str, size: str | None) -> int | float:
+    """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits and has the key."""
+    fitting = [
+        line[key]
+        for line in limits
+        if key in line and study in line.get("study", [study]) and size in line.get("size", [size])
+    ]
+    return fitting[-1] if fitting else default
+
+
+def job_resources(hardware: Hardware, config: dict, study: str, size: str | None) -> dict:
+    """What the job of a cell asks for; None where it asks for nothing. Minutes are the program's own limit.
+
+    `gpu` counts GPUs, `mem_mb` is the host's memory in MB, `runtime` is in minutes.
+    """
+    asked = hardware.asked
+    minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
+    memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
+    extra = [asked.get("slurm_extra", ""), "--exclusive" if asked.get("exclusive") else ""]
+    by_jobs = hardware.by_jobs
+    return {
+        "gpu": 1 if hardware.device == "cuda" else None if by_jobs else 0,
+        "minutes": minutes,
+        "runtime": math.ceil(minutes) + START_MINUTES if by_jobs else math.ceil(minutes),
+        "mem_mb": round(memory * 1024) if by_jobs else 0,
+        "slurm_extra": " ".join(filter(None, extra)) or None,
+        **{key: asked.get(key) for key in RESOURCES if key in SLURM and key != "slurm_extra"},
+    }
+
+
+def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
+    """Processor cores of a cell's job. At hand a CPU cell takes all, so that nothing runs beside it."""
+    if hardware.here:
+        return 1 if hardware.device == "cuda" else machine.usable_cores()
+    cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
+    return max(cpus, hardware.threads)
+
+
+RESOURCES_HERE = ("gpu", "minutes", "runtime")
+RESOURCES = (
+    *RESOURCES_HERE,
+    "mem_mb",
+    "slurm_extra",
+    *(key for key in SLURM if key not in ("exclusive", "slurm_extra")),
+)
+
+
+def measured_pattern(machines: list[Hardware]) -> str:
+    """Wildcard constraint for a label whose cells are measured, unlike those whose results are only used."""
+    used = "|".join(re.escape(one.label) for one in machines if not one.measured)
+    return (f"(?!(?:{used})/)" if used else "") + r"[A-Za-z0-9][A-Za-z0-9._-]*"

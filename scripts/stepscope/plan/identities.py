@@ -1,0 +1,54 @@
+"""Which machine the cells of a label were measured on, by their own records: for machines that are not at hand.
+
+Nobody can see the driver of a cluster's node from the machine that plans. What holds is what the newest record says:
+a cell that was measured on another GPU type, driver or version is stale.
+"""
+
+import json
+from pathlib import Path
+
+TOOLS = "tools"  # the part of an identity that a study has for itself
+
+
+def read_records(results: Path, names: list[str]) -> dict[str, dict]:
+    """Cell → its record, for those that are there and whole enough to say where they were measured."""
+    found = {}
+    for name in names:
+        try:
+            record = json.loads((results / name / "record.json").read_bytes())
+            record["machine"]["device"], record["provenance"]["started"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        found[name] = record
+    return found
+
+
+def newest(studies: dict[str, list[dict]]) -> dict[str, dict | None]:
+    """Study → the identity that its cells have to have: the newest record's of all, with the study's own tools.
+
+    `studies` holds the records of one label. None for every study if there is no record at all.
+    """
+    every = [record for records in studies.values() for record in records]
+    if not every:
+        return dict.fromkeys(studies)
+    common = {key: value for key, value in max(every, key=_started)["machine"].items() if key != TOOLS}
+    return {study: common | _tools(records) for study, records in studies.items()}
+
+
+def _tools(records: list[dict]) -> dict:
+    if not records:
+        return {}
+    machine = max(records, key=_started)["machine"]
+    return {TOOLS: machine[TOOLS]} if TOOLS in machine else {}
+
+
+def _started(record: dict) -> str:
+    return record["provenance"]["started"]
+
+
+def difference(found: dict, expected: dict) -> str | None:
+    """The first thing in which two identities differ, with both values; None if they are the same."""
+    for key in sorted({*found, *expected}):
+        if found.get(key) != expected.get(key):
+            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} on the newest"
+    return None
