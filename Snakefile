@@ -19,6 +19,7 @@ include: "rules/precision.smk"
 include: "rules/warmup.smk"
 include: "rules/ladder.smk"
 include: "rules/roofline.smk"
+include: "rules/hardware.smk"
 include: "rules/report.smk"
 
 

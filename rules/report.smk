@@ -1,13 +1,10 @@
 # From the cells to the report: the plan, the tidy tables, the write-up.
 # Needs every study's cells and figures; makes results/plan, results/tables and results/report.
 
+check_machines()
+
 # Sections that belong to no study: they compare the tables of several.
-COMPARISONS = ["roofline"]
-
-
-localrules:
-    plan,
-    partial,
+COMPARISONS = ["roofline", "hardware"]
 
 
 rule write_report:
@@ -20,6 +17,7 @@ rule write_report:
         html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
     log:
         "results/report/report.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
@@ -48,6 +46,7 @@ rule plan:
         REGISTRY.plan_path,
     log:
         "results/plan/plan.log",
+    localrule: True
     message:
         "Writing down the plan: {REGISTRY.count} cells"
     run:
@@ -71,6 +70,7 @@ rule aggregate:
         "results/tables/{study}.log",
     wildcard_constraints:
         study="|".join(study for study in REGISTRY.studies if not MORE_TABLES[study]),
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:
@@ -93,6 +93,7 @@ rule partial:
         plan=REGISTRY.plan_path,
     log:
         "results/partial/report.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

@@ -15,6 +15,7 @@ rule roofline_figures:
         **figure_outputs("roofline", ROOFLINE_FIGURES, category="Roofline"),
     log:
         "results/figures/roofline.log",
+    localrule: True
     conda:
         "../envs/report.yaml"
     params:

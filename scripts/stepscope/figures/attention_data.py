@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.figures import colours
 from stepscope.report.formatting import listing
-from stepscope.report.tables import column, ordered, precision_rank
+from stepscope.report.tables import column, machine_places, ordered, precision_rank
 
 DIRECTIONS = ("forward", "backward")
 NUMBERS = ("d_head", "tokens", "batch", "length", "median_ms", "ci_low_ms", "ci_high_ms", "tflops",
@@ -34,6 +34,7 @@ def measured(tables) -> pd.DataFrame:
         causal=column(table, "causal").fillna("no"),
         status=status.where((status != "ok") | rows["median_ms"].notna(), None).fillna("missing").astype(str),
         doubtful=(column(table, "noisy").astype(str) == "True") | (throttle.notna() & (throttle != "")),
+        _machine=machine_places(rows["hardware"]),
         _rank=[_rank(name) for name in rows["implementation"]],
         _precision=[precision_rank(name) for name in rows["precision"]],
     )
@@ -42,8 +43,8 @@ def measured(tables) -> pd.DataFrame:
     rows[times] = rows[times].where(rows["status"] == "ok")
     rows = rows.dropna(subset=NEEDED)
     rows = rows[rows["direction"].isin(DIRECTIONS)].drop_duplicates(NEEDED + SHAPE)
-    order = ["hardware", "_rank", "_precision", "d_head", "length"]
-    return rows.sort_values(order, kind="stable").drop(columns=["_rank", "_precision"]).reset_index(drop=True)
+    order = ["_machine", "_rank", "_precision", "d_head", "length"]
+    return rows.sort_values(order, kind="stable").drop(columns=order[:3]).reset_index(drop=True)
 
 
 def _rank(implementation: str) -> tuple[int, str]:
@@ -53,7 +54,7 @@ def _rank(implementation: str) -> tuple[int, str]:
 
 def of_one_shape(rows: pd.DataFrame, varying_batch: bool) -> pd.DataFrame:
     """Each machine's rows of the shape that has the most results, of those whose batch is so, else of any."""
-    return pd.concat([_fullest(own, varying_batch) for _, own in rows.groupby("hardware")] or [rows])
+    return pd.concat([_fullest(own, varying_batch) for _, own in rows.groupby("hardware", sort=False)] or [rows])
 
 
 def _fullest(own: pd.DataFrame, varying_batch: bool) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from stepscope.figures import colours, theme
 from stepscope.figures.attention_data import measured, of_one_shape, precision_groups, series
-from stepscope.report.tables import ordered
+from stepscope.report.tables import machine_labels, ordered
 
 MARKERS = {"naive": "o", "compiled": "s", "sdpa-flash": "^", "sdpa-cudnn": "v", "sdpa-efficient": "D", "flex": "P",
            "triton": "h"}  # fmt: skip
@@ -24,7 +24,7 @@ def rows_to_draw(tables, number: str) -> pd.DataFrame:
 
 def machines_and_precisions(rows: pd.DataFrame) -> list[dict]:
     """`hardware` and `precisions` of each row of panels."""
-    machines = {hardware: rows[rows["hardware"] == hardware] for hardware in ordered(rows["hardware"])}
+    machines = {hardware: rows[rows["hardware"] == hardware] for hardware in machine_labels(rows["hardware"])}
     return [
         {"hardware": hardware, "precisions": group}
         for hardware, own in machines.items()

@@ -9,7 +9,7 @@ from stepscope.figures.attention_growth import head
 from stepscope.figures.profile_data import left_out, tick
 from stepscope.figures.timing import pick
 from stepscope.report.formatting import significant
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 MOST_DIMENSIONS, MOST_LENGTHS, MOST_ROWS = 2, 3, 9
 FAR = 3.0  # times the highest bar: a ceiling beyond is told, not drawn
@@ -24,7 +24,7 @@ def draw_rates(tables) -> Figure:
     if rows["tflops"].isna().all():
         return theme.empty("No rate of attention has been measured: nothing to draw.")
     every = _keys(rows)
-    keys, machines = every[:MOST_ROWS], ordered(rows["hardware"])
+    keys, machines = every[:MOST_ROWS], machine_labels(rows["hardware"])
     columns = {each: _columns(rows[rows["hardware"] == each]) for each in machines}
     most = max(len(_names(_machine(rows, *key[:2]))) for key in keys)
     wide, several = max(map(len, columns.values())), len({key[:2] for key in every}) > 1

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, theme
 from stepscope.report.formatting import significant
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.tables import machine_labels, precision_rank
 
 MOST_BARS = 24
 
@@ -32,7 +32,7 @@ def _bars(ceilings: pd.DataFrame, operation: str, rate: str) -> list[tuple]:
     """(hardware, precision, rate, lowest, highest) of each bar; the rate's interval comes from the time's."""
     found = ceilings[(ceilings["operation"] == operation) & ceilings[rate].notna()]
     bars = []
-    for hardware in ordered(found["hardware"]):
+    for hardware in machine_labels(found["hardware"]):
         own = found[found["hardware"] == hardware].sort_values("precision", key=lambda names: names.map(precision_rank))
         for row in own.to_dict("records"):
             low, high = (row[rate] * row["median_ms"] / row[side] for side in ("ci_high_ms", "ci_low_ms"))

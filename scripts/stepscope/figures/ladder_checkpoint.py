@@ -99,7 +99,7 @@ def _draw_over_time(panel, one: Recomputed, scale: float) -> None:
     for row, (x, y) in zip(rows, points, strict=True):
         panel.plot([x], [y], marker="o", linestyle="none", markersize=4.5, markeredgecolor=MEASURED,
                    color=colours.PAPER if row is one.base else MEASURED, label=f"k {_name(row)}")  # fmt: skip
-    _label_points(panel, [_name(row) for row in rows], points)
+    _label_points(panel, [_name(row) + " ~" * bool(row.get("noisy")) for row in rows], points)
     panel.locator_params(axis="both", nbins=6)
     panel.xaxis.set_major_formatter(tick)
     panel.yaxis.set_major_formatter(tick)

@@ -70,6 +70,10 @@ def _draw(panel, found: list[Ladder]) -> None:
         panel.plot(x, y, color=colour, linestyle=dashes, label=one.place)
         faces = [colour if time(row, "step") else colours.PAPER for _, row in points]
         panel.scatter(x, y, s=16, c=faces, edgecolors=colour, linewidths=1, zorder=3)
+        for place, row in points:
+            if row.get("noisy"):
+                panel.annotate("~", (place, rate(row, "tflops")), (0, 4), textcoords="offset points", ha="center",
+                               fontsize=7.5, color=colour)  # fmt: skip
         mfu = rate(points[-1][1], "mfu")
         text = f"{theme.short(one.size, 10)}, {one.context:,.0f}" + (f": {percent(mfu)}" if mfu is not None else "")
         ends.append((text, x[-1], y[-1], colour))

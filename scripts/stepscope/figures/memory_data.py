@@ -6,7 +6,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.profile_data import profiled
 from stepscope.figures.timing import pick
 from stepscope.report.formatting import known, significant
-from stepscope.report.tables import column, ordered
+from stepscope.report.tables import column, machine_labels, ordered
 
 NOTHING = "No memory cell has been measured: nothing to draw."
 CATEGORIES = tuple(colours.MEMORY)
@@ -70,7 +70,8 @@ class Grid:
     def __init__(self, cells: pd.DataFrame):
         self.cells = cells
         keys = cells[["hardware", "options", "mode"]].drop_duplicates().itertuples(index=False, name=None)
-        keys = sorted(keys, key=lambda key: (key[0], key[1], key[2] != "step", key[2]))
+        place = machine_labels(cells["hardware"]).index
+        keys = sorted(keys, key=lambda key: (place(key[0]), key[1], key[2] != "step", key[2]))
         self.rows, self.more_rows = keys[:MOST_ROWS], len(keys) - MOST_ROWS
         by_size = cells.groupby("size")["parameters"].max().fillna(float("inf")).sort_values(kind="stable")
         self.sizes = pick(list(by_size.index), MOST_SIZES)

@@ -7,7 +7,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullL
 from stepscope.figures import colours, theme
 from stepscope.figures.timing import MOST_PANELS, pick
 from stepscope.report.precision.mixed_pairs import PHASES, Mixed, speeds_frame
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 MOST_HARDWARE = 4
 
@@ -17,7 +17,7 @@ def draw_speedup(tables) -> Figure:
     grid = _main(speeds_frame(Mixed(tables)))
     if grid.empty or grid["ratio"].notna().sum() == 0:
         return theme.empty("No cell was timed both in fp32 and in 16 bits: nothing to draw.")
-    machines = ordered(grid.loc[grid["ratio"].notna(), "hardware"])[:MOST_HARDWARE]
+    machines = machine_labels(grid.loc[grid["ratio"].notna(), "hardware"])[:MOST_HARDWARE]
     rows = [(hardware, phase) for hardware in machines for phase in _phases(grid, hardware, len(machines))]
     contexts = pick(ordered(grid["context"]), MOST_PANELS)
     figure, axes = theme.panels(len(rows), len(contexts), 1.45, sharex=True, sharey=True)
@@ -28,8 +28,18 @@ def draw_speedup(tables) -> Figure:
             ends = _draw(panel, own[own["context"] == context], limits)
             if context == contexts[-1]:
                 theme.label_lines(panel, ends, gap=0.12)
-        place = f"{theme.short(hardware, 26)}\n" if len(machines) > 1 else ""
-        line[0].set_ylabel(f"{place}{PHASES[phase]}")
+        line[0].set_ylabel(PHASES[phase])
+        if len(machines) > 1 and phase == next(each for name, each in rows if name == hardware):
+            line[0].annotate(
+                theme.short(hardware, 60),
+                (0, 1),
+                (0, 18 if line is axes[0] else 5),
+                color=colours.MUTED,
+                xycoords="axes fraction",
+                textcoords="offset points",
+                va="bottom",
+                annotation_clip=False,
+            )
     for context, panel in zip(contexts, axes[0], strict=True):
         panel.set_title(f"context {context:,.0f}")
     for panel in axes[-1]:

@@ -24,7 +24,7 @@ from stepscope.figures.profile_data import (
 )
 from stepscope.report.formatting import known, significant
 from stepscope.report.profile.unprofiled import free_step, same_point
-from stepscope.report.tables import ordered, with_order
+from stepscope.report.tables import machine_labels, with_order
 
 PALE = 0.28
 IDLE = "not busy, without a profiler"
@@ -56,7 +56,7 @@ def draw_bound(tables) -> Figure:
     rows = bound_rows(tables, cells) if len(cells) else []
     if not any(row["busy"] for row in rows):
         return theme.empty(NOTHING)
-    machines = ordered(cells["hardware"])
+    machines = machine_labels(cells["hardware"])
     groups = [[row for row in rows if row["cell"]["hardware"] == name] for name in machines]
     hidden = sum(max(len(group) - MOST_ROWS, 0) for group in groups)
     groups = [group[:MOST_ROWS] for group in groups]

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.figures import colours, theme
-from stepscope.report.tables import column, precision_rank, with_order
+from stepscope.report.tables import column, machine_places, precision_rank, with_order
 
 NOTHING = "No cell has been profiled: nothing to draw."
 MOST_ROWS = 30
@@ -28,12 +28,14 @@ def profiled(tables) -> pd.DataFrame:
     alike = ["hardware", "size", "context", "precision", "mode", "options"]
     cells = cells[cells["repeat"] == cells.groupby(alike)["repeat"].transform("min")]
     cells = cells.assign(
+        _machine=machine_places(cells["hardware"]),
         _rank=cells["precision"].map(precision_rank),
         _size=cells.groupby("size")["parameters"].transform("max").fillna(float("inf")),
         _mode=cells["mode"] == "step",
     )
-    order = ["hardware", "_size", "size", "context", "options", "_mode", "mode", "_rank"]
-    return cells.sort_values(order, kind="stable").drop(columns=["_rank", "_size", "_mode"]).reset_index(drop=True)
+    order = ["_machine", "_size", "size", "context", "options", "_mode", "mode", "_rank"]
+    cells = cells.sort_values(order, kind="stable").reset_index(drop=True)
+    return cells.drop(columns=["_machine", "_rank", "_size", "_mode"])
 
 
 def rows_of(tables, name: str, cell: str | None = None) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from stepscope.figures.profile_data import (
     trouble,
     words,
 )
-from stepscope.report.tables import ordered
+from stepscope.report.tables import machine_labels
 
 PALE = 0.42
 
@@ -41,7 +41,7 @@ def draw_launches(tables) -> Figure:
     seen = by_phase(tables, "phases", "kernels_by_thread_rule_per_step")
     if cells.empty or not kernels:
         return theme.empty(NOTHING)
-    machines = [cells[cells["hardware"] == name] for name in ordered(cells["hardware"])]
+    machines = [cells[cells["hardware"] == name] for name in machine_labels(cells["hardware"])]
     grids = [(_at_usual_context(own), _over_context(own)) for own in machines]
     columns = 2 if any(len(right) for _, right in grids) else 1
     lines = [max(len(part) for part in grid) for grid in grids]

@@ -19,7 +19,7 @@ from stepscope.figures.roofline_panels import (
 )
 from stepscope.report.formatting import significant
 from stepscope.report.roofline.cells import PHASES, Point, Roof, groups, model_points, roofs
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "D"}
 HEIGHTS = (2.7, 1.15)  # inches: of the panels of forward and backward, and of the optimizer's below them
@@ -34,7 +34,7 @@ def draw_roofline(tables) -> Figure:
     if not any(point.tflops for point in points):
         return theme.empty("No phase of a training step has been timed: nothing to draw.")
     found = {(hardware, precision): own for hardware, precision, own in groups(points)}
-    every = ordered([hardware for hardware, _ in found])
+    every = machine_labels(hardware for hardware, _ in found)
     machines = every[:MOST_MACHINES]
     precisions = ordered([precision for _, precision in found], key=precision_rank)
     figure, axes = theme.panels(2 * len(machines), len(precisions), sum(HEIGHTS) / 2,

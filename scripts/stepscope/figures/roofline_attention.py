@@ -18,7 +18,7 @@ from stepscope.figures.roofline_panels import (
 from stepscope.report.attention.cells import DIRECTIONS, implementation_rank
 from stepscope.report.formatting import listing
 from stepscope.report.roofline.cells import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
-from stepscope.report.tables import ordered
+from stepscope.report.tables import machine_labels, ordered
 
 MOST_ROWS = 8
 
@@ -31,7 +31,7 @@ def draw_roofline_attention(tables) -> Figure:
     if not rows:
         return theme.empty("No pass of attention has been timed: nothing to draw.")
     every = len(rows)
-    rows = [row for row in rows if row[0] in ordered([row[0] for row in rows])[:MOST_MACHINES]][:MOST_ROWS]
+    rows = [row for row in rows if row[0] in machine_labels(row[0] for row in rows)[:MOST_MACHINES]][:MOST_ROWS]
     figure, axes = theme.panels(len(rows), len(DIRECTIONS), 2.5, width=4.2)
     for (hardware, precision, own), panels in zip(rows, axes, strict=True):
         d_head, known = fullest_d_head(own), roofs(tables, hardware, precision)

@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullL
 
 from stepscope.figures import colours, theme
 from stepscope.figures.timing_samples import draw_distribution, draw_samples
-from stepscope.report.tables import PHASES, label, main_grid, ordered, precision_rank
+from stepscope.report.tables import PHASES, label, machine_labels, main_grid, ordered, precision_rank
 
 MOST_HARDWARE = 4
 MOST_PANELS = 5
@@ -29,7 +29,7 @@ def pick(values: list, most: int) -> list:
 def _rows(grid: pd.DataFrame) -> list[tuple[str, str]]:
     """(hardware, phase) of each row of panels."""
     shown = SHOWN.get(grid["hardware"].nunique(), ("step",))
-    machines = [(name, grid[grid["hardware"] == name]) for name in ordered(grid["hardware"])[:MOST_HARDWARE]]
+    machines = [(name, grid[grid["hardware"] == name]) for name in machine_labels(grid["hardware"])[:MOST_HARDWARE]]
     return [(name, phase) for name, own in machines for phase in _phases(own, shown)]
 
 

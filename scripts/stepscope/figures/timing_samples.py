@@ -26,7 +26,10 @@ def short_cell(row: pd.Series, with_hardware: bool) -> str:
 
 
 def selection(grid: pd.DataFrame) -> pd.DataFrame:
-    """The smallest, the middle and the largest size that finished, at a middle context, in two precisions."""
+    """The smallest, the middle and the largest size that finished, at a middle context, in two precisions.
+
+    Of several machines as many each, evenly spread over what would be chosen of it.
+    """
     done = grid[grid["status"] == "ok"] if not grid.empty else grid
     chosen = []
     for _, part in done.groupby(["hardware", "precision"], sort=False) if not done.empty else ():
@@ -35,12 +38,24 @@ def selection(grid: pd.DataFrame) -> pd.DataFrame:
         chosen.append(part.iloc[sorted({0, (len(part) - 1) // 2, len(part) - 1})])
     per_group = 3 if len(chosen) <= 2 else 2
     chosen = [part.iloc[[0, -1]] if len(part) > 2 and per_group == 2 else part for part in chosen]
-    return pd.concat(chosen).drop_duplicates("cell").head(MOST_CELLS) if chosen else done
+    if not chosen:
+        return done
+    found = pd.concat(chosen).drop_duplicates("cell")
+    most = max(1, MOST_CELLS // found["hardware"].nunique())
+    return pd.concat(_spread(own, most) for _, own in found.groupby("hardware", sort=False)).head(MOST_CELLS)
+
+
+def _spread(own: pd.DataFrame, most: int) -> pd.DataFrame:
+    """At most so many rows: the first ones of one machine alone, else from the first to the last."""
+    if len(own) <= most or most == MOST_CELLS:
+        return own.head(most)
+    return own.iloc[[round(at * (len(own) - 1) / max(most - 1, 1)) for at in range(most)]]
 
 
 def draw_samples(tables) -> Figure:
     """Time of each step in order, warm-up included."""
-    chosen = selection(main_grid(tables["timing"]))
+    grid = main_grid(tables["timing"])
+    chosen = selection(grid)
     samples = tables.samples("timing", list(chosen["cell"]) if len(chosen) else [], COLUMNS)
     chosen = chosen[chosen["cell"].isin(samples["cell"])] if len(chosen) else chosen
     if samples.empty:
@@ -49,7 +64,7 @@ def draw_samples(tables) -> Figure:
     rows = -(-len(chosen) // columns)
     figure, axes = theme.panels(rows, columns, 1.9)
     flat = [panel for row in axes for panel in row]
-    several = chosen["hardware"].nunique() > 1
+    several = grid["hardware"].nunique() > 1
     for panel, (_, cell) in zip(flat, chosen.iterrows(), strict=False):
         own = samples[samples["cell"] == cell["cell"]]
         _draw_steps(panel, own[own["mode"] == "step"] if (own["mode"] == "step").any() else own)
@@ -129,7 +144,7 @@ def draw_distribution(tables) -> Figure:
         return theme.empty("No raw samples: nothing to draw.")
     figure, axes = theme.panels(1, 1, 0.45 + 0.23 * len(chosen), width=theme.WIDTH)
     panel = axes[0][0]
-    several = chosen["hardware"].nunique() > 1
+    several = tables["timing"]["hardware"].nunique() > 1
     names, furthest = [], 1.0
     for place, (_, row) in enumerate(chosen.iterrows()):
         own = series_of(samples[samples["cell"] == row["cell"]], row["phase"])

@@ -6,7 +6,7 @@ from matplotlib.ticker import FixedLocator
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup_panels import PHASES, columns_of, drawn, name_row, sizes_of
-from stepscope.report.formatting import known
+from stepscope.report.formatting import known, percent
 from stepscope.report.warmup.cells import CLOSE, Point, Warmups
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "^", "step": "D"}
@@ -76,6 +76,10 @@ def _draw(panel, point: Point, quantity: str, scale: float, counts: list[float])
     if quantity == "mean_over_steady":
         panel.axhspan(1 - CLOSE, 1 + CLOSE, color=colours.SHADE, zorder=0, linewidth=0)
         panel.axhline(1, color=colours.MUTED, linewidth=0.7, zorder=1)
+        if not point.is_settled:
+            words = f"warm runs differ\nby {percent(point.disagreement)}"
+            panel.annotate(words, (0.97, 0.96), xycoords="axes fraction", ha="right",
+                           va="top", fontsize=6.5, color=colours.MUTED)  # fmt: skip
         theme.mark_out_of_memory(panel, [(places[row["warmup"]], colours.PHASE["step"]) for row in point.lost])
     panel.set_xlim(-0.35, max(places.values()) + 0.35)
     panel.set_xticks(list(places.values()), [f"{count:,.0f}" for count in counts])

@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Box, Cell, Column, Table
-from stepscope.report.tables import Tables, column, ordered
+from stepscope.report.tables import Tables, column, machine_labels, ordered
 
 _BAD = ("missing", "failed")
 _STATUSES = ("ok", "oom", "unsupported", "failed", "missing")
@@ -118,7 +118,7 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
 def machine_table(tables: Tables) -> Table:
     """A column a hardware label; several values of one label are all listed."""
     cells = every_cell(tables)
-    labels = ordered(cells["hardware"])
+    labels = machine_labels(cells["hardware"])
     rows = []
     for name, key, shown in _FACTS:
         texts = [_values(cells.loc[cells["hardware"] == hardware, key], shown) for hardware in labels]

@@ -5,18 +5,25 @@ from collections.abc import Callable
 from stepscope.report.blocks import Box, Cell, Column, Fold, Picture, Table, badge
 from stepscope.report.escaping import Prose, markdown, markdown_code, relative_link, within_html
 
+MOST_ROWS = 40  # of a table that a shortened report keeps
+
 
 class MarkdownBlocks:
-    """Writes blocks as Markdown, numbering tables and figures in the order in which they come."""
+    """Writes blocks as Markdown, numbering tables and figures in the order in which they come.
 
-    def __init__(self) -> None:
+    shortened: 0 for all but what is for the page alone; 1 also leaves out folded and long tables, 2 what folded parts
+    hold as well.
+    """
+
+    def __init__(self, shortened: int = 0) -> None:
+        self.shortened = shortened
         self.tables = 0
         self.figures = 0
 
     def table(self, table: Table) -> Prose:
         """A pipe table with its caption above and its notes below."""
         self.tables += 1
-        if table.page_only:  # counted, so that the numbers are those of the page
+        if self._is_left_out(table):  # counted, so that the numbers are those of the page
             return Prose("")
         head = [_heading(column) for column in table.columns]
         rule = ["---:" if column.number else ":---" for column in table.columns]
@@ -30,6 +37,9 @@ class MarkdownBlocks:
             return Prose(f"\n{caption}\n\n{summary}\n\n{below}\n\n</details>\n")
         return Prose(f"\n{caption}\n\n{below}\n")
 
+    def _is_left_out(self, table: Table) -> bool:
+        return table.page_only or (self.shortened > 0 and (table.folded or len(table.rows) > MOST_ROWS))
+
     def figure(self, picture: Picture) -> Prose:
         """An image with its caption below."""
         self.figures += 1
@@ -40,7 +50,7 @@ class MarkdownBlocks:
     def commands(self, table: Table) -> Prose:
         """A table like any other; where it is for the page alone, a sentence on where the commands stand."""
         text = self.table(table)
-        if not table.page_only:
+        if text:
             return text
         file = f"{table.name.removeprefix('commands-')}.csv"
         where = f"[{markdown(file)}]({relative_link(f'tables/{file}')})"
@@ -59,7 +69,10 @@ class MarkdownBlocks:
         """A folded part; GitHub reads what is inside as Markdown, since empty lines stand around it."""
         facts = f": {within_html(fold.facts)}" if fold.facts else ""
         summary = f"<summary><b>{within_html(fold.title)}</b>{facts}</summary>"
-        return Prose(f"\n<details>{summary}\n\n{caller().strip()}\n\n</details>\n")
+        inside = caller().strip()
+        if self.shortened > 1:
+            return Prose(f"\n{markdown(fold.title)}{f': {markdown(fold.facts)}' if fold.facts else ''}\n")
+        return Prose(f"\n<details>{summary}\n\n{inside}\n\n</details>\n")
 
     def command_line(self, command: str) -> Prose:
         """A command in the text."""

@@ -4,14 +4,15 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.escaping import Prose, markdown
-from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
+from stepscope.report.machine import every_cell, incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.markdown import MarkdownBlocks
 from stepscope.report.sections import section_of
-from stepscope.report.tables import Tables
+from stepscope.report.tables import Tables, column, machine_labels
 from stepscope.report.webpage import WebBlocks
 
 # Section -> what its findings are about.
@@ -21,7 +22,10 @@ ABOUT = {
     "warmup": "Warm-up",
     "ladder": "One change at a time",
     "roofline": "Roofline and MFU",
+    "hardware": "Machines side by side",
 }
+
+MOST_BYTES = 520_000  # of the Markdown: GitHub shows no file of more than 512 KiB
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def report(request: Request) -> tuple[str, str]:
     tables = Tables(request.tables, request.studies)
     context = _context(request, tables)
     environment = _environment(request.templates)
-    text = _body(environment, MarkdownBlocks(), context)
+    text = _markdown(environment, context)
     web = WebBlocks(request.figures)
     body, headings = web.page(_body(environment, web, context))
     page = Environment(loader=FileSystemLoader(request.templates), autoescape=True, undefined=StrictUndefined)
@@ -62,7 +66,16 @@ def report(request: Request) -> tuple[str, str]:
         style=(request.templates / "style.css").read_text(encoding="utf-8"),
         script=(request.templates / "script.js").read_text(encoding="utf-8"),
     )
-    return _without_gaps(text), html
+    return text, html
+
+
+def _markdown(environment: Environment, context: dict) -> str:
+    """The whole of it if it is not too long, else as much as the limit allows."""
+    for shortened in (0, 1, 2):
+        text = _without_gaps(_body(environment, MarkdownBlocks(shortened), context))
+        if len(text.encode()) <= MOST_BYTES:
+            break
+    return text
 
 
 def write(request: Request, folder: Path) -> None:
@@ -76,12 +89,13 @@ def write(request: Request, folder: Path) -> None:
 
 def _context(request: Request, tables: Tables) -> dict:
     """What the frame's template is filled with; each section's own context is under its name."""
-    sections = {name: section_of(name) for name in request.sections}
+    sections, cells = {name: section_of(name) for name in request.sections}, every_cell(tables)
+    sections = {name: section for name, section in sections.items() if _applies(section, tables)}
     return {
         "title": request.title,
         "command": request.command,
         "box": incomplete_box(tables) if request.partial else None,
-        "findings": _findings(sections, tables),
+        "findings": _findings(sections, tables, machine_labels(cells["hardware"])),
         "overview": overview(tables),
         "machine": machine_table(tables),
         "sizes": sizes_table(tables),
@@ -90,10 +104,32 @@ def _context(request: Request, tables: Tables) -> dict:
     }
 
 
-def _findings(sections: dict, tables: Tables) -> list[tuple[str, list[str]]]:
-    """(what they are about, sentences) of each section that has any."""
-    found = ((name, section.findings(tables)) for name, section in sections.items())
-    return [(ABOUT.get(name, name.capitalize()), sentences) for name, sentences in found if sentences]
+def _applies(section: ModuleType, tables: Tables) -> bool:
+    """Whether a section has something to say; most have always."""
+    return section.applies(tables) if hasattr(section, "applies") else True
+
+
+def _findings(sections: dict, tables: Tables, labels: list[str]) -> list[tuple[str, list]]:
+    """(what they are about, by_machine() of the sentences) of each section that has any."""
+    parts = []
+    for name, section in sections.items():
+        own = machine_labels(column(tables[name], "hardware"))
+        alone = own[0] if len(own) == 1 < len(labels) else ""
+        parts.append((ABOUT.get(name, name.capitalize()), by_machine(section.findings(tables), labels, alone)))
+    return [(about, machines) for about, machines in parts if machines]
+
+
+def by_machine(sentences: list[str], labels: list[str], alone: str = "") -> list[tuple[str, list[str]]]:
+    """First (`""`, what is said of no single machine), then (label, what is said of it), machine by machine.
+
+    A sentence is of one machine if it begins with `On <label>: `, which is left out then; `alone`: the one machine of
+    several that a study ran on, so that its sentences need not name it.
+    """
+    parts: dict[str, list[str]] = {label: [] for label in ["", *labels]}
+    for sentence in sentences:
+        place = next((label for label in labels if sentence.startswith(f"On {label}: ")), "")
+        parts[place or alone].append(sentence.removeprefix(f"On {place}: ") if place else sentence)
+    return [(label, own) for label, own in parts.items() if own]
 
 
 def _environment(templates: Path) -> Environment:
@@ -116,6 +152,7 @@ def _body(environment: Environment, blocks, context: dict) -> str:
         warning=blocks.box,
         code=blocks.command_line,
         fold=blocks.fold,
+        shortened=blocks.shortened,
     )
     parts = [environment.get_template("head.md.j2").render(context)]
     for name, own in context["sections"].items():

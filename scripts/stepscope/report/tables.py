@@ -41,6 +41,16 @@ def ordered(values, key=None) -> list:
     return sorted(pd.Series(values).dropna().unique(), key=key)
 
 
+def machine_labels(values) -> list[str]:
+    """Distinct hardware labels in the order of the tables, which is that of the configuration: the baseline first."""
+    return [str(each) for each in pd.Series(values, dtype="object").dropna().unique()]
+
+
+def machine_places(labels: pd.Series) -> pd.Series:
+    """The place of each hardware label among those of the table."""
+    return labels.map({label: place for place, label in enumerate(machine_labels(labels))})
+
+
 class Tables:
     """The tables of some studies in a folder, read when asked for. A table that is not there is an empty one."""
 
@@ -111,16 +121,19 @@ def options(frame: pd.DataFrame) -> pd.Series:
 
 
 def with_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows sorted by hardware, precision, parameters, size, context, batch, options and repeat; `options` added."""
+    """Rows by hardware as in the table, then sorted by precision, parameters, size, context, batch, options and repeat;
+    `options` added."""
     if frame.empty:
         return frame
     frame = frame.assign(options=options(frame), repeat=column(frame, "repeat").astype(float).fillna(1).astype(int))
     frame["_precision"] = column(frame, "precision").map(precision_rank)
     known = frame.groupby("size")["parameters"].transform("max") if "parameters" in frame else 0
     frame["_parameters"] = pd.Series(known, index=frame.index).fillna(float("inf"))
-    keys = ["hardware", "_precision", "_parameters", "size", "context", "batch", "options", "repeat"]
+    frame["_hardware"] = machine_places(frame["hardware"]) if "hardware" in frame else 0
+    keys = ["_hardware", "_precision", "_parameters", "size", "context", "batch", "options", "repeat"]
     keys = [key for key in keys if key in frame]
-    return frame.sort_values(keys, kind="stable").drop(columns=["_precision", "_parameters"]).reset_index(drop=True)
+    frame = frame.sort_values(keys, kind="stable").reset_index(drop=True)
+    return frame.drop(columns=["_hardware", "_precision", "_parameters"])
 
 
 def main_grid(frame: pd.DataFrame) -> pd.DataFrame:

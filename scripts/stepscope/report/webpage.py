@@ -19,6 +19,8 @@ _MARK = "\ue000{}\ue001"
 class WebBlocks:
     """Keeps the blocks' HTML aside and leaves a mark in the prose, which goes through Markdown first."""
 
+    shortened = 0  # the page has everything
+
     def __init__(self, figures: Path) -> None:
         self.folder = figures
         self.tables = 0

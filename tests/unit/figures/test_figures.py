@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/unit/report"))
 import synthetic  # noqa: E402
 from stepscope.figures import colours, figures_of, theme  # noqa: E402
 from stepscope.figures.timing import _apart, pick  # noqa: E402
-from stepscope.figures.timing_samples import noisiest, series_of  # noqa: E402
+from stepscope.figures.timing_samples import noisiest, selection, series_of  # noqa: E402
 from stepscope.report.tables import Tables  # noqa: E402
 
 STUDIES = ("timing", "ceilings")
@@ -93,6 +93,18 @@ def test_the_noisiest_is_the_one_with_the_widest_interval():
     found = noisiest(pd.DataFrame(rows))
     assert list(found["cell"]) == ["b", "a"]
     assert found["width"].iloc[0] == pytest.approx(0.4)
+
+
+def test_samples_are_of_as_many_cells_of_every_machine():
+    keys = itertools.product("ab", ("fp32", "bf16", "fp16"), range(5))
+    rows = [
+        {"cell": f"{machine}{precision}{size}", "hardware": machine, "precision": precision, "context": 128}
+        for machine, precision, size in keys
+    ]
+    grid = pd.DataFrame(rows).assign(status="ok")
+    assert list(selection(grid)["hardware"]) == ["a"] * 3 + ["b"] * 3
+    alone = selection(grid[grid["hardware"] == "a"])
+    assert list(alone["cell"]) == ["afp320", "afp324", "abf160", "abf164", "afp160", "afp164"]
 
 
 def test_a_phase_is_shown_by_the_samples_that_its_numbers_come_from():

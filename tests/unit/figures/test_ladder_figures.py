@@ -134,6 +134,16 @@ def test_rungs_that_are_lost_are_told_and_not_drawn(tmp_path):
     assert [matplotlib.colors.to_hex(face) for face in faces[:2]] == [colours.PAPER, colours.INK]
 
 
+def test_noisy_points_are_marked(tmp_path):
+    cells = [*made.chain()[:2], made.cell("small", 128, "bf16", step=20.0, half=0.1)]
+    assert texts(draw(draw_rates, tables_of(tmp_path, cells)).axes[0]).count("~") == 1
+
+
+def test_noisy_checkpoints_are_marked(tmp_path):
+    cells = [*made.chain()[:3], made.cell("small", 128, "bf16", {"checkpoint": 2}, step=22.0, half=0.1, peak=2**31)]
+    assert {"2 ~", "none"} <= set(texts(draw(draw_checkpoint, tables_of(tmp_path, cells)).axes[1]))
+
+
 def test_a_cpu_has_no_peak(tmp_path):
     cells = made.chain("nano", 64, hardware="cpu", steps=made.STEPS[:1])
     panel = draw(draw_rates, tables_of(tmp_path, cells)).axes[0]

@@ -225,7 +225,7 @@ def test_several_machines_have_panels_of_their_own():
     for function in (draw_peaks, draw_peak_categories, draw_predicted):
         figure = draw(function, made(cells))
         assert [panel.get_title(loc="left").splitlines() for panel in figure.axes] == [
-            ["cpu", "small · 100M, step"], ["gpu", "small · 100M, step"]
+            ["gpu", "small · 100M, step"], ["cpu", "small · 100M, step"]
         ]  # fmt: skip
 
 

@@ -154,3 +154,11 @@ def test_machines_stand_below_each_other_in_known_colours(plan, tmp_path, name):
     assert "amd-epyc-cpu, context 64, fp32" in text and "nvidia-h100-80gb-hbm3, context 128, fp32" in text
     invisible = set(matplotlib.colors.TABLEAU_COLORS.values())  # lines of one point in theme's crosses
     assert set(re.findall(r"#[0-9a-f]{6}", text)) - invisible <= set(colours.VARIABLES) | {colours.ON_BAR}
+
+
+def test_warm_runs_that_differ_are_told(plan, tmp_path):
+    made.points(plan, ("m",), (0, 5, 10))
+    plan.cell("s", 5, steady=(6.0, 12.0, 3.0))
+    plan.cell("s", 10)
+    words = texts(draw(draw_means, tables(plan, tmp_path)))
+    assert words.count("warm runs differ\nby 50 %") == 1 and sum("warm runs" in each for each in words) == 1

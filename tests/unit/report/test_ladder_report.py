@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 import synthetic_ladder as made
 from pages import Page, markdown_page
@@ -57,8 +58,10 @@ def test_all_findings_of_a_ladder(tmp_path):
         "The single change that brings most: CUDA graphs, × 2.00 (small, context 128).",
         # 12 (4 × 768² + 3 × 768 × 3,072) + 768 × 10,000 weights of products, 6 operations for each and each of 512
         # tokens, and 12 × 12 × 4 × 128² × 768 in attention: 3.787e11; in 4 ms, of 989.4 TFLOP/s.
-        "The highest arithmetic rate: 94.7 TFLOP/s and an MFU of 9.57 % (small, context 128, fused AdamW); the highest "
-        "MFU, 14.2 % of the fp32 peak: small, context 128, fp32, naive.",
+        # Forward and backward take 3 of the 4 ms.
+        "The highest arithmetic rate: 94.7 TFLOP/s and an MFU of 9.57 % (small, context 128, fused AdamW); forward and "
+        "backward alone: 126 TFLOP/s, an MFU of 12.8 %; the highest MFU, 14.2 % of the fp32 peak: small, context 128, "
+        "fp32, naive.",
         "The whole model compiled instead of its blocks, times the speed: × 1.11, 60.0 s of compiling instead of 21.5 "
         "s (small, context 128).",
         # The rung with SDPA has 4 GiB × 0.9³ = 2.916 GiB and 16 ms, k = 1 has 1.5 GiB and 20 ms.
@@ -160,7 +163,84 @@ def test_an_unknown_gpu(tmp_path):
     for cell in cells:
         cell.record["provenance"]["hardware"] = made.GPU | {"gpu": "GPU of tomorrow"}
     (rate,) = [each for each in ladder_findings.findings(tables_of(tmp_path, cells)) if "rate" in each]
-    assert rate.endswith("fused AdamW); the GPU's peak is in no table, so no MFU.")
+    assert rate.endswith(
+        "fused AdamW); the GPU's peak is in no table, so no MFU; forward and backward alone: 126 TFLOP/s."
+    )
+
+
+def with_timing(folder, cells, runs) -> Tables:
+    """runs: (precision, ms of a step, ms of forward and backward) of the timing study at small, context 128."""
+    tables = made.write(folder / "tables", cells)
+    place = {"hardware": "gpu", "size": "small", "context": 128, "batch": 4, "mode": "step", "checkpoint": 0}
+    rows = [place | {"cell": str(at), "precision": precision, "step_median_ms": step,
+                     "forward_backward_median_ms": both}
+            for at, (precision, step, both) in enumerate(runs)]  # fmt: skip
+    rows.append(place | {"cell": "other", "precision": "fp32", "attention": "sdpa", "step_median_ms": 1.0})
+    pd.DataFrame(rows).to_csv(tables / "timing.csv", index=False)
+    return Tables(tables, ["ladder", "timing"])
+
+
+def test_noisy_gains_count_where_they_are_larger_than_what_runs_differ_by(tmp_path):
+    cells = [made.cell("small", 128, "fp32", step=40.0, half=0.02),
+             made.cell("small", 128, "tf32", step=25.0, half=0.02),
+             made.cell("small", 128, "bf16", step=8.0)]  # fmt: skip
+    tables = with_timing(tmp_path, cells, [("fp32", 20.0, 18.0), ("fp32", 20.4, 18.0), ("bf16", 8.08, 4.0)])
+    (ladder,) = ladders(tables)
+    # 40 ms here, 20.2 ms there; bf16 8 and 8.08 ms. TF32 is × 1.60, bf16 × 3.13 over it.
+    assert ladder.doubt == pytest.approx(40 / 20.2) and len(ladder.again) == 2
+    assert column(rungs_table(ladder), "rung before") == ["–", "(× 1.60)", "× 3.12"]
+    note = (
+        "The timing study's runs of the same cells: fp32, naive, 20.2 ms (here × 1.98) and bf16, 8.08 ms (here × 0.99)."
+    )
+    assert note in rungs_table(ladder).notes
+    told = ladder_findings.findings(tables)
+    assert told[0].endswith("40.0 to 8.00 ms, × 5.00, or × 2.52 from the timing study's 20.2 ms (fp32, naive to bf16).")
+    assert told[1] == (
+        "Of 2 rungs that the timing study measured too, 1 differs in time by more than 5 %: small, context 128 (fp32, "
+        "naive: 40.0 instead of 20.2 ms). Gains of noisy rungs, and over them, count as faster or slower only where "
+        "they are larger."
+    )
+    assert told[2] == "The single change that brings most: bf16, × 3.12 (small, context 128)."
+
+
+def test_quiet_gains_count_whatever_other_runs_took(tmp_path):
+    tables = with_timing(tmp_path, made.chain()[:2], [("fp32", 400.0, 360.0)])
+    assert column(rungs_table(ladders(tables)[0]), "rung before") == ["–", "× 1.60"]
+    assert ladder_findings.findings(tables)[1].startswith("The one rung that the timing study measured too differs in")
+
+
+def test_runs_that_agree_are_not_told(tmp_path):
+    tables = with_timing(tmp_path, made.chain()[:2], [("fp32", 40.4, 36.0)])
+    assert not any("timing study" in each for each in ladder_findings.findings(tables))
+
+
+def test_forward_and_backward_of_both_studies_where_no_step_ran(tmp_path):
+    cells = [made.without_step(cell) for cell in made.chain()[:2]]
+    (ladder,) = ladders(with_timing(tmp_path, cells, [("fp32", None, 18.0)]))
+    assert ladder.again == {cells[0].entry["cell"]: ("forward_backward", 18.0)} and ladder.doubt == pytest.approx(2)
+
+
+def test_checkpointing_where_only_forward_and_backward_ran_without_it(tmp_path):
+    base = made.without_step(made.cell("small", 128, "bf16", made.SDPA, step=16.0))
+    tables = tables_of(tmp_path, [base, *made.checkpoints(every=(1,))])
+    (sentence,) = [each for each in ladder_findings.findings(tables) if each.startswith("Checkpointing")]
+    # Forward and backward: 16 ms instead of 12; its own forward pass takes 1.05 × 16 / 4 ms.
+    assert sentence.endswith(
+        "k = 1 has the lowest peak, 1.50 GiB, for 1.33 times the time of forward and backward; without checkpointing "
+        "the step ran out of memory."
+    )
+    (one,) = recomputed(ladders(tables))
+    table = checkpoint_table("gpu", [one])
+    assert in_forwards(one.rows[0], one.base) == pytest.approx(4 / 4.2)
+    assert (table.rows[1][7].text, table.rows[1][7].below) == ("× 1.33", "f+b") and "f+b: of forward" in table.notes[0]
+
+
+def test_noisy_and_throttled_cells_are_told(tmp_path):
+    cells = [*made.chain()[2:4], *made.checkpoints(every=(1,))]
+    cells[1] = made.cell("small", 128, "bf16", made.SDPA, step=16.0, half=0.05, peak=2**32, throttle=["power cap"])
+    told = ladder_findings.findings(tables_of(tmp_path, cells))
+    assert told[-1] == "Of 3 ladder cells: 1 noisy and 1 throttled."
+    assert any(each.endswith("for 1.25 times the time of a step (noisy).") for each in told)
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------

@@ -53,6 +53,18 @@ def test_sums_show_all_published_digits_their_error_and_where_they_stop(made):
     assert "exactly it would be 10." in table.caption
 
 
+def test_what_formats_and_operations_have_in_common_is_said_once(made):
+    rows = [dtypes("layer_norm", "fp32", name=name) for name in ("fp16", "bf16")]
+    lost = [tried(operation, value=value, error=1.0, zero=8, inner="inf")
+            for operation in ("RMSNorm", "LayerNorm") for value in (256.0, 1024.0)]  # fmt: skip
+    told = precision_findings.findings(Precision(made(precision_dtypes=rows, precision_forced=lost)))
+    assert told == [
+        "LayerNorm after a linear layer gives fp32 under fp16 and bf16 autocast on this device: autocast runs it in "
+        "fp32.",
+        "RMSNorm and LayerNorm in fp16 give nothing but zeros from |x| = 256 on, where squares overflow.",
+    ]
+
+
 def test_dtypes_come_in_the_order_of_a_forward_pass_and_name_the_device(made):
     rows = [dtypes("head", "bf16", "own"), dtypes("embedding", "fp32", "own", parameter=None, buffer="fp32")]
     rows.append(dtypes("unheard of", "fp32", "own"))
@@ -114,8 +126,7 @@ def test_the_sentences_tell_the_numbers(made):
     assert precision_findings.findings(Precision(made(**FULL))) == [
         "0.01 added 1,000 times gives 4.0000 in bf16, which stops growing after 350 additions.",
         "LayerNorm after a linear layer gives fp32 under bf16 autocast on this device: autocast runs it in fp32.",
-        "RMSNorm in fp16 gives nothing but zeros from |x| = 256 on, where squares overflow; "
-        "under autocast it does not.",
+        "RMSNorm in fp16 gives nothing but zeros from |x| = 256 on, where squares overflow; not so under autocast.",
         "Gradients of the probed model differ from those in fp32 by 1.0 % in fp16 (25 % of them exactly zero).",
     ]
 

@@ -8,6 +8,7 @@ from stepscope.report.warmup import findings as warmup_findings
 from stepscope.report.warmup import runs as warmup_runs
 from stepscope.report.warmup.cells import Warmups, part_excess, profiled_excess, set_up_excess
 from stepscope.report.warmup.steps import by_step
+from stepscope.report.warmup.tables import verdicts_table
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_two_sizes_in_full(plan, warmups):
         "unprofiled excess."
     )
     assert one(sentences, "Of what") == (
-        "Of what the first step takes longer, 80 % falls in forward, 16 % backward and 4.0 % optimizer."
+        "Of what the first step takes longer, 80 % is spent in forward, 16 % in backward and 4.0 % in the optimizer."
     )
     assert not any("memory in" in sentence for sentence in sentences)
 
@@ -153,8 +154,8 @@ def test_runs_of_this_study_are_its_warm_processes(plan, warmups):
     forward = found.iloc[0]
     assert sorted(forward["medians"]) == pytest.approx([10, 11]) and forward["spread"] == pytest.approx(1 / 10.5)
     assert warmup_runs.told(found, "gpu") == (
-        "Fresh processes of the same cell differ in the median time of a step by up to 2.8 % (s, context 128, fp32), "
-        "which is more than the widest interval within a run (0.0 %)."
+        "Fresh processes of the same cell differ in the median time of a step by up to 2.8 % (s, context 128, fp32; "
+        "warm-up study), which is more than the widest interval within a run (0.0 %)."
     )
     assert warmup_runs.told(found, "other") == ""
 
@@ -178,9 +179,88 @@ def test_repeats_of_the_timing_study_are_runs(plan, tmp_path):
     pd.DataFrame(rows).to_csv(folder / "timing.csv", index=False)
     found = warmup_runs.runs(Warmups(Tables(folder, ["timing", "warmup"])))
     assert warmup_runs.told(found, "gpu") == (
-        "Fresh processes of the same cell differ in the median time of a step by up to 2.0 % (s, context 512, fp32), "
-        "and by more than the widest interval within a run, at most 1.0 %, in 1 of 2 points."
+        "Fresh processes of the same cell differ in the median time of a step by up to 2.0 % (s, context 512, fp32; "
+        "timing study), and by more than the widest 95 % interval within one of them in 1 of 2 points."
     )
     table = warmup_runs.runs_table(found)
     assert [cell.text for cell in table.rows[0]] == ["m", "512", "fp32", "timing", "2", "0.050", "1.0", "0.050"]
     assert warmup_runs.runs(Warmups(Tables(folder, ["warmup"]))).empty
+
+
+def unsettled(plan):
+    """s: the process with 5 warm-up steps is 40 % faster than that with 10, 21 against 35 ms; m is settled."""
+    made.points(plan, ("m",))
+    for count in (0, 1, 2, 10):
+        plan.cell("s", count)
+    plan.cell("s", 5, steady=(6.0, 12.0, 3.0))
+
+
+def test_a_size_whose_warm_processes_disagree_is_compared_with_no_steady_state(plan, warmups):
+    unsettled(plan)
+    found = warmups()
+    small, medium = sorted(found.settings[0].points, key=lambda point: point.size, reverse=True)
+    assert small.disagreement == pytest.approx((35 - 21) / 28) and not small.is_settled
+    assert medium.disagreement == pytest.approx(0) and medium.is_settled
+    sentences = said(found)
+    assert one(sentences, "s (50") == (
+        "s (50 %) has no sure steady state, and the comparisons with it above leave it out: its processes with 5 or "
+        "more warm-up steps differ by so much in the median step."
+    )
+    assert "is 92 % too high (m)" in one(sentences, "Without")
+    assert one(sentences, "Warm-up steps after which").endswith("steady state: 1 for m.")
+    assert one(sentences, "The first step takes").startswith(
+        "The first step takes 9.93 times as long as a steady one (m)"
+    )
+    table = verdicts_table(found, found.settings[0])
+    rows = {row[0].text: [cell.text for cell in row[-4:]] for row in table.rows}
+    assert rows["m"] == ["1", "1", "1", "1"] and rows["s"] == ["(10)"] * 4
+    assert table.notes[1].startswith(
+        "In brackets: s, whose processes with 5 or more warm-up steps differ by more than 5 %"
+    )
+
+
+def test_sizes_that_disagree_are_named_together(plan, warmups):
+    for size in ("s", "m"):
+        plan.cell(size, 5)
+        plan.cell(size, 10, steady=(100.0, 200.0, 50.0))
+    (told,) = [sentence for sentence in said(warmups()) if "no sure steady state" in sentence]
+    # 350 against 35 ms, and against 140 ms: of medians of 192.5 and 245 ms.
+    assert told.startswith(
+        "s (164 %) and m (86 %) have no sure steady state, and the comparisons with it above leave them"
+    )
+
+
+def test_one_warm_process_agrees_with_itself(plan, warmups):
+    plan.cell("s", 0)
+    plan.cell("s", 10)
+    assert warmups().settings[0].points[0].disagreement is None and warmups().settings[0].points[0].is_settled
+
+
+def test_the_steady_state_against_the_timing_study(plan, tmp_path):
+    plan.cell("s", 10)
+    plan.cell("m", 10)
+    folder = plan.write(tmp_path / "tables")
+    place = {"hardware": "gpu", "context": 128, "batch": 4, "precision": "fp32", "mode": "step", "parameters": 1e6}
+    runs = [("s", 5.0, 10.0, 2.5), ("m", 40.0, 80.0, 20.0), ("s", 5.0, 10.0, 2.5), ("m", 40.0, 80.0, None)]
+    rows = [place | {"size": size, "cell": f"{size}{at}", "repeat": at + 1, "forward_median_ms": forward,
+                     "backward_median_ms": backward, "optimizer_median_ms": optimizer}
+            | {f"{phase}_ci_{end}_ms": 1.0 for phase in made.PHASES for end in ("low", "high")}
+            for at, (size, forward, backward, optimizer) in enumerate(runs)]  # fmt: skip
+    pd.DataFrame(rows).to_csv(folder / "timing.csv", index=False)
+    sentences = said(Warmups(Tables(folder, ["timing", "warmup"])))
+    # 17.5 of 35 ms, and 140 of 140 ms.
+    assert one(sentences, "The timing study's") == (
+        "The timing study's phased steps of the same points, at another time, took 0.50 (s) to 1.00 (m) times the "
+        "steady state."
+    )
+
+
+def test_what_takes_less_time_in_the_first_step_is_said(plan, warmups):
+    waits = {"waiting for the device": 0.5}
+    plan.cell("s", 0)
+    plan.cell("s", 10)
+    plan.cell("s", 10, profiled=True, parts=(made.IN_FIRST, made.IN_STEADY | waits))
+    # 0.02 s instead of 0.5 s, of an excess of 1.360 - 0.520 = 0.840 s.
+    assert ", while less time goes to waiting for the device (by up to 57 %); set-up" in one(
+        said(warmups()), "A profile"
+    )

@@ -61,10 +61,10 @@ def test_nothing_is_left_to_be_filled_in(believable):
 def test_out_of_memory_is_seen(believable):
     text, _ = believable
     means = [rows for rows in markdown_page(text).tables if "first measured step" in " ".join(rows[0])]
-    (lost,) = [row for row in means[1] if row[:2] == ["2.7B", "10"]]
+    (lost,) = [row for row in means[0] if row[:2] == ["2.7B", "10"]]
     assert lost[2:] == ["OOM"] * 6 + ["–", "–"]
     first = [rows for rows in markdown_page(text).tables if "set-up over" in " ".join(rows[0])]
-    assert first[1][-1][:2] == ["2.7B", "OOM"]
+    assert first[0][-1][:2] == ["2.7B", "OOM"]
 
 
 def test_numbers_of_the_means_table(tmp_path):

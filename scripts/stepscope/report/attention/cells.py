@@ -8,7 +8,7 @@ import pandas as pd
 from stepscope.measure.attention_names import IMPLEMENTATIONS
 from stepscope.report import formatting
 from stepscope.report.blocks import BADGES, Cell
-from stepscope.report.tables import Tables, ordered, precision_rank
+from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank
 
 NAIVE, OURS = "naive", "triton"
 DIRECTIONS = ("forward", "backward")
@@ -77,12 +77,13 @@ class Attention:
         found: dict[tuple[str, Setting], list[dict]] = {}
         for row in self.rows:
             found.setdefault((str(row["hardware"]), setting_of(row)), []).append(row)
-        self.groups = [Group(*key, found[key]) for key in sorted(found)]
+        places = machine_labels(hardware for hardware, _ in found)
+        self.groups = [Group(*key, found[key]) for key in sorted(found, key=lambda key: (places.index(key[0]), key[1]))]
 
     @property
     def hardware(self) -> list[str]:
         """Labels of the machines."""
-        return ordered([group.hardware for group in self.groups])
+        return machine_labels([group.hardware for group in self.groups])
 
     def of(self, hardware: str) -> list[Group]:
         """The groups of a machine."""

@@ -17,7 +17,7 @@ def compiling_table(hardware: str, found: list[Ladder]) -> Table | None:
             line += [number_cell(each.get("compile_seconds")) for each in (other, row)]
             line += [time_cell(each, "step") if each else Cell("–") for each in (other, row)]
             line += [size_cell(peak(each)) if each else Cell("–") for each in (other, row)]
-            lines.append([*line, _gain_alone(row, other)])
+            lines.append([*line, _gain_alone(row, other, ladder.doubt)])
             rows.append(row)
     if not lines:
         return None
@@ -29,9 +29,9 @@ def compiling_table(hardware: str, found: list[Ladder]) -> Table | None:
     return Table(f"ladder-compiling-{hardware}", caption, columns, lines, notes(rows, lines))
 
 
-def _gain_alone(row: dict, other: dict) -> Cell:
+def _gain_alone(row: dict, other: dict, doubt: float) -> Cell:
     value = row.get("gain_before")
-    return Cell(bracketed(times(value), row, other), sort=value) if formatting.known(value) else Cell("–")
+    return Cell(bracketed(times(value), row, other, doubt), sort=value) if formatting.known(value) else Cell("–")
 
 
 def agreement_table(hardware: str, found: list[Ladder]) -> Table | None:

@@ -1,11 +1,12 @@
 """The ladder study's cells: a ladder for each hardware, size, context and batch; what may be said of a cell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.tables import column
+from stepscope.report.ladder.again import apart, elsewhere
+from stepscope.report.tables import column, machine_labels
 from stepscope.tables.ladder import TIMES
 
 LOST = ("oom", "unsupported", "failed", "missing")
@@ -23,6 +24,13 @@ class Ladder:
     rungs: list[dict]
     wholes: list[dict]
     checkpoints: list[dict]
+    again: dict[str, tuple[str, float]] = field(default_factory=dict)  # cell → phase, the timing study's median (ms)
+
+    @property
+    def doubt(self) -> float:
+        """The most by which a rung's time and the timing study's of the same cell differ, a ratio; 1 without any."""
+        found = [(self.at(cell), phase, other) for cell, (phase, other) in self.again.items()]
+        return max((apart(time(row, phase), other) for row, phase, other in found), default=1.0)
 
     @property
     def place(self) -> str:
@@ -63,7 +71,7 @@ class Ladder:
 
 def ladders(tables) -> list[Ladder]:
     """All ladders, by hardware, parameters, size, context and batch; cells stay in the plan's order."""
-    table = tables["ladder"]
+    table, timing = tables["ladder"], tables["timing"]
     if table.empty:
         return []
     frame = table.assign(**{name: column(table, name) for name in ("agrees", "rung", "name", "throttle")})
@@ -74,15 +82,21 @@ def ladders(tables) -> list[Ladder]:
         rows = [_plain(row) for row in own.to_dict("records")]
         beside = [row for row in rows if not formatting.known(row["rung"])]
         recomputed = [row for row in beside if every(row)]
+        again = {row["cell"]: run for row in rows if (run := elsewhere(row, timing))}
         found.append(
             Ladder(
                 str(hardware), str(size), context, batch, rows[0]["parameters"],
                 rungs=sorted((row for row in rows if formatting.known(row["rung"])), key=lambda row: row["rung"]),
                 wholes=[row for row in beside if not every(row)],
                 checkpoints=sorted(recomputed, key=every),
+                again=again,
             )
         )  # fmt: skip
-    return sorted(found, key=lambda one: (one.hardware, _or_most(one.parameters), one.size, one.context, one.batch))
+    order = machine_labels(one.hardware for one in found)
+    return sorted(
+        found,
+        key=lambda one: (order.index(one.hardware), _or_most(one.parameters), one.size, one.context, one.batch),
+    )
 
 
 def _plain(row: dict) -> dict:
@@ -157,11 +171,17 @@ def disturbed(row: dict) -> tuple[str, ...]:
     return tuple(found)
 
 
-def verdict(row: dict, other: dict) -> str:
-    """`faster` or `slower` than the other where the 95 % intervals of the medians are disjoint, else `unclear`."""
+def verdict(row: dict, other: dict, doubt: float = 1.0) -> str:
+    """`faster` or `slower` than the other where the 95 % intervals of the medians are disjoint, else `unclear`.
+
+    Where one of both is noisy, the medians must differ by more than `doubt`, a ratio, besides.
+    """
     prefix = next((each for each in TIMES if time(row, each) and time(other, each)), None)
     ends = [each.get(f"{prefix}_ci_{end}_ms") for each in (row, other) for end in ("low", "high")]
     if not all(map(formatting.known, ends)):
+        return "unclear"
+    is_noisy = any(each.get(f"{prefix}_noisy") for each in (row, other))
+    if is_noisy and apart(time(row, prefix), time(other, prefix)) <= doubt:
         return "unclear"
     return "faster" if ends[1] < ends[2] else "slower" if ends[0] > ends[3] else "unclear"
 

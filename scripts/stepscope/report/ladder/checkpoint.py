@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.ladder.cells import Ladder, agrees, every, peak, time, times, whole_peak
+from stepscope.report.ladder.cells import TIMES, Ladder, agrees, every, peak, time, times, whole_peak
 from stepscope.report.ladder.tables import notes
 from stepscope.report.memory.sizes import change_cell, size, size_cell
 from stepscope.tables.ladder_checkpoint import ALIKE
@@ -81,16 +81,22 @@ def saved_share(row: dict, base: dict | None) -> float | None:
     return own / other - 1 if own and other else None
 
 
+def compared(row: dict, base: dict | None) -> str | None:
+    """The phase that both have a time of: `step`, else `forward_backward`."""
+    return next((prefix for prefix in TIMES if base and time(row, prefix) and time(base, prefix)), None)
+
+
 def longer(row: dict, base: dict | None) -> float | None:
-    """Time of a step over that without checkpointing."""
-    own, other = time(row, "step"), time(base, "step") if base else None
-    return own / other if own and other else None
+    """Time of a step over that without checkpointing, else that of forward and backward."""
+    prefix = compared(row, base)
+    return time(row, prefix) / time(base, prefix) if prefix else None
 
 
 def in_forwards(row: dict, base: dict | None) -> float | None:
-    """The time that checkpointing adds to a step, in forward passes."""
-    times_ = (time(row, "step"), time(base, "step"), time(base, "forward")) if base else (None,)
-    return (times_[0] - times_[1]) / times_[2] if all(times_) else None
+    """The time that checkpointing adds, in forward passes: those without it, else its own, which do the same."""
+    prefix = compared(row, base)
+    forward = (time(base, "forward") or time(row, "forward")) if prefix else None
+    return (time(row, prefix) - time(base, prefix)) / forward if forward else None
 
 
 def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
@@ -103,12 +109,13 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
             comparable = one.is_of_tensors and formatting.known(predicted) and whole_peak(row)
             off = predicted / whole_peak(row) - 1 if comparable else None
             extra, ratio = in_forwards(row, one.base) if k else None, longer(row, one.base) if k else None
+            of = "f+b" if compared(row, one.base) == "forward_backward" else ""
             lines.append([
                 Cell(one.place), Cell(f"{k}" if k else "none", "best" if row is one.best else "", k),
                 size_cell(peak(row), badges=("oom",) * (row["status"] == "oom")),
                 change_cell(saved_share(row, one.base) if k else None), size_cell(predicted), change_cell(off),
-                _ms(row), Cell(times(ratio), sort=ratio) if ratio else Cell("–"),
-                Cell(formatting.fixed(extra, 2), sort=extra) if formatting.known(extra) else Cell("–"),
+                _ms(row), Cell(times(ratio), of, ratio) if ratio else Cell("–"),
+                Cell(formatting.fixed(extra, 2), of, extra) if formatting.known(extra) else Cell("–"),
             ])  # fmt: skip
             rows.append(row)
     if not lines:
@@ -121,6 +128,11 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
         "± %: against no checkpointing. Added: the time that a step takes longer, in forward passes of the rung "
         "without checkpointing; every block is computed once more, whatever k is."
     ]
+    if any(compared(row, one.base) == "forward_backward" for one in found for row in one.rows):
+        told[0] += (
+            " f+b: of forward and backward, as the step without checkpointing has no time; in forward passes of the "
+            "cell itself."
+        )
     if any(one.is_compiled for one in found):
         told.append("The closed form is of the code as it is written; compiled blocks keep what the compiler chooses.")
     if any(not one.is_of_tensors and any(map(whole_peak, one.rows)) for one in found):
@@ -180,11 +192,14 @@ def saving_sentence(one: Recomputed) -> str:
     if not best:
         return ""
     share, ratio = saved_share(best, base), longer(best, base)
+    of = "forward and backward" if compared(best, base) == "forward_backward" else "a step"
+    is_noisy = any((each or {}).get(f"{compared(best, base)}_noisy") for each in (best, base))
+    cost = f" for {formatting.significant(ratio)} times the time of {of}{' (noisy)' * is_noisy}" if ratio else ""
     if share is None:
-        return f"{one.place}: k = {every(best)} has the lowest peak, {size(whole_peak(best))}{_needed(base)}"
+        lowest = f"{size(whole_peak(best))}{',' * bool(cost)}{cost}"
+        return f"{one.place}: k = {every(best)} has the lowest peak, {lowest}{_needed(base)}"
     change = formatting.percent(abs(share))
     peaks = f"{size(whole_peak(base))} to {size(whole_peak(best))} ({'−' if share < 0 else '+'}{change})"
-    cost = f" for {formatting.significant(ratio)} times the time of a step" if ratio else ""
     return f"{one.place}: k = {every(best)} takes the peak from {peaks}{cost}"
 
 

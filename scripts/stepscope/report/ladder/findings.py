@@ -3,6 +3,7 @@
 from collections import Counter
 
 from stepscope.report import formatting
+from stepscope.report.ladder import against_timing
 from stepscope.report.ladder.cells import (
     Ladder,
     agrees,
@@ -16,7 +17,6 @@ from stepscope.report.ladder.cells import (
 from stepscope.report.ladder.checkpoint import Recomputed, recomputed, saving_sentence
 from stepscope.report.timing.tables import ceiling_of
 
-MOST = 6  # ladders in a sentence
 _STEP = "step"
 
 
@@ -38,6 +38,7 @@ def _of_one_machine(hardware: str, found: list[Ladder], tables) -> list[str]:
         return ["No rung of the ladder finished.", _lost(rows)]
     return [
         _total(found),
+        against_timing.sentence(found),
         _greatest(found),
         _slower(found),
         _rate(hardware, found, tables["ceilings"]),
@@ -59,7 +60,8 @@ def _total(found: list[Ladder]) -> str:
         prefix = "forward_backward" if top.get("gain_start_of") == "forward+backward" else _STEP
         both = [formatting.significant(time(row, prefix)) for row in (start, top)]
         of = " of forward and backward" if prefix != _STEP else ""
-        parts.append(f"{one.place}: {both[0]} to {both[1]} ms{of}, {times(top['gain_start'])} ({_to(start, top)})")
+        gain = times(top["gain_start"]) + against_timing.from_elsewhere(one, start, top, prefix)
+        parts.append(f"{one.place}: {both[0]} to {both[1]} ms{of}, {gain} ({_to(start, top)})")
     return f"The ladder, from its first to its fastest rung: {_listed(parts)}." if parts else ""
 
 
@@ -68,7 +70,7 @@ def _to(start: dict, top: dict) -> str:
 
 
 def _listed(parts: list[str]) -> str:
-    return formatting.listing(parts, MOST, "; ")
+    return formatting.listing(parts, against_timing.MOST, "; ")
 
 
 def _greatest(found: list[Ladder]) -> str:
@@ -83,10 +85,10 @@ def _greatest(found: list[Ladder]) -> str:
 
 
 def _verdict(one: Ladder, row: dict) -> str:
-    """`faster` or `slower` than the rung right before, where the intervals are disjoint."""
+    """`faster` or `slower` than the rung right before, where that is clear."""
     other = one.neighbour(row)
     is_alone = other is not None and not one.is_passed_over(row) and formatting.known(row.get("gain_before"))
-    return verdict(row, other) if is_alone else "unclear"
+    return verdict(row, other, one.doubt) if is_alone else "unclear"
 
 
 def _of(row: dict) -> str:
@@ -122,7 +124,17 @@ def _rate(hardware: str, found: list[Ladder], ceilings) -> str:
     unknown = "" if mfu is not None or row.get("device") != "cuda" else "; the GPU's peak is in no table, so no MFU"
     what = "" if time(row, _STEP) else ", forward and backward"
     text = f"The highest arithmetic rate: {formatting.listing(parts)} ({one.place}, {row['name']}{what}){unknown}"
-    return f"{text}{_highest_mfu(rows, row)}."
+    return f"{text}{_without_optimizer(row)}{_highest_mfu(rows, row)}."
+
+
+def _without_optimizer(row: dict) -> str:
+    """The rate of forward and backward alone, beside that of a step."""
+    value = row.get("forward_backward_tflops")
+    if not time(row, _STEP) or not formatting.known(value):
+        return ""
+    mfu = row.get("forward_backward_mfu")
+    more = f", an MFU of {formatting.percent(mfu, 3)}" if formatting.known(mfu) else ""
+    return f"; forward and backward alone: {formatting.significant(value)} TFLOP/s{more}"
 
 
 def _highest_mfu(rows: list[tuple[Ladder, dict]], best: dict) -> str:
@@ -149,7 +161,7 @@ def _whole_model(found: list[Ladder]) -> str:
             cost = ""
             if all(map(formatting.known, seconds)):
                 cost = ", {} s of compiling instead of {} s".format(*map(formatting.significant, seconds))
-            unclear = ", intervals overlap" * (verdict(row, other) == "unclear")
+            unclear = ", no clear difference" * (verdict(row, other, one.doubt) == "unclear")
             parts.append(f"{times(row['gain_before'])}{_of(row)}{unclear}{cost} ({one.place})")
     return f"The whole model compiled instead of its blocks, times the speed: {_listed(parts)}." if parts else ""
 
@@ -212,5 +224,7 @@ def _lost(rows: list[dict]) -> str:
     parts[:1] = [f"{parts[0]} ({partly:,} of them only in the step)"] if partly else parts[:1]
     noisy = sum(bool(row.get("noisy")) for row in rows if time(row))
     parts += [f"{noisy:,} noisy"] if noisy else []
+    throttled = sum(bool(row.get("throttle")) for row in rows if time(row))
+    parts += [f"{throttled:,} throttled"] if throttled else []
     cells = "1 ladder cell" if len(rows) == 1 else f"{len(rows):,} ladder cells"
     return f"Of {cells}: {formatting.listing(parts)}." if parts else ""

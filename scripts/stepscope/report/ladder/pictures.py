@@ -3,6 +3,7 @@
 from stepscope.report import formatting
 from stepscope.report.blocks import Picture
 from stepscope.report.ladder.cells import Ladder, peak, rate, time
+from stepscope.report.tables import machine_labels
 
 _WORDS = {
     "ladder_steps": (
@@ -32,19 +33,25 @@ def pictures(found: list[Ladder]) -> dict[str, Picture]:
         "ladder_checkpoint": [one for one in found if any(peak(row) for row in one.checkpoints)],
     }
     return {
-        name: Picture(name, f"{caption} {_stairs(name, shown[name])}{_fixed(shown[name])}", other)
+        name: Picture(name, f"{caption} {_marks(name, shown[name])}{_fixed(shown[name])}", other)
         for name, (caption, other) in _WORDS.items()
         if shown[name]
     }
 
 
-def _stairs(name: str, shown: list[Ladder]) -> str:
-    """What the stairs are, where there are any."""
-    known = any(formatting.known(row.get("peak_tflops")) for one in shown for row in one.rungs)
-    return _STAIRS if name == "ladder_rates" and known else ""
+def _marks(name: str, shown: list[Ladder]) -> str:
+    """What the stairs, hollow points and ~ are, where there are any."""
+    rungs, recomputed = [row for one in shown for row in one.rungs], [row for one in shown for row in one.checkpoints]
+    timed = [row for row in (recomputed if name == "ladder_checkpoint" else rungs) if time(row)]
+    words = ""
+    if name == "ladder_rates":
+        words += _STAIRS * any(formatting.known(row.get("peak_tflops")) for row in rungs)
+        words += "Hollow: forward and backward alone. " * any(not time(row, "step") for row in timed)
+    return words + "~: noisy. " * any(bool(row.get("noisy")) for row in timed)
 
 
 def _fixed(shown: list[Ladder]) -> str:
     """Hardware and batch, for a caption's end."""
     batches = [formatting.count(batch) for batch in sorted({one.batch for one in shown})]
-    return f"{formatting.listing(sorted({one.hardware for one in shown}), 3)}; batch {formatting.listing(batches, 3)}."
+    machines = formatting.listing(machine_labels(one.hardware for one in shown), 3)
+    return f"{machines}; batch {formatting.listing(batches, 3)}."

@@ -2,6 +2,7 @@
 
 from stepscope.report import formatting
 from stepscope.report.blocks import BADGES, Cell, Column, Table
+from stepscope.report.ladder import against_timing
 from stepscope.report.ladder.cells import (
     TIMES,
     Ladder,
@@ -21,9 +22,10 @@ PHASES = ("forward", "backward", "optimizer")
 MOST_LADDERS = 8  # beside each other
 _GAINS_NOTE = (
     "×: times the speed of the rung before, or of the one named below it where that has no result; below it ms of a "
-    "step; in brackets where the two 95 % intervals overlap. Cells after the last rung of the chain are compared with "
-    "the rung that they vary."
+    "step; in brackets where the two 95 % intervals overlap{doubt}. Cells after the last rung of the chain are "
+    "compared with the rung that they vary."
 )
+_DOUBT = ", or where one of the two is noisy and the timing study's runs of cells of this ladder differ by as much"
 
 
 def rungs_table(ladder: Ladder) -> Table:
@@ -54,16 +56,16 @@ def rungs_table(ladder: Ladder) -> Table:
         lines.append(line + [number_cell(row.get("compile_seconds"))] * compiled)
     caption = f"The ladder of {ladder.place}, batch {ladder.batch:,.0f}, on {ladder.hardware}."
     return Table(f"ladder-{ladder.hardware}-{ladder.size}-{ladder.context:.0f}-{ladder.batch:.0f}", caption, columns,
-                 lines, [*_times_note(both), *notes(rows, lines)])  # fmt: skip
+                 lines, [*_times_note(both, ladder), *notes(rows, lines)])  # fmt: skip
 
 
-def _times_note(both: bool) -> list[str]:
+def _times_note(both: bool, ladder: Ladder) -> list[str]:
     note = (
         "Times are medians; below the step its 95 % interval. Phased steps wait for the device after each phase, free "
-        "ones do not. Gains in brackets: the two intervals overlap."
+        f"ones do not. Gains in brackets: the two intervals overlap{_DOUBT * bool(ladder.again)}."
     )
     more = " f+b: the gain is that of forward+backward, where not both have a step."
-    return [note + more * both]
+    return [note + more * both, *against_timing.note(ladder)]
 
 
 def notes(rows: list[dict], lines: list[list[Cell]]) -> list[str]:
@@ -121,7 +123,7 @@ def _gain(ladder: Ladder, row: dict) -> Cell:
     below = _of(row.get("gain_of"))
     if other and (row not in ladder.rungs or ladder.is_passed_over(row)):
         below = " ".join(filter(None, [below, f"against {other['name']}"]))
-    return Cell(bracketed(times(value), row, other), below, value)
+    return Cell(bracketed(times(value), row, other, ladder.doubt), below, value)
 
 
 def _of_start(row: dict) -> Cell:
@@ -133,8 +135,8 @@ def _of(what: object) -> str:
     return "f+b" if what == "forward+backward" else ""
 
 
-def bracketed(text: str, row: dict, other: dict | None) -> str:
-    return f"({text})" if other and verdict(row, other) == "unclear" else text
+def bracketed(text: str, row: dict, other: dict | None, doubt: float = 1.0) -> str:
+    return f"({text})" if other and verdict(row, other, doubt) == "unclear" else text
 
 
 def number_cell(value: object, digits: int = 3) -> Cell:
@@ -169,7 +171,9 @@ def gains_table(hardware: str, found: list[Ladder]) -> Table | None:
     lines.append([Cell("fastest over first rung"), *(_whole_gain(one) for one in shown)])
     columns = [Column("change", number=False), *(Column(f"{one.size} {one.context:,.0f}") for one in shown)]
     left = len(found) - len(shown)
-    told = [_GAINS_NOTE, *([f"{left:,} more in index.html's tables of single ladders."] if left else [])]
+    doubt = _DOUBT * any(bool(one.again) for one in shown)
+    more = [f"{left:,} more in index.html's tables of single ladders."] if left else []
+    told = [_GAINS_NOTE.format(doubt=doubt), *more]
     told += notes([], lines)
     return Table(f"ladder-gains-{hardware}", f"What each change brings, on {hardware}; by size and context.", columns,
                  lines, told)  # fmt: skip
@@ -189,7 +193,7 @@ def _change(ladder: Ladder, name: str) -> Cell:
         return Cell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
     of = " f+b" if row.get("gain_of") == "forward+backward" else ""
     other = ladder.at(row.get("compared_with"))
-    text = bracketed(times(value), row, other)
+    text = bracketed(times(value), row, other, ladder.doubt)
     below = ", ".join(filter(None, [below, f"against {other['name']}" if ladder.is_passed_over(row) else ""]))
     return Cell(f"{text}{of}", below, value, badges)
 

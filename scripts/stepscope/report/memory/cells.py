@@ -6,7 +6,7 @@ from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column
 from stepscope.report.profile.cells import count
 from stepscope.report.profile.unprofiled import mode, same_point
-from stepscope.report.tables import MODES, Tables, label, precision_rank, with_order
+from stepscope.report.tables import MODES, Tables, label, machine_places, precision_rank, with_order
 from stepscope.report.timing.tables import marks
 from stepscope.snapshot.table_names import CATEGORIES
 
@@ -91,7 +91,7 @@ def _in_order(cells: pd.DataFrame) -> pd.DataFrame:
     order = {name: place for place, name in enumerate(dict.fromkeys(cells["size"]))}
     ranks = pd.DataFrame(
         {
-            "hardware": cells["hardware"],
+            "hardware": machine_places(cells["hardware"]),
             "parameters": cells.groupby("size")["parameters"].transform("max").fillna(float("inf")),
             "size": cells["size"].map(order),
             "mode": [MODES.index(name) if (name := mode(row)) in MODES else 9 for row in cells.to_dict("records")],

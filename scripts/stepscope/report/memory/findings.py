@@ -9,7 +9,7 @@ from stepscope.report.memory.precision import SAME, Pair, pairs
 from stepscope.report.memory.predicted import Limit, causes, difference, limits
 from stepscope.report.memory.sizes import EXACT, percent_change, shares, size
 from stepscope.report.profile.unprofiled import mode
-from stepscope.report.tables import label, ordered, precision_rank
+from stepscope.report.tables import label, machine_labels, ordered, precision_rank
 
 _PHASES = {"optimizer": "the optimizer", "": "no phase"}
 _MODES = {"step": "a training step", "inference": "inference"}
@@ -19,7 +19,7 @@ def findings(memory: Memory) -> list[str]:
     """The findings, hardware by hardware."""
     if not memory.all:
         return ["No memory cell is in the tables."]
-    hardware = ordered([row["hardware"] for row in memory.all])
+    hardware = machine_labels([row["hardware"] for row in memory.all])
     sentences = []
     for name in hardware:
         found = [sentence for sentence in _of(memory, name) if sentence]

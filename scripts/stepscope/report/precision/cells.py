@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.tables import Tables, ordered
+from stepscope.report.tables import Tables, machine_labels
 
 FORMATS = ("fp16", "bf16")
 # Columns that hold numbers; all others of the study's tables are text. `inner` and `sum` may be inf or nan.
@@ -27,7 +27,7 @@ class Precision:
     @property
     def hardware(self) -> list[str]:
         """The machines that any probe was planned for."""
-        return ordered(self.probes["hardware"]) if len(self.probes) else []
+        return machine_labels(self.probes["hardware"]) if len(self.probes) else []
 
     @property
     def several(self) -> bool:

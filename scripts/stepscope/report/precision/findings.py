@@ -43,7 +43,10 @@ def _layer_norm(precision: Precision, hardware: str) -> str:
     rows = precision.rows("dtypes", hardware, model="toy", role="layer_norm", status="ok")
     if not rows:
         return ""
-    parts = [f"{row['output']} under {row['autocast']} autocast" for row in rows]
+    given: dict[str, list[str]] = {}
+    for row in rows:
+        given.setdefault(row["output"], []).append(row["autocast"])
+    parts = [f"{dtype} under {formatting.listing(formats)} autocast" for dtype, formats in given.items()]
     where = "a CPU" if precision.is_cpu(hardware) else "this device"
     kept = all(row["output"] == "fp32" for row in rows)
     end = "autocast runs it in fp32" if kept else "autocast does not cast its input"
@@ -52,7 +55,7 @@ def _layer_norm(precision: Precision, hardware: str) -> str:
 
 def _overflow(precision: Precision, hardware: str) -> str:
     """The smallest |x| at which a normalisation forced into a format loses its result."""
-    parts = []
+    found: dict[str, list[str]] = {}
     for operation in ("RMSNorm", "LayerNorm"):
         for name in FORMATS:
             rows = precision.rows("forced", hardware, operation=operation, quantity="largest |x|", way=PLAIN)
@@ -61,12 +64,15 @@ def _overflow(precision: Precision, hardware: str) -> str:
             if lost:
                 first = min(lost, key=lambda row: row["value"])
                 became = {"all zero": "nothing but zeros"}.get(outcome(first), outcome(first))
-                parts.append(f"{operation} in {name} gives {became} from |x| = {formatting.count(first['value'])} on")
-    if not parts:
+                text = f"in {name} {{}} {became} from |x| = {formatting.count(first['value'])} on"
+                found.setdefault(text, []).append(operation)
+    if not found:
         return ""
+    parts = [f"{formatting.listing(names)} {text.format('give' if len(names) > 1 else 'gives')}"
+             for text, names in found.items()]  # fmt: skip
     kept = precision.rows("forced", hardware, quantity="largest |x|", way=AUTOCAST, status="ok")
     fine = kept and all(row["error"] is not None and row["error"] < 0.5 for row in kept)
-    return f"{formatting.listing(parts)}, where squares overflow{'; under autocast it does not' if fine else ''}."
+    return f"{formatting.listing(parts)}, where squares overflow{'; not so under autocast' if fine else ''}."
 
 
 def _cancellation(precision: Precision, hardware: str) -> str:

@@ -3,17 +3,16 @@
 from stepscope.report import formatting
 from stepscope.report.memory.sizes import percent_change
 from stepscope.report.precision.mixed_bound import bound
-from stepscope.report.precision.mixed_pairs import MIXED, PHASES, REFERENCE, Mixed, Pair
+from stepscope.report.precision.mixed_pairs import PHASES, REFERENCE, Mixed, Pair, judged
 from stepscope.report.precision.mixed_tables import ratio_text
 from stepscope.report.profile.cells import Profile
 from stepscope.report.tables import ordered
-from stepscope.report.timing.tables import ceiling_of
 
 _MAIN = ("step", "backward", "forward", "inference")
 
 
 def findings(mixed: Mixed, profile: Profile, with_memory: bool = False) -> list[str]:
-    """The findings, machine by machine, and then between machines.
+    """The findings, machine by machine.
 
     with_memory: also what fits only in 16 bits, and how the peaks change; the memory study has more on that.
     """
@@ -25,7 +24,7 @@ def findings(mixed: Mixed, profile: Profile, with_memory: bool = False) -> list[
             found = [pays_from(own), slower(own, profile)]
             found += [only_in(own), memory(own)] if with_memory else []
             sentences += [start + sentence for sentence in found if sentence]
-    return sentences + between_machines(mixed, profile)
+    return sentences
 
 
 def main_phase(pairs: list[Pair]) -> str | None:
@@ -53,13 +52,8 @@ def pays_from(pairs: list[Pair]) -> str:
     best = max((pair for pair in pairs if phase in pair.speeds), key=lambda pair: pair.speeds[phase].ratio)
     reach = f"{formatting.value_range(gains)} times fp32's speed"
     most = f", most with {best.point}" if len(gains) > 1 else f" with {best.point}"
-    judged = _judged([pair for pair in pairs if phase in pair.speeds], phase)
-    return f"In {pairs[0].precision} {_what(phase)} runs at {reach}{most}. It is faster{judged} {'; '.join(parts)}."
-
-
-def _judged(pairs: list[Pair], phase: str) -> str:
-    """What faster and slower are judged by, where it is not the spread between repeated runs."""
-    return "" if all(pair.speeds[phase].by_repeats for pair in pairs) else " (single runs, disjoint 95 % intervals)"
+    how = judged(pair.speeds[phase] for pair in pairs if phase in pair.speeds)
+    return f"In {pairs[0].precision} {_what(phase)} runs at {reach}{most}. It is faster{how} {'; '.join(parts)}."
 
 
 def _from(own: list[Pair], phase: str, are_all: bool) -> str:
@@ -89,7 +83,8 @@ def slower(pairs: list[Pair], profile: Profile) -> str:
         return ""
     own.sort(key=lambda pair: pair.speeds[phase].ratio)
     places = [f"{pair.point} ({ratio_text(pair.speeds[phase].ratio)} times its speed)" for pair in own]
-    text = f"In {pairs[0].precision} {_what(phase)} is slower{_judged(own, phase)} than in {REFERENCE} with "
+    how = judged(pair.speeds[phase] for pair in own)
+    text = f"In {pairs[0].precision} {_what(phase)} is slower{how} than in {REFERENCE} with "
     text += formatting.listing(places, 5)
     for pair in own:
         why = bound(profile, pair)
@@ -110,8 +105,9 @@ def only_in(pairs: list[Pair]) -> str:
     own = [pair.point for pair in pairs if pair.status(phase) == ("oom", "ok")]
     if not own:
         return ""
-    fits = "fit" if len(own) > 1 else "fits"
-    return f"Only in {pairs[0].precision}, not in {REFERENCE}, {_what(phase)} {fits} with {formatting.listing(own)}."
+    what = _what(phase)
+    where = f"{pairs[0].precision} but not in {REFERENCE} with {formatting.listing(own)}"
+    return f"{what[0].upper()}{what[1:]} fits in {where}."
 
 
 def memory(pairs: list[Pair]) -> str:
@@ -131,41 +127,3 @@ def memory(pairs: list[Pair]) -> str:
             reach = f"{reach} ({first.point}) to {percent_change(high)} ({last.point})"
         parts.append(f"of {'a step' if mode == 'step' else 'inference'} by {reach}")
     return f"{pairs[0].precision} changes the peak memory {formatting.listing(parts)}." if parts else ""
-
-
-def between_machines(mixed: Mixed, profile: Profile) -> list[str]:
-    """Each pair of machines of which one takes longer in 16 bits than the other in fp32, at the same point."""
-    rows = [row for row in mixed.timing.to_dict("records") if row["repeat"] == 1] if len(mixed.timing) else []
-    machines = ordered([row["hardware"] for row in rows])
-    sentences = []
-    for hardware in machines:
-        for precision in MIXED:
-            own = [row for row in rows if row["hardware"] == hardware and row["precision"] == precision]
-            for other in (name for name in machines if name != hardware):
-                of_other = [row for row in rows if row["hardware"] == other and row["precision"] == REFERENCE]
-                sentences.append(_slower_machine(mixed, profile, own, of_other))
-    return [sentence for sentence in sentences if sentence]
-
-
-def _slower_machine(mixed: Mixed, profile: Profile, own: list[dict], others: list[dict]) -> str:
-    keys = ("size", "context", "batch", "mode", "options")
-    at = {tuple(row.get(key) for key in keys): row for row in others}
-    both = [(row, at[key]) for row in own if (key := tuple(row.get(name) for name in keys)) in at]
-    speeds = [(mixed.speed(row, other, "step"), row, other) for row, other in both]
-    speeds = [each for each in speeds if each[0]]
-    lost = [each for each in speeds if each[0].verdict == "slower"]
-    if not lost:
-        return ""
-    speed, row, other = min(lost, key=lambda each: each[0].ratio)
-    times = [formatting.significant(each) for each in (speed.times[1], speed.times[0])]
-    there = f"in {len(lost):,} of {len(speeds):,} points" if len(speeds) > 1 else "at the one point of both"
-    place = f"{row['size']} at context {row['context']:,.0f}"
-    text = (
-        f"{row['hardware']} in {row['precision']} takes longer for a step than {other['hardware']} in {REFERENCE} "
-        f"{there}{', most' if len(lost) > 1 else ''} with {place}: {times[0]} against {times[1]} ms"
-    )
-    rates = [ceiling_of(profile.ceilings, each["hardware"], each["precision"]) for each in (row, other)]
-    if all(rates) and rates[0] > rates[1]:
-        reached = [formatting.significant(rate) for rate in rates]
-        text += f", although its large matrix product reaches {reached[0]} against {reached[1]} TFLOP/s"
-    return f"{text}."

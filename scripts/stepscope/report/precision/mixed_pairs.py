@@ -1,11 +1,12 @@
 """Mixed precision across the timing grid: each cell in 16 bits beside the fp32 cell of the same point."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
 
 from stepscope.report.formatting import known
-from stepscope.report.tables import Tables, ordered, precision_rank, with_order
+from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank, with_order
 from stepscope.report.timing.repeats import spreads, typical_spreads, verdict
 
 REFERENCE = "fp32"
@@ -66,18 +67,24 @@ class Pair:
         return None, None
 
 
+def judged(speeds: Iterable[Speed]) -> str:
+    """What faster and slower are judged by, where it is not the spread between repeated runs."""
+    return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
+
+
 class Mixed:
     """The pairs of the timing table, in the order of hardware, precision, parameters and context."""
 
     def __init__(self, tables: Tables):
         self.timing = with_order(tables["timing"])
-        self._repeated = spreads(self.timing)
+        repeated = spreads(self.timing)
+        self._typical = {phase: typical_spreads(repeated, phase) for phase in PHASES}
         self.pairs = self._pairs() if len(self.timing) and {"precision", "context"} <= set(self.timing) else []
 
     @property
     def hardware(self) -> list[str]:
         """The machines that have pairs."""
-        return ordered([pair.row["hardware"] for pair in self.pairs])
+        return machine_labels([pair.row["hardware"] for pair in self.pairs])
 
     def of(self, hardware: str, precision: str | None = None) -> list[Pair]:
         """A machine's pairs, of one precision or of all."""
@@ -116,7 +123,7 @@ class Mixed:
 
     def _spread(self, row: dict, phase: str) -> float | None:
         """The largest difference between runs of the machine and precision in a phase, as a share; None unrepeated."""
-        return typical_spreads(self._repeated, phase).get((row["hardware"], row["precision"]))
+        return self._typical[phase].get((row["hardware"], row["precision"]))
 
 
 def _key(row: dict) -> tuple:

@@ -9,7 +9,7 @@ from stepscope.report.profile.cells import GPU, HOST, Profile, title
 from stepscope.report.profile.cost import costs
 from stepscope.report.profile.unprofiled import mode
 from stepscope.report.profile.verdicts import occupation
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 _TOOLS = {"nsys": "Nsight Systems", "torch": "torch.profiler"}
 
@@ -20,7 +20,7 @@ def findings(profile: Profile) -> list[str]:
         return ["No profile cell is in the tables."]
     several = profile.cells["hardware"].nunique() > 1
     sentences = []
-    for hardware in ordered(profile.cells["hardware"]):
+    for hardware in machine_labels(profile.cells["hardware"]):
         rows = [row for row in profile.profiled() if row["hardware"] == hardware]
         parts = [_bound(profile, rows), _product_shares(profile, rows), _tops(profile, rows), _softmax(profile, rows)]
         parts += [_cost(profile, rows), _lost(profile, hardware)]
@@ -32,6 +32,11 @@ def _cells(number_of: int) -> str:
     return "1 profiled cell" if number_of == 1 else f"{number_of:,} profiled cells"
 
 
+def _name(profile: Profile, row: dict) -> str:
+    """A cell's point, without the machine, which the sentence has named."""
+    return title(row, profile.cells[profile.cells["hardware"] == row["hardware"]])
+
+
 def _bound(profile: Profile, rows: list[dict]) -> str:
     """Which cells are launch-bound."""
     found = [(row, own) for row in rows if (own := occupation(profile, row))]
@@ -40,7 +45,7 @@ def _bound(profile: Profile, rows: list[dict]) -> str:
     parts = []
     for verdict in ("launch-bound", "mixed", "GPU-bound"):
         same = [(row, own) for row, own in found if own.verdict == verdict]
-        names = [f"{title(row, profile.cells)}: {formatting.percent(own.share)}" for row, own in same]
+        names = [f"{_name(profile, row)}: {formatting.percent(own.share)}" for row, own in same]
         if same:
             parts.append(f"{verdict} in {len(same):,} ({formatting.listing(names, 4, '; ')})")
     share = "the share of the unprofiled step in which the GPU is busy"
@@ -83,7 +88,7 @@ def _tops(profile: Profile, rows: list[dict]) -> str:
     if not pairs:
         return ""
     largest = max((row for row, _ in pairs), key=_size)
-    name, said = title(largest, profile.cells), top_sentence(profile, largest)
+    name, said = _name(profile, largest), top_sentence(profile, largest)
     name = f"The largest cell, {name}" if len(pairs) > 1 else name[0].upper() + name[1:]
     text = f"{name}: {said[:1].lower()}{said[1:]}"
     same = sum(one for _, one in pairs)
@@ -135,7 +140,7 @@ def _lost(profile: Profile, hardware: str) -> str:
         return ""
     counts = own["status"].value_counts()
     parts = [f"{number_of:,} {status}" for status, number_of in counts.items()]
-    names = [title(row, profile.cells) for row in own.to_dict("records")]
+    names = [_name(profile, row) for row in own.to_dict("records")]
     return f"Not profiled: {formatting.listing(parts)} ({formatting.listing(names, 4, '; ')})."
 
 

@@ -10,7 +10,7 @@ from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.report import formatting
 from stepscope.report.attention.cells import Attention, Group, median
-from stepscope.report.tables import Tables, column, main_grid, ordered, precision_rank
+from stepscope.report.tables import Tables, column, machine_labels, main_grid, ordered, precision_rank
 from stepscope.report.timing.tables import ceiling_of
 from stepscope.tables import peaks
 
@@ -109,7 +109,9 @@ def groups(points: Iterable[Point]) -> list[tuple[str, str, list[Point]]]:
     found: dict[tuple[str, str], list[Point]] = {}
     for point in points:
         found.setdefault((point.hardware, point.precision), []).append(point)
-    return [(*key, found[key]) for key in sorted(found, key=lambda key: (key[0], precision_rank(key[1])))]
+    places = machine_labels(hardware for hardware, _ in found)
+    ranked = sorted(found, key=lambda key: (places.index(key[0]), precision_rank(key[1])))
+    return [(*key, found[key]) for key in ranked]
 
 
 def model_points(timing: pd.DataFrame) -> list[Point]:

@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.roofline.cells import PHASES, ROOFS, Point, Roof, device_name, measured_roof, model_points, roofs
-from stepscope.report.tables import Tables, column, label, main_grid, ordered, precision_rank
+from stepscope.report.tables import Tables, column, label, machine_labels, main_grid, ordered, precision_rank
 from stepscope.tables.peaks import peak_of
 
 _BY_IMPORTANCE = ("step", "forward_backward", "forward", "inference")
@@ -18,7 +18,7 @@ def findings(tables: Tables) -> list[str]:
     points = model_points(tables["timing"])
     several = grid["hardware"].nunique() > 1
     sentences = []
-    for hardware in ordered(grid["hardware"]):
+    for hardware in machine_labels(grid["hardware"]):
         own = grid[grid["hardware"] == hardware]
         found = [mfu(own), unlisted(tables, own), *phases(tables, [p for p in points if p.hardware == hardware])]
         place = f"On {hardware}: " if several else ""

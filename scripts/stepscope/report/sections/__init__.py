@@ -1,7 +1,8 @@
 """One module a study, found by the study's name.
 
 A module offers `context(tables) -> dict`, what report/sections/<study>.md.j2 is filled with,
-and `findings(tables) -> list[str]`, sentences for the summary.
+and `findings(tables) -> list[str]`, sentences for the summary. It may offer `applies(tables) -> bool`: whether the
+report has the section at all, its heading and methods included.
 """
 
 from importlib import import_module

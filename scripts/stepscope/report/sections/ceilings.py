@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Picture, Table
 from stepscope.report.provenance import commands_table
-from stepscope.report.tables import Tables, ordered, precision_rank
+from stepscope.report.tables import Tables, machine_labels, machine_places, precision_rank
 from stepscope.report.timing.tables import legend, marks, number
 
 
@@ -13,7 +13,7 @@ def findings(tables: Tables) -> list[str]:
     """The rates that were reached, hardware by hardware."""
     ceilings = _ordered(tables["ceilings"])
     sentences = []
-    for hardware in ordered(ceilings["hardware"]) if len(ceilings) else []:
+    for hardware in machine_labels(ceilings["hardware"]) if len(ceilings) else []:
         own = ceilings[ceilings["hardware"] == hardware]
         products = own.dropna(subset=["tflops"])
         pairs = zip(products["tflops"], products["precision"], strict=True)
@@ -31,7 +31,7 @@ def findings(tables: Tables) -> list[str]:
 def context(tables: Tables) -> dict:
     """What report/sections/ceilings.md.j2 is filled with."""
     ceilings = _ordered(tables["ceilings"])
-    where = formatting.listing(ordered(ceilings["hardware"]), 3) if len(ceilings) else ""
+    where = formatting.listing(machine_labels(ceilings["hardware"]), 3) if len(ceilings) else ""
     caption = "Measured rates of a large matrix product, by precision, and of a large copy, with their 95 % intervals."
     caption += f" {where}." if where else ""
     picture = Picture("ceilings", caption, "Bars of TFLOP/s by precision and of GB/s.")
@@ -45,10 +45,10 @@ def context(tables: Tables) -> dict:
 def _ordered(ceilings: pd.DataFrame) -> pd.DataFrame:
     if ceilings.empty:
         return ceilings
+    place = machine_places(ceilings["hardware"])
     rank = ceilings["precision"].map(precision_rank)
-    return ceilings.assign(_rank=rank, _copy=ceilings["operation"] == "copy").sort_values(
-        ["hardware", "_copy", "_rank"]
-    )
+    ranked = ceilings.assign(_place=place, _rank=rank, _copy=ceilings["operation"] == "copy")
+    return ranked.sort_values(["_place", "_copy", "_rank"])
 
 
 def _table(ceilings: pd.DataFrame) -> Table | None:

@@ -6,7 +6,7 @@ from stepscope.report.roofline import findings as roofline_findings
 from stepscope.report.roofline.cells import Point, attention_groups, attention_points, groups, model_points, roofs
 from stepscope.report.roofline.tables import attention_tables, phases_table, roofs_table
 from stepscope.report.sections.timing import fixed
-from stepscope.report.tables import Tables, main_grid, ordered, precision_rank
+from stepscope.report.tables import Tables, machine_labels, main_grid, precision_rank
 
 _END = "Solid: a large matrix product and a large copy, measured here; dashed: the GPU's data sheet."
 
@@ -21,8 +21,9 @@ def context(tables: Tables) -> dict:
     parts = groups(model_points(tables["timing"]))
     attention = {group.hardware: attention_points(group) for group in attention_groups(tables)}
     of_attention = [(hardware, precision) for hardware, own in attention.items() for _, precision, _ in groups(own)]
-    known = {(hardware, precision) for hardware, precision, _ in parts} | set(of_attention)
-    places = sorted(known, key=lambda place: (place[0], precision_rank(place[1])))
+    known = dict.fromkeys([(hardware, precision) for hardware, precision, _ in parts] + of_attention)
+    order = machine_labels(hardware for hardware, _ in known)
+    places = sorted(known, key=lambda place: (order.index(place[0]), precision_rank(place[1])))
     return {
         "pictures": _pictures(
             tables, [p for *_, own in parts for p in own], [p for o in attention.values() for p in o]
@@ -46,7 +47,7 @@ def _pictures(tables: Tables, points: list[Point], attention: list[Point]) -> di
         found["roofline"] = Picture("roofline", caption.strip(), words)
     if any(point.tflops for point in attention):
         titles = listing(list(dict.fromkeys(group.setting.title for group in attention_groups(tables))), 3, "; ")
-        machines = listing(ordered([point.hardware for point in attention]), 3)
+        machines = listing(machine_labels([point.hardware for point in attention]), 3)
         caption = (
             "Attention by itself below the roofs, each implementation over growing lengths; d is the one with the most "
             "results. The intensity is that of Q, K, V and the output moved once, the same for all. An implementation "

@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.report.blocks import Picture
 from stepscope.report.formatting import listing
 from stepscope.report.provenance import commands_table
-from stepscope.report.tables import Tables, main_grid, ordered, with_order
+from stepscope.report.tables import Tables, machine_labels, main_grid, ordered, with_order
 from stepscope.report.timing import findings as timing_findings
 from stepscope.report.timing.repeats import repeats_table, spreads
 from stepscope.report.timing.tables import (
@@ -46,7 +46,7 @@ def fixed(grid: pd.DataFrame) -> str:
     """The fixed parameters of the figures: hardware, batch, vocabulary, options."""
     if grid.empty:
         return ""
-    parts = [listing(ordered(grid["hardware"]), 3)]
+    parts = [listing(machine_labels(grid["hardware"]), 3)]
     for name, words in (("batch", "batch"), ("vocab_size", "vocabulary")):
         values = ordered(grid[name]) if name in grid else []
         parts += [f"{words} {', '.join(f'{value:,.0f}' for value in values)}"] if values else []

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.tables import label, ordered, precision_rank
+from stepscope.report.tables import label, machine_labels, ordered, precision_rank
 from stepscope.report.timing.repeats import spreads, typical_spreads, verdict
 from stepscope.report.timing.tables import ceiling_of
 
@@ -16,7 +16,7 @@ def findings(timing: pd.DataFrame, ceilings: pd.DataFrame) -> list[str]:
         return ["No timing cell is in the tables."]
     sentences = []
     several = timing["hardware"].nunique() > 1
-    for hardware in ordered(timing["hardware"]):
+    for hardware in machine_labels(timing["hardware"]):
         own = timing[timing["hardware"] == hardware]
         place = f"On {hardware}: " if several else ""
         sentences += [place + sentence for sentence in _of_one_machine(own, ceilings, hardware)]

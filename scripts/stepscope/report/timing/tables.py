@@ -6,7 +6,7 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.blocks import BADGES, Cell, Column, Table
-from stepscope.report.tables import MODES, label, ordered, precision_rank
+from stepscope.report.tables import MODES, label, machine_labels, ordered, precision_rank
 
 _TIMES_NOTE = (
     "Each time: mean ± sample standard deviation, and below it the median with its 95 % bootstrap confidence interval, "
@@ -27,7 +27,7 @@ def groups(timing: pd.DataFrame) -> list[tuple[str, str, pd.DataFrame]]:
     first = timing[timing["repeat"] == 1]
     return [
         (hardware, precision, first[(first["hardware"] == hardware) & (first["precision"] == precision)])
-        for hardware in ordered(first["hardware"])
+        for hardware in machine_labels(first["hardware"])
         for precision in ordered(first.loc[first["hardware"] == hardware, "precision"], key=precision_rank)
     ]
 

@@ -1,16 +1,18 @@
 """The warm-up study's cells as the report needs them: points of one size, and settings of several sizes."""
 
 import json
+import statistics
 from dataclasses import dataclass
 
 import pandas as pd
 
 from stepscope.report import formatting
-from stepscope.report.tables import Tables, label, ordered, precision_rank, with_order
+from stepscope.report.tables import Tables, label, machine_labels, ordered, precision_rank, with_order
 from stepscope.tables.warmup_names import PARTS, PHASES, SET_UP
 
 SAMPLES = ["cell", "step", "phase", "warmup", "seconds"]
 CLOSE = 0.05  # a mean is as good as the steady state if it differs by no more than this share of it
+WARM = 5  # warm-up steps from which on processes of this study are compared as runs of the same thing
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,17 @@ class Point:
     def steady(self, phase: str) -> float | None:
         """The phase's steady state, ms."""
         return next((value for row in self.measured if formatting.known(value := row[f"{phase}_steady_ms"])), None)
+
+    @property
+    def disagreement(self) -> float | None:
+        """(Largest − smallest) / median of the median steps of the processes with WARM or more warm-up steps."""
+        medians = [row["step_median_ms"] for row in self.measured if row["warmup"] >= WARM]
+        return (max(medians) - min(medians)) / statistics.median(medians) if len(medians) > 1 else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the warm processes agree on the steady state, so that a mean can be held against it."""
+        return self.disagreement is None or self.disagreement <= CLOSE
 
     def enough(self, phase: str) -> float | None:
         """The fewest warm-up steps from which on every mean is CLOSE to the steady state; None if no number is."""
@@ -80,6 +93,16 @@ class Setting:
         """The points of which some cell has a mean."""
         return [point for point in self.points if point.measured]
 
+    @property
+    def settled(self) -> list[Point]:
+        """Those of them whose steady state is sure."""
+        return [point for point in self.measured if point.is_settled]
+
+    @property
+    def unsettled(self) -> list[Point]:
+        """The others."""
+        return [point for point in self.measured if not point.is_settled]
+
 
 class Warmups:
     """All that the report reads of the study."""
@@ -88,7 +111,7 @@ class Warmups:
         self.tables = tables
         self.cells = with_order(tables["warmup"])
         self.settings = _settings(self.cells)
-        self.hardware = ordered(self.cells["hardware"]) if len(self.cells) else []
+        self.hardware = machine_labels(self.cells["hardware"]) if len(self.cells) else []
         self.measured = [setting for setting in self.settings if setting.measured]
 
     @property
@@ -117,7 +140,8 @@ def _settings(cells: pd.DataFrame) -> list[Setting]:
     for values, own in cells.groupby(axes, sort=False):
         points = [_point(size, part) for size, part in own.groupby("size", sort=False)]
         found.append(Setting(*values, tuple(points)))
-    return sorted(found, key=lambda each: (each.hardware, precision_rank(each.precision), each.context))
+    order = machine_labels(each.hardware for each in found)
+    return sorted(found, key=lambda each: (order.index(each.hardware), precision_rank(each.precision), each.context))
 
 
 def _point(size: str, part: pd.DataFrame) -> Point:

@@ -6,6 +6,7 @@ from stepscope.report import formatting
 from stepscope.report.warmup import runs as warmup_runs
 from stepscope.report.warmup.cells import (
     CLOSE,
+    WARM,
     Point,
     Setting,
     Warmups,
@@ -39,14 +40,15 @@ def findings(warmups: Warmups) -> list[str]:
     found = warmup_runs.runs(warmups)
     sentences = []
     for hardware in warmups.hardware:
-        own = [sentence for setting in warmups.of(hardware) for sentence in _of(setting, len(warmups.of(hardware)) > 1)]
+        own = [sentence for setting in warmups.of(hardware)
+               for sentence in _of(warmups, setting, len(warmups.of(hardware)) > 1)]  # fmt: skip
         own += [warmup_runs.told(found, hardware), _lost(warmups, hardware)]
         place = f"On {hardware}: " if len(warmups.hardware) > 1 else ""
         sentences += [place + sentence for sentence in own if sentence]
     return sentences
 
 
-def _of(setting: Setting, several: bool) -> list[str]:
+def _of(warmups: Warmups, setting: Setting, several: bool) -> list[str]:
     """Sentences on a setting, which is named where a machine has several."""
     if not setting.measured:
         return []
@@ -57,6 +59,8 @@ def _of(setting: Setting, several: bool) -> list[str]:
         _first(setting),
         _contents(setting),
         _phases(setting),
+        _unsettled(setting),
+        warmup_runs.against_timing(warmups, setting),
     ]
     return [
         f"{sentence.removesuffix('.')} ({setting.title})." if several else sentence for sentence in found if sentence
@@ -64,8 +68,8 @@ def _of(setting: Setting, several: bool) -> list[str]:
 
 
 def _cold(setting: Setting) -> list[Point]:
-    """The points measured without warm-up that have a steady state."""
-    return [point for point in setting.measured if point.cold and formatting.known(point.cold["step_mean_over_steady"])]
+    """The points measured without warm-up that have a steady state which is sure."""
+    return [point for point in setting.settled if point.cold and formatting.known(point.cold["step_mean_over_steady"])]
 
 
 def off(values: list[float]) -> str:
@@ -107,7 +111,7 @@ def _one_or_two(setting: Setting) -> str:
     """What one and two warm-up steps leave."""
     parts = []
     for count, words in ((1, "1 warm-up step"), (2, "2 warm-up steps")):
-        rows = [row for point in setting.measured for row in point.measured if row["warmup"] == count]
+        rows = [row for point in setting.settled for row in point.measured if row["warmup"] == count]
         values = [row["step_mean_over_steady"] for row in rows if formatting.known(row["step_mean_over_steady"])]
         if values:
             parts.append(f"after {words} {'' if parts else 'the mean is '}{off(values)}")
@@ -116,7 +120,7 @@ def _one_or_two(setting: Setting) -> str:
 
 
 def _enough(setting: Setting) -> str:
-    points = [point for point in setting.measured if point.steady("step")]
+    points = [point for point in setting.settled if point.steady("step")]
     if not points:
         return ""
     sizes: dict[float | None, list[str]] = {}
@@ -156,13 +160,16 @@ def _contents(setting: Setting) -> str:
     if not named:
         return ""
     whole = [ratio(set_up_excess(point.profiled), profiled_excess(point.profiled)) for point in points]
-    cold = [point for point in points if (point.excess("step") or 0) > 0]
+    cold = [point for point in points if point.is_settled and (point.excess("step") or 0) > 0]
     plain = [ratio(set_up_excess(point.profiled), point.excess("step")) for point in cold]
     known = {name: [value for value in values if value is not None] for name, values in
              (("profiled", whole), ("unprofiled", plain))}  # fmt: skip
     parts = [f"{_shares(values)} of the {name} excess" for name, values in known.items() if values]
     together = f"; set-up ({formatting.listing(list(SET_UP))}) makes up {formatting.listing(parts)}" if parts else ""
-    return f"A profile puts what the first step takes longer down to {formatting.listing(named)}{together}."
+    least = {part: min(shares[part], default=0) for part in shares}
+    less = [f"{part} (by up to {formatting.percent(-share)})" for part, share in least.items() if share < -CLOSE]
+    saved = f", while less time goes to {formatting.listing(less)}" if less else ""
+    return f"A profile puts what the first step takes longer down to {formatting.listing(named)}{saved}{together}."
 
 
 def _shares(values: list[float]) -> str:
@@ -178,9 +185,23 @@ def _phases(setting: Setting) -> str:
     ]
     if not points:
         return ""
+    where = {"forward": "is spent in forward", "backward": "in backward", "optimizer": "in the optimizer"}
     shares = {phase: [point.excess(phase) / point.excess("step") for point in points] for phase in _PHASES}
-    parts = [f"{_shares(values)} {'falls in ' * (phase == _PHASES[0])}{phase}" for phase, values in shares.items()]
+    parts = [f"{_shares(values)} {where[phase]}" for phase, values in shares.items()]
     return f"Of what the first step takes longer, {formatting.listing(parts)}."
+
+
+def _unsettled(setting: Setting) -> str:
+    """Sizes of which nothing is said, because their warm processes disagree."""
+    points = setting.unsettled
+    if not points:
+        return ""
+    sizes = formatting.listing([f"{point.size} ({formatting.percent(point.disagreement)})" for point in points])
+    has, them, its = ("has", "it", "its") if len(points) == 1 else ("have", "them", "their")
+    return (
+        f"{sizes} {has} no sure steady state, and the comparisons with it above leave {them} out: "
+        f"{its} processes with {WARM} or more warm-up steps differ by so much in the median step."
+    )
 
 
 def _lost(warmups: Warmups, hardware: str) -> str:

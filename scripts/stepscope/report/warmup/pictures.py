@@ -3,14 +3,14 @@
 from stepscope.report import formatting
 from stepscope.report.blocks import Picture
 from stepscope.report.tables import ordered
-from stepscope.report.warmup.cells import Warmups
+from stepscope.report.warmup.cells import WARM, Warmups
 from stepscope.report.warmup.first import profiled_points
 
 _WORDS = {
     "warmup_means": (
         "What a benchmark gets, over the number of warm-up steps: the mean as a multiple of the steady state, "
         "with ± 5 % shaded, and the standard deviation as a share of the mean. Both axes of values are logarithmic. "
-        "One slow first step is in a mean of {steps} steps unless it is warmed away.",
+        "One slow first step is in a mean of {steps} steps unless it is warmed away.{unsettled}",
         "Line charts of the mean over the steady state and of the standard deviation over the mean, by the number of "
         "warm-up steps, a panel for each size, a line for each phase.",
     ),
@@ -37,9 +37,11 @@ def pictures(warmups: Warmups) -> dict[str, Picture]:
         values = ordered(warmups.cells[name])
         texts = [value if isinstance(value, str) else f"{value:,.0f}" for value in values]
         fixed += [f"{words} {', '.join(texts)}".strip()] if texts else []
+    is_unsure = any(setting.unsettled for setting in warmups.measured)
+    unsettled = f" Where processes with {WARM} or more warm-up steps differ, the steady state is unsure." * is_unsure
     is_drawn = {"warmup_first_step": any(profiled_points(setting) for setting in warmups.settings)}
     return {
-        name: Picture(name, f"{caption.format(steps=warmups.steps)} {'; '.join(fixed)}.", other)
+        name: Picture(name, f"{caption.format(steps=warmups.steps, unsettled=unsettled)} {'; '.join(fixed)}.", other)
         for name, (caption, other) in _WORDS.items()
         if is_drawn.get(name, True)
     }

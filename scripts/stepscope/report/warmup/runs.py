@@ -1,14 +1,16 @@
 """From run to run: how much medians of fresh processes differ, against the intervals within one."""
 
+import statistics
+
 import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
 from stepscope.report.tables import label, with_order
 from stepscope.report.timing.repeats import POINT, spreads
-from stepscope.report.warmup.cells import Warmups
+from stepscope.report.warmup.cells import WARM, Setting, Warmups, ratio
+from stepscope.tables.warmup_names import PHASES
 
-WARM = 5  # warm-up steps from which on processes of this study are compared as runs of the same thing
 SHOWN = ("forward", "backward", "step")
 
 
@@ -84,12 +86,36 @@ def told(found: pd.DataFrame, hardware: str) -> str:
     if len(own) == 1:
         against = f"which is {'more' if wider else 'no more'} than the widest interval within a run ({widest})"
     else:
-        against = (
-            f"and by more than the widest interval within a run, at most {widest}, in {wider:,} of {len(own):,} points"
-        )
+        against = f"and by more than the widest 95 % interval within one of them in {wider:,} of {len(own):,} points"
     what = "a step" if phase == "step" else phase
     return (
         f"Fresh processes of the same cell differ in the median time of {what} by up to "
         f"{formatting.percent(float(worst['spread']))} ({worst['size']}, context {worst['context']:,.0f}, "
-        f"{worst['precision']}), {against}."
+        f"{worst['precision']}; {worst['study'].replace('warmup', 'warm-up')} study), {against}."
     )
+
+
+def against_timing(warmups: Warmups, setting: Setting) -> str:
+    """The timing study's phased steps of the same points over the steady state; empty where none were timed."""
+    timing = with_order(warmups.tables["timing"])
+    found = []
+    for point in setting.measured:
+        seen = [each for each in map(float, _phased_steps(timing, setting, point.size)) if each == each]
+        if seen and (value := ratio(statistics.median(seen), point.steady("step"))):
+            found.append((point.size, value))
+    if not found:
+        return ""
+    low, high = min(found, key=lambda each: each[1]), max(found, key=lambda each: each[1])
+    ends = f"{low[1]:.2f} ({low[0]})" + (f" to {high[1]:.2f} ({high[0]})" if high is not low else "")
+    return f"The timing study's phased steps of the same points, at another time, took {ends} times the steady state."
+
+
+def _phased_steps(timing: pd.DataFrame, setting: Setting, size: str) -> pd.Series:
+    """Forward, backward and optimizer together (ms) of each run of a point in the timing study."""
+    phases = [f"{phase}_median_ms" for phase in PHASES["step"]]
+    if timing.empty or not all(name in timing for name in ("mode", *phases)):
+        return pd.Series(dtype=float)
+    own = timing[(timing["size"] == size) & (timing["mode"] == "step")]
+    for name in ("hardware", "context", "precision", "batch", "options"):
+        own = own[own[name] == getattr(setting, name)]
+    return own[phases].sum(axis=1, skipna=False)

@@ -3,7 +3,7 @@
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
 from stepscope.report.timing.tables import legend, marks, number, reasons
-from stepscope.report.warmup.cells import CLOSE, Point, Setting, Warmups, phase_names, ratio
+from stepscope.report.warmup.cells import CLOSE, WARM, Point, Setting, Warmups, phase_names, ratio
 
 _STEADY = "steady state"
 _PER_CENT = 100
@@ -118,8 +118,13 @@ def verdicts_table(warmups: Warmups, setting: Setting) -> Table | None:
         f"Enough: from this number on every mean is within ± {CLOSE:.0%} of the steady state, of the numbers that "
         "were tried. Means are of other processes than the steady state, and differ by as much as runs do too."
     ).replace("%", " %")
+    unsettled = formatting.listing([point.size for point in setting.unsettled])
+    notes = [note, *[
+        f"In brackets: {unsettled}, whose processes with {WARM} or more warm-up steps differ by more than "
+        f"{CLOSE * 100:.0f} % in the median step, so that the steady state is unsure."
+    ] * bool(unsettled)]  # fmt: skip
     caption = f"Without warm-up, and how much warm-up is enough: {warmups.place(setting)}."
-    return Table("warmup-verdicts", caption, columns, rows, [note, *legend(rows)])
+    return Table("warmup-verdicts", caption, columns, rows, [*notes, *legend(rows)])
 
 
 def _verdict_row(point: Point, enough: list[tuple[str, str]]) -> list[Cell]:
@@ -139,6 +144,11 @@ def _verdict_row(point: Point, enough: list[tuple[str, str]]) -> list[Cell]:
 def _enough_cell(point: Point, phase: str) -> Cell:
     found = point.enough(phase)
     if found is not None:
-        return Cell(formatting.count(found), sort=found)
+        return Cell(_sure(point, formatting.count(found)), sort=found)
     most = max(row["warmup"] for row in point.measured)
-    return Cell(f"> {most:,.0f}", sort=most + 1) if point.steady(phase) else Cell("–")
+    return Cell(_sure(point, f"> {most:,.0f}"), sort=most + 1) if point.steady(phase) else Cell("–")
+
+
+def _sure(point: Point, text: str) -> str:
+    """In brackets where the steady state is unsure."""
+    return text if point.is_settled else f"({text})"

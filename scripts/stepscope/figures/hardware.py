@@ -1,0 +1,167 @@
+"""Figure of machines side by side: the speed-up over the baseline by model size."""
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from stepscope.figures import colours, theme
+from stepscope.figures.profile_data import left_out
+from stepscope.figures.timing import MOST_PANELS, pick
+from stepscope.report.formatting import known
+from stepscope.report.hardware.compared import ratio_text
+from stepscope.report.hardware.machines import Limits
+from stepscope.report.hardware.points import EXTRA, Grid, Point
+from stepscope.report.tables import label, ordered
+
+MOST_MACHINES = 4
+# The phases drawn of one machine over the baseline, of two, and of more: rows of panels are limited.
+SHOWN = {1: ("forward", "backward", "optimizer", "step"), 2: ("optimizer", "step")}
+MARKERS = ("o", "s", "^", "D", "v")
+REFERENCES = {
+    "arithmetic": {"color": colours.INK, "linewidth": 0.9, "linestyle": (0, (5, 2))},
+    "memory": {"color": colours.MUTED, "linewidth": 1.1, "linestyle": (0, (1, 1.6))},
+}
+
+
+def draw_speedup(tables) -> Figure:
+    """Speed-up over parameters: a row of panels a machine and phase, a column a precision, a line a context."""
+    grid = Grid(tables)
+    if len(grid.labels) < 2:
+        return theme.empty("There is one machine only: nothing to compare." if grid.labels else
+                           "No machine has any results: nothing to draw.")  # fmt: skip
+    points = _main([point for point in grid.points if known(point.parameters)])
+    rows = _rows(grid, points)
+    if not rows:
+        return theme.empty("No cell has a time on the baseline and on another machine: nothing to draw.")
+    columns = list(dict.fromkeys(point.precision for point in points))
+    contexts = pick(ordered([point.context for point in points]), MOST_PANELS)
+    points = [point for point in points if point.context in contexts]
+    figure, axes = theme.panels(len(rows), len(columns), 1.75, sharex=True, sharey="row")
+    across = [point.parameters for point in points]
+    across = min(across) / 1.35, max(across) * 1.35
+    for (machine, phase), line in zip(rows, axes, strict=True):
+        known_limits = {precision: grid.limits(machine, precision) for precision in columns}
+        limits = _limits(grid, points, machine, phase, known_limits.values())
+        for precision, panel in zip(columns, line, strict=True):
+            own = [point for point in points if point.precision == precision]
+            panel.set_xscale("log")
+            panel.set_xlim(*across)
+            _prepare(panel, limits)
+            _draw_references(panel, known_limits[precision], limits)
+            theme.label_lines(panel, _draw_lines(grid, panel, own, contexts, machine, phase), gap=0.085)
+        line[0].set_ylabel(label(phase))
+        if len(grid.others) > 1 and phase == next(each for name, each in rows if name == machine):
+            line[0].set_title(theme.short(machine, 60), color=colours.MUTED, fontweight="normal",
+                              pad=17 if line is axes[0] else 6)  # fmt: skip
+    for precision, panel in zip(columns, axes[0], strict=True):
+        place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
+        panel.annotate(precision, (0.5, 1), (0, 4), ha="center", va="bottom", fontsize=8, fontweight="bold", **place)
+    for panel in axes[-1]:
+        _name_sizes(panel, points)
+    of = theme.short(grid.others[0], 40) if len(grid.others) == 1 else ""
+    figure.supylabel(f"times as fast {f'on {of} ' if of else ''}as on {theme.short(grid.baseline, 40)} (log scale)",
+                     fontsize=8)  # fmt: skip
+    more = left_out(len(grid.others) - len({machine for machine, _ in rows}))
+    figure.supxlabel(f"model size (by parameters, log scale); at the lines: context, tokens{more}", fontsize=8)
+    return figure
+
+
+def _main(points: list[Point]) -> list[Point]:
+    """The points of the most frequent batch, mode and options: a figure holds one of each."""
+    for name in EXTRA:
+        values = [point.value(name) for point in points]
+        wanted = "" if name == "options" and "" in values else max(values, key=values.count, default=None)
+        points = [point for point in points if point.value(name) == wanted]
+    return points
+
+
+def _rows(grid: Grid, points: list[Point]) -> list[tuple[str, str]]:
+    """(machine, phase) of each row of panels that has a line."""
+    found = {
+        machine: [each for each in grid.phases if any(grid.speed(point, machine, each) for point in points)]
+        for machine in grid.others
+    }
+    machines = [machine for machine, phases in found.items() if phases][:MOST_MACHINES]
+    shown = SHOWN.get(len(machines), ("step",))
+    return [
+        (machine, phase)
+        for machine in machines
+        for phase in ([each for each in shown if each in found[machine]] or found[machine][-1:])
+    ]
+
+
+def _limits(grid: Grid, points: list[Point], machine: str, phase: str, known_limits) -> tuple[float, float]:
+    """Of a row's y axis: all intervals and ratios, with room for their words and for what ran out of memory."""
+    speeds = [speed for point in points if (speed := grid.speed(point, machine, phase))]
+    ratios = [ratio for limits in known_limits for ratio in (limits.arithmetic, limits.memory) if ratio]
+    low = min([1.0, *ratios, *(speed.low for speed in speeds)]) / 1.3
+    high = max([1.0, *ratios, *(speed.high for speed in speeds)]) * 1.12
+    lost = any(_is_lost(grid, point, machine, phase) for point in points)
+    room = 0.2 + (theme.room_for_out_of_memory(1) if lost else 0.0)
+    return low, high * (high / low) ** (room / (1 - room))
+
+
+def _is_lost(grid: Grid, point: Point, machine: str, phase: str) -> bool:
+    """Did the phase run out of memory on one of both machines?"""
+    return "oom" in (point.status(grid.baseline, phase), point.status(machine, phase))
+
+
+def _prepare(panel, limits: tuple[float, float]) -> None:
+    """The axis of speed-ups: log to the base of 2, with a line at 1."""
+    panel.set_yscale("log", base=2)
+    panel.set_ylim(*limits)
+    span = limits[1] / limits[0]
+    steps = (1.0,) if span > 12 else (1.0, 1.5) if span > 2.5 else (1.0, 1.25, 1.5, 1.75)
+    panel.yaxis.set_major_locator(LogLocator(base=2, subs=steps, numticks=12))
+    panel.yaxis.set_minor_locator(NullLocator())
+    panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:.3g}"))
+    panel.yaxis.set_minor_formatter(NullFormatter())
+    panel.axhline(1, color=colours.INK, linewidth=0.6, zorder=1.5)
+
+
+def _draw_references(panel, known_limits: Limits, limits: tuple[float, float]) -> None:
+    """Level lines at the ratios of rates, told in the upper left corner."""
+    words = []
+    for name, style in REFERENCES.items():
+        ratio = getattr(known_limits, name)
+        if ratio:
+            panel.axhline(ratio, zorder=1.6, label=name, **style)
+        dashes = "dashed" if name == "arithmetic" else "dotted"
+        words.append(f"{name} × {ratio_text(ratio)} ({dashes})" if ratio else f"{name}: ratio unknown")
+    for rank, text in enumerate(words):
+        style = {"fontsize": 6.2, "va": "top", "color": colours.MUTED, "annotation_clip": False}
+        panel.annotate(text, (0, 1), (3, -2 - 8 * rank), xycoords="axes fraction", textcoords="offset points",
+                       **style).set_in_layout(False)  # fmt: skip
+
+
+def _draw_lines(grid: Grid, panel, points: list[Point], contexts: list, machine: str, phase: str) -> list[tuple]:
+    """A line a context with its intervals; returns the ends for their labels."""
+    ends, lost = [], {}
+    for context, marker in zip(contexts, MARKERS, strict=False):
+        own = sorted((point for point in points if point.context == context), key=lambda point: point.parameters)
+        colour = colours.precision(own[0].precision) if own else colours.OTHER
+        lost |= {point.parameters: colour for point in own if _is_lost(grid, point, machine, phase)}
+        found = [(point.parameters, speed) for point in own if (speed := grid.speed(point, machine, phase))]
+        if not found:
+            continue
+        places = [place for place, _ in found]
+        ratios = [speed.ratio for _, speed in found]
+        panel.plot(places, ratios, color=colour, marker=marker, markersize=3.2, linewidth=0.9, label=f"{context:,.0f}")
+        ranges = [(speed.low, speed.high) for _, speed in found]
+        theme.draw_intervals(panel, places, *zip(*ranges, strict=True), colour)
+        ends.append((f"{context:,.0f}", panel.get_xlim()[1], ratios[-1], colours.precision_text(own[0].precision)))
+    theme.mark_out_of_memory(panel, list(lost.items()))
+    return ends
+
+
+def _name_sizes(panel, points: list[Point]) -> None:
+    sizes = dict(sorted({point.size: point.parameters for point in points}.items(), key=lambda size: size[1]))
+    panel.xaxis.set_major_locator(FixedLocator(list(sizes.values())))
+    panel.xaxis.set_major_formatter(FixedFormatter([theme.short(size, 12) for size in sizes]))
+    panel.xaxis.set_minor_locator(NullLocator())
+    panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.tick_params(axis="x", labelrotation=40)
+    for text in panel.get_xticklabels():
+        text.set(ha="right", rotation_mode="anchor", fontsize=6.5)
+
+
+FIGURES = {"hardware_speedup": draw_speedup}

@@ -1,0 +1,420 @@
+"""Machines side by side: ratios, verdicts, tables and sentences against numbers worked out by hand."""
+
+import re
+
+import hardware_maker as made
+import pytest
+from hardware_maker import GIB
+from pages import Page, markdown_page
+from roofline_maker import ceilings
+from stepscope.report.hardware import attention, ladder, memory, mixed, tables
+from stepscope.report.hardware import findings as hardware_findings
+from stepscope.report.hardware.machines import Limits, labels, limits
+from stepscope.report.hardware.points import Grid
+from stepscope.report.memory.cells import Memory
+from stepscope.report.page import by_machine
+from stepscope.report.sections import hardware
+from stepscope.report.tables import with_order
+
+SINGLE = " (single runs, disjoint 95 % intervals)"
+
+
+def grid_of(folder, *rows, **others) -> Grid:
+    return Grid(made.write(folder, timing=rows, **others))
+
+
+def told(folder, *rows, **others) -> list[str]:
+    return hardware.findings(made.write(folder, timing=rows, **others))
+
+
+def texts(row) -> list[str]:
+    return [cell.text for cell in row]
+
+
+def both(old_ms=20.0, new_ms=10.0, **place):
+    """A cell on `old`, the baseline, and on `new`."""
+    return made.timing("old", ms=old_ms, **place), made.timing("new", ms=new_ms, **place)
+
+
+# The new machine computes four times as fast in fp32 and eight times in bf16, and its memory is twice as fast.
+RATES = [
+    *ceilings("old", "Unheard", copy=1000.0, fp32=10.0, bf16=50.0),
+    *ceilings("new", "Unheard", copy=2000.0, fp32=40.0, bf16=400.0),
+]
+
+
+# Machines and their rates ---------------------------------------------------------------------------------------------
+
+
+def test_the_first_label_of_the_tables_is_the_baseline(tmp_path):
+    grid = grid_of(tmp_path, made.timing("zebra"), made.timing("ant"), made.timing("zebra", context=256))
+    assert (grid.baseline, grid.others) == ("zebra", ["ant"])
+    assert labels(made.write(tmp_path / "none")) == []
+
+
+def test_the_whole_report_has_the_machines_in_the_order_of_the_tables(tmp_path):
+    rows = [made.timing("zebra"), made.timing("ant"), made.timing("zebra", "bf16"), made.timing("ant", "bf16")]
+    found = made.write(tmp_path, timing=rows, ceilings=[*ceilings("zebra", fp32=1.0), *ceilings("ant", fp32=1.0)])
+    ordered = with_order(found["timing"])
+    assert list(ordered["hardware"]) == ["zebra", "zebra", "ant", "ant"]
+    text, _ = made.pages(tmp_path / "page", found)
+    for before in ("Time of each phase, fp32, on", "Throughput and memory, fp32, on", "*On", "- On"):
+        assert 0 < text.index(f"{before} zebra") < text.index(f"{before} ant")
+    assert "|  | zebra | ant |" in text
+
+
+def test_ratios_are_of_data_sheets_else_of_what_was_measured(tmp_path):
+    known = made.write(tmp_path / "a", timing=[made.timing("a", gpu=made.A100), made.timing("l", gpu=made.L40S)])
+    found = limits(known, "l", "a", "fp32")
+    assert (found.arithmetic, found.memory) == (pytest.approx(91.6 / 19.5), pytest.approx(864 / 2039))
+    assert found.sources == ("data sheet", "data sheet")
+    assert limits(known, "l", "a", "bf16").arithmetic == pytest.approx(362.05 / 312)
+    measured = made.write(tmp_path / "b", timing=[made.timing("old"), made.timing("new")], ceilings=RATES)
+    assert limits(measured, "new", "old", "bf16") == Limits(8.0, 2.0, ("measured", "measured"))
+    assert limits(measured, "new", "old", "fp16") == Limits(None, 2.0, ("", "measured"))
+
+
+@pytest.mark.parametrize(
+    ("speed", "word"),
+    [(4.0, "arithmetic"), (3.3, "arithmetic"), (2.0, "memory"), (2.4, "memory"), (3.0, "between"), (1.1, "neither"),
+     (0.9, "neither"), (6.0, "beyond")],
+)  # fmt: skip
+def test_which_ratio_a_faster_machine_follows(speed, word):
+    assert Limits(4.0, 2.0).follows(speed) == word
+
+
+@pytest.mark.parametrize(
+    ("speed", "word"),
+    [(0.25, "arithmetic"), (0.5, "memory"), (0.35, "between"), (0.9, "neither"), (1.2, "neither"), (0.1, "beyond")],
+)
+def test_which_ratio_a_slower_machine_follows(speed, word):
+    assert Limits(0.25, 0.5).follows(speed) == word
+
+
+def test_ratios_that_are_near_each_other_or_unknown():
+    assert Limits(2.0, 2.1).follows(2.0) == "arithmetic or memory"
+    assert Limits(4.0, 0.5).follows(1.0) == "between"
+    assert Limits(None, 2.0).follows(2.0) == "" and Limits(None, 2.0).reached("arithmetic", 2.0) is None
+    assert Limits(4.0, 2.0).reached("arithmetic", 3.2) and not Limits(4.0, 2.0).reached("arithmetic", 3.1)
+
+
+def test_the_table_of_machines(tmp_path):
+    rows = [made.timing("old", gpu=made.A100), made.timing("new", gpu=made.L40S, device_memory_bytes=48 * GIB)]
+    found = made.write(tmp_path, timing=rows, ceilings=ceilings("new", made.L40S, copy=700.0, bf16=300.0))
+    table = tables.machines_table(found, ["old", "new"])
+    shown = {row[0].text: [(cell.text, cell.below) for cell in row[1:]] for row in table.rows}
+    assert shown["device"] == [(made.A100, ""), (made.L40S, "")]
+    assert shown["memory (GiB)"] == [("80.0", ""), ("48.0", "× 0.60")]
+    assert shown["data sheet: fp32 (TFLOP/s)"] == [("19.5", ""), ("91.6", "× 4.70")]
+    assert shown["data sheet: memory (GB/s)"] == [("2,039", ""), ("864", "× 0.42")]
+    assert shown["measured: bf16 (TFLOP/s)"] == [("–", ""), ("300", "")]
+    assert shown["measured: copy (GB/s)"] == [("–", ""), ("700", "")]
+    assert "measured: fp32 (TFLOP/s)" not in shown
+
+
+# The timing grid ------------------------------------------------------------------------------------------------------
+
+
+def test_a_cell_beside_that_of_the_baseline(tmp_path):
+    rows = [*both(), *both(10.0, 10.1, context=256), *both(10.0, 20.0, context=512)]
+    rows += [made.timing("old", context=1024, ms=30.0), made.lost("new", context=1024)]
+    rows += [made.lost("old", size="large"), made.lost("new", size="large")]
+    rows += [made.timing("new", size="medium", ms=7.0), made.lost("old", size="medium", context=256, status="missing")]
+    rows += [made.timing("new", size="medium", context=256, ms=7.0)]
+    table = tables.grid_table(grid_of(tmp_path, *rows))
+    assert [texts(row)[:2] for row in table.rows] == [
+        ["small", "128"], ["small", "256"], ["small", "512"], ["small", "1,024"],
+        ["medium", "256"], ["large", "128"],
+    ]  # fmt: skip
+    shown = [(row[2].text, row[2].below, row[2].badges) for row in table.rows]
+    assert shown == [
+        ("2.00", "20.0 → 10.0", ()),
+        ("(0.99)", "10.0 → 10.1", ()),
+        ("0.50", "10.0 → 20.0", ()),
+        ("", "30.0 → –", ("oom",)),
+        ("", "– → 7.00", ("missing",)),
+        ("", "", ("oom",)),
+    ]
+
+
+def test_unsupported_noisy_and_throttled_cells_are_marked(tmp_path):
+    rows = [made.timing("old", step_noisy=True), made.timing("new", throttle="power cap")]
+    rows += [made.timing("old", "bf16"), made.lost("new", "bf16", "unsupported")]
+    (row,) = tables.grid_table(grid_of(tmp_path, *rows)).rows
+    assert [cell.badges for cell in row[2:]] == [("noisy", "throttled"), ("unsupported",)]
+
+
+@pytest.mark.parametrize(("ms", "word"), [(9.0, "equal"), (8.0, "faster"), (12.5, "slower")])
+def test_repeated_runs_decide_where_both_machines_have_them(tmp_path, ms, word):
+    # Runs of either differ by about a tenth (1 of 10.5), so that only more than 0.19 in the logarithm counts.
+    rows = made.repeated("old", 10.0, 1.1) + made.repeated("new", ms, 1.1)
+    grid = grid_of(tmp_path, *rows)
+    speed = grid.speed(grid.points[0], "new", "step")
+    assert (speed.verdict, speed.by_repeats) == (word, True)
+
+
+def test_batches_and_options_are_columns_where_they_vary(tmp_path):
+    table = tables.grid_table(grid_of(tmp_path, *both(), *both(8.0, 2.0, attention="sdpa")))
+    assert [column.label for column in table.columns] == ["size", "context", "options", "× (ms)"]
+    assert [texts(row)[2:] for row in table.rows] == [["–", "2.00"], ["attention=sdpa", "4.00"]]
+
+
+def test_the_summary_counts_and_compares_with_the_ratios(tmp_path):
+    rows = [*both(40.0, 10.0), *both(20.0, 10.0, context=256), *both(10.0, 10.0, context=512)]
+    table = tables.summary_table(grid_of(tmp_path, *rows, ceilings=RATES))
+    step = next(texts(row) for row in table.rows if row[1].text == "step")
+    # Speed-ups of 4, 2 and 1; 80 % of 4 is 3.2, of 2 it is 1.6.
+    assert step == ["fp32", "step", "3", "1.000", "2.00", "4.00", "2", "1", "0", "4.00", "1", "2.00", "2"]
+    assert len(table.rows) == 5
+    bare = tables.summary_table(grid_of(tmp_path / "b", *rows))
+    assert texts(bare.rows[0])[-4:] == ["–"] * 4
+
+
+def test_every_phase_with_the_ratio_that_it_follows(tmp_path):
+    rows = [made.timing("old", ms=40.0), made.timing("new", ms=10.0, optimizer_median_ms=20.0)]
+    table = tables.phases_table(grid_of(tmp_path, *rows, ceilings=RATES))
+    shown = {row[3].text: texts(row)[4:] for row in table.rows}
+    assert shown["step"] == ["40.00", "10.00", "4.00", "4.00", "2.00", "arithmetic"]
+    assert shown["optimizer"] == ["40.00", "20.00", "2.00", "4.00", "2.00", "memory"]
+    assert not table.page_only
+    many = [row for context in range(9) for row in both(context=128 + context)]
+    assert tables.phases_table(grid_of(tmp_path / "many", *many)).page_only
+
+
+def test_what_is_lost_stands_in_its_place_in_the_table_of_phases(tmp_path):
+    table = tables.phases_table(grid_of(tmp_path, made.timing("old"), made.lost("new", status="failed")))
+    assert [cell.badges for cell in table.rows[0][4:6]] == [(), ("failed",)]
+    assert texts(table.rows[0])[6:] == ["–"] * 4
+
+
+# Sentences ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_cell_in_the_singular(tmp_path):
+    assert told(tmp_path, *both(20.0, 10.0), ceilings=RATES) == [
+        f"new runs a step at 2.00 times the speed of old; faster in the 1 cell{SINGLE}.",
+        "new over old by phase, range and median: inference 2.00; forward 2.00; backward 2.00; optimizer 2.00.",
+        "A step on new reaches at least 80 % of the ratio of matrix-product rates, 4.00 (measured), in no cell; "
+        "of the ratio of bandwidths, 2.00 (measured), in the 1 cell.",
+    ]
+
+
+def test_several_cells(tmp_path):
+    rows = [*both(40.0, 10.0), *both(20.0, 10.0, context=256), *both(10.0, 10.0, context=512)]
+    rows += [made.lost("old", context=1024), made.timing("new", context=1024)]
+    found = told(tmp_path, *rows, ceilings=RATES)
+    assert found[0] == (
+        "new runs a step at 1.000 to 4.00 times the speed of old, median 2.00; faster in 2 of 3 cells, about equal in "
+        f"1 (small at 512 in fp32){SINGLE}."
+    )
+    assert found[2] == (
+        "A step on new reaches at least 80 % of the ratio of matrix-product rates, 4.00 (measured), in 1 of 3 cells "
+        "(33 %); of the ratio of bandwidths, 2.00 (measured), in 2 of 3 cells (67 %). 1 of 3 cells lies nearer to 1 "
+        "than both ratios: neither sets the time there, as where the host's launches do."
+    )
+    assert found[3] == "On new, but not on old, a step fits with small at 1,024 in fp32."
+
+
+def test_ratios_by_precision_are_named_together_where_they_are_alike(tmp_path):
+    rows = [made.timing(name, precision, gpu=gpu) for precision in ("fp32", "bf16", "fp16")
+            for name, gpu in (("a", made.A100), ("l", made.L40S))]  # fmt: skip
+    assert "rates, 4.70 in fp32, 1.16 in bf16 and fp16 (data sheet), in" in told(tmp_path, *rows)[2]
+
+
+def test_machines_without_a_cell_in_common(tmp_path):
+    found = told(tmp_path, made.timing("old"), made.timing("new", context=256))
+    assert found == ["No cell of the timing study has a time on both new and old."]
+    assert tables.summary_table(grid_of(tmp_path, made.timing("old"), made.timing("new", context=256))) is None
+
+
+def test_the_fastest_of_three(tmp_path):
+    rows = [made.timing(name, ms=ms) for name, ms in (("a", 30.0), ("b", 20.0), ("c", 10.0))]
+    rows += [made.timing(name, ms=ms, context=256) for name, ms in (("a", 30.0), ("b", 10.0), ("c", 10.1))]
+    rows += [made.timing("a", context=512)]
+    assert "Of 2 cells with a time on all machines, fastest is c in 1 and none in 1." in told(tmp_path, *rows)
+
+
+def test_one_machine_has_no_sentences_and_no_section(tmp_path):
+    found = made.write(tmp_path / "tables", timing=[made.timing("old")], ceilings=ceilings("old", "Unheard"))
+    assert not hardware.applies(found) and hardware.findings(found) == []
+    text, html = made.pages(tmp_path, found)
+    assert "side by side" not in text + html and "Machines are compared cell by cell" not in text
+
+
+# Mixed precision ------------------------------------------------------------------------------------------------------
+
+
+def test_mixed_precision_on_each_machine(tmp_path):
+    rows = [*both(20.0, 10.0), *both(10.0, 12.0, precision="bf16")]
+    table = mixed.mixed_table(grid_of(tmp_path, *rows))
+    assert [(column.group, column.label) for column in table.columns[2:]] == [
+        ("bf16 over fp32", "old"), ("bf16 over fp32", "new")
+    ]  # fmt: skip
+    assert [(cell.text, cell.below) for cell in table.rows[0][2:]] == [("2.00", ""), ("0.83", "slower")]
+    assert mixed.mixed_table(grid_of(tmp_path / "b", *rows[:3])) is None
+
+
+def test_a_newer_machine_in_16_bits_that_loses_to_an_older_one_in_fp32(tmp_path):
+    # In bf16 the new one computes at 400 against 10 TFLOP/s, and takes 12 against 10 ms.
+    rows = [*both(10.0, 14.0), *both(6.0, 12.0, precision="bf16"), *both(10.0, 2.0, context=256)]
+    rows += [*both(6.0, 1.0, precision="bf16", context=256)]
+    grid = grid_of(tmp_path, *rows, ceilings=RATES)
+    found = mixed.inversions(grid)
+    assert [(each.machine, each.precision, each.other, each.point.name) for each in found] == [
+        ("old", "bf16", "new", "small at 256"), ("new", "bf16", "old", "small at 128")
+    ]  # fmt: skip
+    assert mixed.findings(grid, found)[1] == (
+        f"new in bf16 takes longer for a step than old in fp32 in 1 of 2 cells{SINGLE} with small at 128: 12.0 against "
+        "10.0 ms, although its rate of matrix products is 40.0 times as high."
+    )
+    assert texts(mixed.inversions_table(found).rows[1]) == [
+        "new",
+        "bf16",
+        "old",
+        "small",
+        "128",
+        "12.0",
+        "10.0",
+        "0.83",
+    ]
+
+
+def test_a_machine_that_must_be_slower_is_no_inversion(tmp_path):
+    slow = [*ceilings("old", "Unheard", fp32=500.0, bf16=500.0), *ceilings("new", "Unheard", fp32=1.0, bf16=2.0)]
+    rows = [*both(10.0, 90.0), *both(10.0, 80.0, precision="bf16")]
+    grid = grid_of(tmp_path, *rows, ceilings=slow)
+    assert mixed.inversions(grid) == [] and mixed.inversions_table([]) is None
+    assert mixed.findings(grid, []) == [
+        "No machine in 16 bits is slower than another in fp32 that it should be faster than."
+    ]
+
+
+def test_without_rates_the_time_in_fp32_says_who_should_be_faster(tmp_path):
+    # The new one is faster in fp32 (9 against 10 ms), and slower in bf16 (12 ms) than the old one in fp32.
+    rows = [*both(10.0, 9.0), *both(11.0, 12.0, precision="bf16")]
+    (found,) = mixed.inversions(grid_of(tmp_path, *rows))
+    assert (found.machine, found.other, found.speed.ratio) == ("new", "old", pytest.approx(10 / 12))
+    # Slower in fp32 as well: nothing that should surprise.
+    assert mixed.inversions(grid_of(tmp_path / "b", *both(10.0, 20.0), *both(9.0, 15.0, precision="bf16"))) == []
+
+
+# The other studies ----------------------------------------------------------------------------------------------------
+
+
+def passes(*cells):
+    return [row for cell in cells for row in cell]
+
+
+def test_attention_at_the_longest_length_that_all_finished(tmp_path):
+    gone = {"status": "oom", "median_ms": None}
+    new = [row | (gone if row["length"] == 16384 else {}) for row in made.attention("new", 0.5)]
+    found = made.write(tmp_path, attention=passes(made.attention("old"), new))
+    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
+    # 16 ms forward and 32 ms backward at 4,096 on the old one, half of it on the new one.
+    (row,) = table.rows
+    assert texts(row) == ["naive", "bf16", "16", "4,096", "2.00", "2.00"]
+    assert [cell.below for cell in row[4:]] == ["16.0 → 8.00", "32.0 → 16.0"]
+    assert hardware.findings(found) == [
+        "Attention by itself runs, at the longest length that all machines finished, on new at 2.00 times the speed of "
+        "old."
+    ]
+
+
+def test_attention_without_a_length_in_common(tmp_path):
+    gone = [row | {"status": "unsupported", "median_ms": None} for row in made.attention("new")]
+    found = made.write(tmp_path, attention=passes(made.attention("old"), gone))
+    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
+    assert table.rows[0][4].badges == ("unsupported",) and table.rows[0][4].below == "256 → –"
+    assert attention.lines(made.write(tmp_path / "b", attention=made.attention("old")), ["old", "new"]) == []
+
+
+def test_attention_within_the_intervals_is_in_brackets(tmp_path):
+    found = made.write(tmp_path, attention=passes(made.attention("old"), made.attention("new", 1.01)))
+    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
+    assert table.rows[0][4].text == "(0.99)"
+
+
+def peaks(folder, *rows):
+    return memory.peaks(Memory(made.write(folder, memory=rows)), ["old", "new"])
+
+
+def test_peaks_beside_the_closed_form(tmp_path):
+    rows = [made.memory("old", 2 * GIB), made.memory("new", 1.5 * GIB, predicted=1.5 * GIB)]
+    rows += [made.memory("old", 3 * GIB, "oom", "oom"), made.memory("new", 4 * GIB, "oom")]
+    found = peaks(tmp_path, *rows)
+    table = memory.peaks_table(found, ["old", "new"])
+    shown = {row[0].text: [(cell.text, cell.below, cell.badges) for cell in row[4:]] for row in table.rows}
+    assert shown["small"] == [("2.000 or 1.500", "", ()), ("2.000", "", ()), ("1.500", "", ()),
+                              ("−512 MiB", "−25 %", ())]  # fmt: skip
+    assert shown["oom"][1:] == [("", "", ("oom",)), ("4.000", "", ()), ("–", "", ())]
+    assert memory.findings(found, ["old", "new"]) == [
+        "Peak memory is smallest on new in the 1 cell that all machines finished; the largest peak is at most 33 % "
+        "above the smallest.",
+        "In the memory study oom at 128 (fp32, step) fits on new only.",
+    ]
+
+
+def test_the_same_peaks(tmp_path):
+    found = peaks(tmp_path, made.memory("old", 2 * GIB), made.memory("new", 2 * GIB))
+    assert memory.findings(found, ["old", "new"]) == [
+        "Peak memory is the same on old and new in the 1 cell that all machines finished."
+    ]
+    assert peaks(tmp_path / "b", made.memory("old", 2 * GIB)) == [] and memory.peaks_table([], ["old", "new"]) is None
+
+
+def test_peaks_that_are_smaller_here_and_there(tmp_path):
+    rows = [made.memory("old", 2 * GIB), made.memory("new", 3 * GIB), made.memory("old", 4 * GIB, "b")]
+    rows += [made.memory("new", 2 * GIB, "b"), made.memory("old", 5 * GIB, "c"), made.memory("new", 5 * GIB, "c")]
+    assert memory.findings(peaks(tmp_path, *rows), ["old", "new"]) == [
+        "Of 3 cells that all machines finished, peak memory is smallest on old in 1 and on new in 1; the largest "
+        "peak is at most 100 % above the smallest."
+    ]
+
+
+def test_the_ends_of_the_ladder(tmp_path):
+    names = ("fp32", "bf16", "graphs")
+    rows = [*made.ladder("old", names, (40.0, 10.0, 5.0)), *made.ladder("new", names, (20.0, 4.0, None))]
+    found = ladder.rungs(made.write(tmp_path, ladder=rows), ["old", "new"])
+    table = ladder.ladder_table(found, ["old", "new"])
+    assert [texts(row) for row in table.rows] == [["small", "128", "fp32", "2.00"], ["small", "128", "bf16", "2.50"]]
+    assert "Last rung over first: small, context 128: × 4.00 on old and × 5.00 on new." in table.notes
+    assert (
+        ladder.ladder_table(ladder.rungs(made.write(tmp_path / "b", ladder=rows[:3]), ["old", "new"]), ["old"]) is None
+    )
+
+
+# The report -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_section_in_both_outputs(tmp_path):
+    rows = [*both(), *both(precision="bf16"), made.lost("new", context=512), made.timing("old", context=512)]
+    text, html = made.pages(tmp_path, made.write(tmp_path / "tables", timing=rows, ceilings=RATES))
+    part = text[text.index("## Machines side by side") :]
+    assert "figures/hardware_speedup.svg" in part and "Machines are compared cell by cell" in text
+    assert "**Machines side by side**" in text and 'id="section-machines-side-by-side"' in html
+    assert not re.search(r"[{}]|\bnan\b|\bNone\b|\binf\b", part)
+    rich, plain = Page(html).tables, markdown_page(text).tables
+    assert len(rich) >= len(plain) > 4
+    assert all(len(row) == len(table[0]) for table in plain for row in table)
+
+
+def test_machines_that_share_nothing_still_have_a_section(tmp_path):
+    found = made.write(tmp_path / "tables", timing=[made.timing("old")], ceilings=ceilings("new", "Unheard", fp32=1.0))
+    text, _ = made.pages(tmp_path, found)
+    assert "No cell of the timing study has a time on the baseline and on another machine." in text
+    assert "1 cell of the timing study is in the grid of one machine alone and left out here." in text
+
+
+def test_the_summary_is_told_machine_by_machine():
+    told_of = ["On b: One.", "Both.", "On a: Two.", "On b: Three.", "On c: Four."]
+    assert by_machine(told_of, ["a", "b"]) == [
+        ("", ["Both.", "On c: Four."]), ("a", ["Two."]), ("b", ["One.", "Three."])
+    ]  # fmt: skip
+    assert by_machine(["One."], ["a", "b"], alone="b") == [("b", ["One."])]
+    assert by_machine(["One."], ["a"]) == [("", ["One."])]
+
+
+def test_findings_without_any_table(tmp_path):
+    found = made.write(tmp_path)
+    assert hardware.findings(found) == []
+    assert hardware_findings.speed_up(Grid(made.write(tmp_path, ceilings=RATES)), "new") == ""
