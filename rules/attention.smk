@@ -32,8 +32,9 @@ rule time_attention:
     params:
         **cell_params(ATTENTION_FOLDER),
     message:
-        "Timing attention: {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Timing attention: {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/time_attention.py \

@@ -25,7 +25,7 @@ rule measure_ceilings:
     params:
         **cell_params(CEILINGS_FOLDER),
     message:
-        "Measuring the ceiling of {wildcards.operation} in {wildcards.precision}" + ON
+        cell_message("Measuring the ceiling of {wildcards.operation} in {wildcards.precision}")
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/measure_ceilings.py \

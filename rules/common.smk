@@ -43,8 +43,6 @@ shell.prefix(
     "set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; "
     'measure() {{ {FORGET_LABEL}exec {MEASURE:q} "$@"; }}; '
 )
-# Ends the messages of cells' jobs, where there is more than one machine to be on.
-ON = " on {wildcards.hardware}" if len(MACHINES) > 1 else ""
 REGISTRY = Registry(config=config, machines=MACHINES, environment=ROOT / "envs/measure.yaml" if CONDA else None)
 
 
@@ -89,6 +87,11 @@ def cell_params(folder):
         "cell": of_cell(lambda cell: cell.flags),
         "code": of_cell(lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
     }
+
+
+def cell_message(text):
+    """What a cell's job is announced with; it names the machine where there are several."""
+    return f"{text} on {{wildcards.hardware}}" if len(MACHINES) > 1 else text
 
 
 OUTDATED = set()

@@ -27,8 +27,9 @@ rule time_ladder:
     params:
         **cell_params(LADDER_FOLDER),
     message:
-        "Timing a rung of the ladder: {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Timing a rung of the ladder: {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/time_ladder.py \

@@ -27,8 +27,9 @@ rule snapshot_memory:
     params:
         **cell_params(MEMORY_FOLDER),
     message:
-        "Recording the memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Recording the memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/snapshot_memory.py \
@@ -53,8 +54,9 @@ rule analyze_memory:
     params:
         code=report_code("analyze_memory.py"),
     message:
-        "Analysing the snapshot of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Analysing the snapshot of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         exec "$PYTHON" "$SCRIPTS"/analyze_memory.py \

@@ -28,7 +28,7 @@ rule probe_precision:
     params:
         **cell_params(PRECISION_FOLDER),
     message:
-        "Probing precision: {wildcards.probe}" + ON
+        cell_message("Probing precision: {wildcards.probe}")
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/probe_precision.py \

@@ -29,7 +29,9 @@ rule profile_step:
     params:
         **cell_params(PROFILE_FOLDER),
     message:
-        "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}" + ON
+        cell_message(
+            "Profiling {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/profile_step.py \
@@ -54,8 +56,9 @@ rule analyze_profile:
     params:
         code=report_code("analyze_profile.py"),
     message:
-        "Analysing the trace of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Analysing the trace of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         exec "$PYTHON" "$SCRIPTS"/analyze_profile.py \

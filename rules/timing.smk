@@ -29,7 +29,7 @@ rule time_step:
     params:
         **cell_params(TIMING_FOLDER),
     message:
-        "Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}" + ON
+        cell_message("Timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}")
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/time_step.py \

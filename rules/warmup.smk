@@ -27,8 +27,9 @@ rule time_warmup:
     params:
         **cell_params(WARMUP_FOLDER),
     message:
-        "Timing the first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
-        + ON
+        cell_message(
+            "Timing the first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+        )
     shell:
         r"""
         measure {wildcards.hardware} "$SCRIPTS"/time_warmup.py \

@@ -1,5 +1,6 @@
 """The timing grid with the same cell of every machine beside each other."""
 
+import functools
 from dataclasses import dataclass
 
 from stepscope.report.formatting import known
@@ -88,23 +89,23 @@ class Grid:
         """The machines but the baseline."""
         return self.labels[1:]
 
-    @property
+    @functools.cached_property
     def precisions(self) -> list[str]:
         """Those of the points, in their order."""
         return list(dict.fromkeys(point.precision for point in self.points))
 
-    @property
+    @functools.cached_property
     def phases(self) -> list[str]:
         """The phases that any cell of a point has a time of."""
         return [name for name in PHASES if any(point.time(each, name) for point in self.points for each in point.rows)]
 
-    @property
+    @functools.cached_property
     def main(self) -> str:
         """The phase that stands for a cell: a whole step, or the fullest that two machines have a time of."""
         timed = [each for each in _MAIN if any(self.speed(point, label, each) for point, label in self.pairs)]
         return next(iter([*timed, *(each for each in _MAIN if each in self.phases)]), "step")
 
-    @property
+    @functools.cached_property
     def pairs(self) -> list[tuple[Point, str]]:
         """(point, label) of every machine but the baseline."""
         return [(point, label) for label in self.others for point in self.points]
@@ -124,7 +125,7 @@ class Grid:
             self._limits[key] = limits(self.tables, label, self.baseline, precision)
         return self._limits[key]
 
-    @property
+    @functools.cached_property
     def extra(self) -> list[str]:
         """The columns besides size, context and precision in which points differ."""
         return [name for name in EXTRA if len({str(point.value(name)) for point in self.points}) > 1]
