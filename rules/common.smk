@@ -117,7 +117,7 @@ def cell_resources(folder):
     def of_cell(key):
         return lambda wildcards: _job(hardware.job_resources, folder, wildcards)[key]
 
-    return {key: of_cell(key) for key in hardware.RESOURCES if BY_JOBS or key in hardware.RESOURCES_HERE}
+    return {key: of_cell(key) for key in hardware.asked_of_any(MACHINES)}
 
 
 def cell_cpus(folder):
@@ -203,15 +203,17 @@ def check_machines():
 
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
-    refused = RUN_LOCK.take() or unwritable(Path("results")) or wrong_executor()
-    if BY_JOBS and not refused:
-        refused = slurm.complaint(MACHINES, Path.cwd())
+    to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
+    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    if to_measure and not refused:
+        refused = wrong_executor()
+        if BY_JOBS and not refused:
+            refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings)
     if refused:
         sys.exit(refused)
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())
     records = REGISTRY.records()
-    to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
     done = set(records) - to_measure - set(missing(records))
     logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
 
@@ -252,4 +254,5 @@ def say_what_is_missing():
         if len(lost) > 20:
             print(f"  and {len(lost) - 20} more")
         print("`snakemake --cores 1 partial` writes a report of the others and names these;")
-        print("`snakemake --cores 1 report` measures these again.")
+        how = "--workflow-profile profiles/slurm" if BY_JOBS else "--cores 1"
+        print(f"`snakemake {how} report` measures these again.")

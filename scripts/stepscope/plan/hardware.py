@@ -142,7 +142,7 @@ def job_resources(hardware: Hardware, config: dict, study: str, size: str | None
         "runtime": math.ceil(minutes) + START_MINUTES if by_jobs else math.ceil(minutes),
         "mem_mb": round(memory * 1024) if by_jobs else 0,
         "slurm_extra": " ".join(filter(None, extra)) or None,
-        **{key: asked.get(key) for key in RESOURCES if key in SLURM and key != "slurm_extra"},
+        **{key: asked.get(key) for key in SLURM if key not in ("exclusive", "slurm_extra")},
     }
 
 
@@ -154,13 +154,12 @@ def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> 
     return max(cpus, hardware.threads)
 
 
-RESOURCES_HERE = ("gpu", "minutes", "runtime")
-RESOURCES = (
-    *RESOURCES_HERE,
-    "mem_mb",
-    "slurm_extra",
-    *(key for key in SLURM if key not in ("exclusive", "slurm_extra")),
-)
+def asked_of_any(machines: list[Hardware]) -> list[str]:
+    """Resources that a rule names: a key that no machine has would hide what the user's own profile sets for it."""
+    asked = {key for one in machines if one.by_jobs for key in one.asked}
+    names = ["slurm_extra" if key == "exclusive" else key for key in SLURM if key in asked]
+    memory = ["mem_mb"] if any(one.by_jobs for one in machines) else []
+    return ["gpu", "minutes", "runtime", *memory, *dict.fromkeys(names)]
 
 
 def measured_pattern(machines: list[Hardware]) -> str:

@@ -3,6 +3,7 @@
 import fcntl
 import logging
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,6 +26,11 @@ class RunLock:
             holder = self._file.read().strip() or "unknown"
             self._file.close()
             return f"another run (process {holder}) is at work in {Path.cwd()}; wait until it ends, or end it"
+        except OSError as error:
+            print(
+                f"note: {Path.cwd()} cannot be locked ({error.strerror}); start one run at a time in it",
+                file=sys.stderr,
+            )
         self._file.truncate(0)
         self._file.write(str(os.getpid()))
         self._file.flush()

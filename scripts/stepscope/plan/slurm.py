@@ -8,11 +8,38 @@ from pathlib import Path
 from stepscope.plan.hardware import Hardware
 
 JOB_PREFIX = "stepscope_"  # of the names of its jobs: slurm-jobname-prefix in profiles/slurm
+LONGEST_PAUSE = 180  # seconds from one look of Snakemake's plugin at the queue to the next, at most
 
 
-def complaint(machines: list[Hardware], folder: Path) -> str | None:
-    """What keeps a run in a folder from submitting the jobs of these machines."""
-    return wrong_partition(machines) or wrong_gpu_model(machines) or wrong_account(machines) or left_over(folder)
+def complaint(machines: list[Hardware], folder: Path, settings=None) -> str | None:
+    """What keeps a run in a folder from submitting the jobs of these machines; `settings` are the plugin's."""
+    return (
+        wrong_partition(machines)
+        or wrong_gpu_model(machines)
+        or wrong_account(machines)
+        or unseen_end(settings)
+        or left_over(folder)
+    )
+
+
+def unseen_end(settings) -> str | None:
+    """Whether the end of a job might never be seen: a run would then wait for ever and say nothing.
+
+    squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the plugin asks sacct.
+    """
+    shown = re.search(r"^MinJobAge\s*=\s*(\d+)", "\n".join(_lines("scontrol", "show", "config")), re.MULTILINE)
+    if settings is None or shown is None:
+        return None
+    age = int(shown.group(1))
+    by_sacct = settings.status_command == "sacct" or age < 3 * settings.init_seconds_before_status_checks
+    if by_sacct and _run("sacct", "-X", "--noheader") is None:
+        return (
+            f"sacct does not answer here, and Slurm forgets a job {age} s after its end (MinJobAge); leave "
+            "slurm-status-command as it is, and ask the site to set MinJobAge to 300"
+        )
+    if not by_sacct and age < LONGEST_PAUSE:
+        return f"Slurm forgets a job {age} s after its end here (MinJobAge); add --slurm-status-command sacct"
+    return None
 
 
 def left_over(folder: Path) -> str | None:
@@ -71,8 +98,13 @@ def _wrong(machines: list[Hardware], key: str, what: str, known: list[str]) -> s
 
 def _lines(*command: str) -> list[str]:
     """Lines that a program of Slurm prints; none if it fails or is not there, which sbatch then complains of."""
+    return [line for line in (_run(*command) or "").splitlines() if line.strip()]
+
+
+def _run(*command: str) -> str | None:
+    """What a program prints; None if it fails or is not there."""
     try:
         ended = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
-        return []
-    return [line for line in ended.stdout.splitlines() if line.strip()] if ended.returncode == 0 else []
+        return None
+    return ended.stdout if ended.returncode == 0 else None

@@ -5,7 +5,15 @@ import re
 import pytest
 from stepscope.plan import machine
 from stepscope.plan.config import ConfigError
-from stepscope.plan.hardware import Hardware, hardware_of, job_cpus, job_resources, limit, measured_pattern
+from stepscope.plan.hardware import (
+    Hardware,
+    asked_of_any,
+    hardware_of,
+    job_cpus,
+    job_resources,
+    limit,
+    measured_pattern,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +125,15 @@ def test_a_wildcard_matches_labels_that_are_measured():
 def test_a_wrong_entry_is_one_line(entry, make_config):
     with pytest.raises(ConfigError, match=r"^config key hardware\.x.*[^\n]*$"):
         make_config(hardware={"x": entry})
+
+
+def test_rules_name_the_resources_that_some_machine_asks_for():
+    """One that none asks for would hide what a profile's default-resources say of it."""
+    here = Hardware("a", "cuda", 1)
+    assert asked_of_any([here]) == ["gpu", "minutes", "runtime"]
+    jobs = [Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),
+            Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True})]  # fmt: skip
+    assert asked_of_any([*jobs, here]) == [
+        *("gpu", "minutes", "runtime", "mem_mb"),
+        *("gpu_model", "constraint", "slurm_extra"),
+    ]

@@ -1,5 +1,7 @@
 """A run is alone in its folder, and counts its cells."""
 
+import errno
+import fcntl
 import logging
 import os
 import subprocess
@@ -83,3 +85,12 @@ def test_missing_records_are_named(tmp_path):
     there.write_text("{}")
     gone = str(tmp_path / "gone/record.json")
     assert missing([str(there), gone, str(tmp_path)]) == [gone, str(tmp_path)]
+
+
+def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert RunLock(tmp_path / "lock").take() is None
+    assert "cannot be locked (Operation not supported); start one run at a time" in capsys.readouterr().err

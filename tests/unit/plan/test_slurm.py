@@ -1,6 +1,10 @@
 """What a run asks Slurm before it submits anything: answers of programs that stand in for Slurm's."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
+import yaml
 from stepscope.plan import slurm
 from stepscope.plan.hardware import Hardware
 
@@ -88,3 +92,29 @@ def test_machines_that_are_not_measured_are_not_asked_for(programs):
     programs(sinfo="gpu\n")
     used = Hardware("old", "cuda", 1, here=False, measured=False, asked={"slurm_partition": "gone"})
     assert slurm.wrong_partition([used]) is None
+
+
+@pytest.mark.parametrize(
+    ("age", "command", "accounting", "complaint"),
+    [
+        (300, "squeue", False, None),
+        (300, "sacct", True, None),
+        (300, "sacct", False, "sacct does not answer here"),
+        (179, "squeue", True, "Slurm forgets a job 179 s after its end here (MinJobAge); add --slurm-status-command"),
+        (179, "sacct", True, None),
+        (59, "squeue", True, None),
+        (59, "squeue", False, "Slurm forgets a job 59 s after its end (MinJobAge)"),
+    ],
+)
+def test_the_end_of_a_job_must_be_seen(programs, age, command, accounting, complaint):
+    programs(scontrol=f"Configuration\nMinJobAge               = {age} sec\n", sacct="" if accounting else 1)
+    shown = slurm.unseen_end(SimpleNamespace(status_command=command, init_seconds_before_status_checks=20))
+    assert shown is None if complaint is None else complaint in shown
+
+
+def test_the_profile_repeats_the_default_one_which_it_replaces():
+    profiles = Path(__file__).resolve().parents[3] / "profiles"
+    default, on_slurm = (yaml.safe_load((profiles / name / "config.yaml").read_text()) for name in ("default", "slurm"))
+    default.pop("resources")  # one GPU of this machine
+    assert {key: on_slurm.get(key) for key in default} == default
+    assert on_slurm["slurm-jobname-prefix"] + "_" == slurm.JOB_PREFIX

@@ -1,0 +1,167 @@
+"""Cells as jobs of a real Slurm: report, staleness, every way in which a job ends badly, a killed run, wrong names."""
+
+import json
+import os
+import re
+import signal
+from datetime import datetime, timedelta
+
+import pytest
+
+NODES = {
+    "h100": {"slurm_partition": "h100", "exclusive": True},
+    "t4": {"slurm_partition": "t4", "exclusive": True},
+}
+# What the cells of some contexts do instead of measuring.
+FAIL, FILL_MEMORY, HANG, BE_CANCELLED = 21, 22, 23, 24
+BAD_CELLS = f"""
+    import os, subprocess, sys, threading
+    context = int(sys.argv[sys.argv.index("--context") + 1])
+    if context == {FAIL}:
+        raise RuntimeError("broken on purpose")
+    if context == {FILL_MEMORY}:
+        filled = b"x" * 2**31
+    if context == {BE_CANCELLED}:
+        subprocess.run(["scancel", os.environ["SLURM_JOB_ID"]], check=True)
+    if context in ({FILL_MEMORY}, {HANG}, {BE_CANCELLED}):
+        threading.Event().wait()
+"""
+PRINTING, HEADER = "scripts/stepscope/measure/printing.py", "def series_header() -> None:\n"
+
+
+def cell(hardware, context):
+    return f"results/{hardware}/timing/alpha/ctx{context}/fp32"
+
+
+def submitted(run):
+    """Cells for which a job was submitted, by their folders."""
+    logs = re.findall(r"has been submitted with SLURM jobid \d+ \(log: .*/(\w+)_alpha_(\d+)_fp32_/", run.text)
+    return sorted(cell(hardware, context) for hardware, context in logs)
+
+
+def spans(project, hardware):
+    """When the cells of a machine began and ended, in order. Starts are given in whole seconds."""
+    found = []
+    for path in (project.folder / "results" / hardware).rglob("record.json"):
+        origin = json.loads(path.read_text())["provenance"]
+        start = datetime.fromisoformat(origin["started"])
+        found.append((start, start + timedelta(seconds=origin["duration_s"])))
+    return sorted(found)
+
+
+def test_a_report_of_two_machines_and_then_of_one_context_more(lab, project_in):
+    project = project_in(lab, NODES, [8, 16])
+    run = project.submit()
+    assert run.code == 0, run.text
+    expected = [cell(hardware, context) for hardware in NODES for context in (8, 16)]
+    assert submitted(run) == sorted(expected)
+    for hardware in NODES:
+        (first, second) = spans(project, hardware)
+        assert first[1] < second[0] + timedelta(seconds=1)
+    report = (project.folder / "results/report/report.md").read_text()
+    assert "h100" in report and "t4" in report
+    table = (project.folder / "results/tables/timing.csv").read_text().splitlines()
+    assert sorted({line.partition("/")[0] for line in table[1:]}) == sorted(NODES)
+
+    before = {path: path.stat().st_mtime_ns for path in project.records()}
+    assert "Nothing to be done" in project.submit().text
+    project.configure(lambda config: config["timing"]["grid"]["cpu"][0]["context"].append(4))
+    more = project.submit()
+    assert more.code == 0, more.text
+    assert submitted(more) == [cell(hardware, 4) for hardware in NODES]
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, project_in):
+    project = project_in(
+        lab,
+        {"node": {"slurm_partition": "gpu"}},
+        [8, FAIL, FILL_MEMORY, HANG, BE_CANCELLED],
+        limits=[{"memory": 1.5, "cpus": 8, "minutes": 1}],
+    )
+    project.edit(PRINTING, HEADER, HEADER + BAD_CELLS)
+    project.edit("scripts/stepscope/measure/process.py", "minutes * 60", "minutes * 20")  # the least limit is 1 minute
+    run = project.submit()
+    assert run.code != 0
+    assert [path.parent for path in project.records()] == [project.folder / cell("node", 8)]
+    end = run.text[run.text.index("1 of 5 cells; without a result:") :]
+    for context in (FAIL, FILL_MEMORY, HANG, BE_CANCELLED):
+        assert f"  {cell('node', context)}  (log: {cell('node', context)}/measure.log)" in end
+    assert "RuntimeError: broken on purpose" in run.text
+    assert "gave up after the time limit of 1 minutes" in run.text
+    assert "exceeded memory limit" in run.text
+    statuses = re.findall(r"SLURM status is: '(\w+)'", run.text)
+    assert sorted(statuses) == ["CANCELLED", "FAILED", "FAILED", "FAILED"]
+
+    project.edit(PRINTING, BAD_CELLS, "")
+    again = project.submit()
+    assert again.code == 0, again.text
+    assert submitted(again) == sorted(cell("node", context) for context in (FAIL, FILL_MEMORY, HANG, BE_CANCELLED))
+
+
+def test_after_sigkill_the_next_run_names_the_jobs_that_are_left(lab, project_in):
+    project = project_in(lab, {"node": {"slurm_partition": "h100"}}, [8, 16])
+    project.pause_after(PRINTING, HEADER.rstrip())
+    process = project.start(*project.submitting())
+    project.paused()
+    project.wait_until(lambda: project.shell("squeue --noheader --states=R").count("\n") == 2, "both jobs run")
+    os.kill(project.snakemake_of(process), signal.SIGKILL)
+    process.wait()
+
+    refused = project.submit()
+    assert refused.code != 0
+    (line,) = [line for line in refused.text.splitlines() if line.startswith("jobs of a run that was killed")]
+    command = line.partition("start again: ")[2]
+    assert re.fullmatch(r"scancel \d+ \d+", command)
+    project.shell(command)
+    project.go_on()
+
+    again = project.submit()
+    assert again.code == 0, again.text
+    assert submitted(again) == [cell("node", 16), cell("node", 8)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ({"slurm_partition": "gpus"}, "slurm_partition: there is no partition 'gpus'; choose from gpu, h100, t4"),
+        ({"gpu_model": "a100", "device": "cuda"}, "gpu_model: there is no type of GPU 'a100'; choose from h100, t4"),
+        (
+            {"slurm_account": "biology"},
+            "slurm_account: neither sacctmgr nor sshare names accounts of root here; remove",
+        ),
+    ],
+)
+def test_a_wrong_name_is_one_line_before_anything_is_submitted(lab, project_in, entry, complaint):
+    assert complaint in refusal(project_in(lab, {"node": entry}, [8]))
+
+
+def test_a_wrong_account_is_one_line_where_there_is_accounting(lab, project_in):
+    with type(lab)(accounts=("physics", "chemistry")) as with_accounts:
+        shown = refusal(project_in(with_accounts, {"node": {"slurm_account": "biology"}}, [8]))
+    assert "slurm_account: there is no account of root 'biology'; choose from chemistry, physics" in shown
+
+
+def refusal(project):
+    """The one line with which a run ends that submits nothing."""
+    project.configure(lambda config: config["timing"]["grid"].update(cuda=config["timing"]["grid"]["cpu"]))
+    run = project.submit()
+    assert run.code != 0
+    assert "has been submitted" not in run.text
+    (line,) = [line for line in run.text.splitlines() if line.startswith("config key hardware.node.")]
+    return line
+
+
+def test_a_job_that_comes_to_another_machine_fails_with_one_line(lab, project_in):
+    hardware = {
+        "t4": {"gpu_model": "t4", "device": "cuda", "expect": "T4"},
+        "other": {"slurm_partition": "h100", "expect": "a CPU that nobody makes"},
+    }
+    project = project_in(lab, hardware, [8])
+    project.configure(lambda config: config["timing"]["grid"].update(cuda=config["timing"]["grid"]["cpu"]))
+    run = project.submit()
+    assert run.code != 0
+    assert "this job of hardware.t4 sees no NVIDIA GPU; check what the entry asks Slurm for, and the node" in run.text
+    assert "but the entry expects 'a CPU that nobody makes'" in run.text
+    (log,) = project.folder.glob("results/slurm/rule_time_step/t4_*/*.log")
+    assert re.findall(r"^ *Host: (\w+)$", log.read_text(), re.MULTILINE) == ["n2", "n2"]  # where the T4 is
