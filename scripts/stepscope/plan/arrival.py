@@ -60,16 +60,12 @@ def check_type(label: str, expected: Expected, gpu: str | None) -> None:
     name = machine.cpu_name() if gpu is None else gpu
     if expected.expect and not is_expected(name, expected.expect):
         raise ValueError(
-            f"this job of hardware.{label} runs on a {name}, but the entry expects {expected.expect!r}; correct what "
+            f"this job of hardware.{label} runs on {name}, but the entry expects {expected.expect!r}; correct what "
             "it asks Slurm for (gpu_model, slurm_partition, constraint), or expect"
         )
 
 
 def news(expected: Expected, found: dict) -> str | None:
     """In what this machine differs from the label's newest record, in words; None if in nothing, or there is none."""
-    if expected.identity is None:
-        return None
-    for key in sorted({*found, *expected.identity}):
-        if found.get(key) != expected.identity.get(key):
-            return f"{key} is {found.get(key)!r}, and was {expected.identity.get(key)!r}"
-    return None
+    difference = expected.identity and identities.first_difference(found, expected.identity)
+    return "{} is {!r}, and was {!r}".format(*difference) if difference else None

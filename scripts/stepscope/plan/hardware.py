@@ -1,6 +1,5 @@
 """The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
 
-import math
 import re
 from dataclasses import dataclass, field
 
@@ -106,7 +105,7 @@ def _check_expected(label: str, expect: str | None, device: str) -> None:
     name = machine.visible_gpus()[0].name if device == "cuda" else machine.cpu_name()
     if expect and not is_expected(name, expect):
         raise ConfigError(
-            f"config key hardware.{label}: this machine is a {name}, not the expected {expect!r}; give the entry "
+            f"config key hardware.{label}: this machine is {name}, not the expected {expect!r}; give the entry "
             "measure: false to use results that are there, or correct expect"
         )
 
@@ -139,7 +138,7 @@ def job_resources(hardware: Hardware, config: dict, study: str, size: str | None
     return {
         "gpu": 1 if hardware.device == "cuda" else None if by_jobs else 0,
         "minutes": minutes,
-        "runtime": math.ceil(minutes) + START_MINUTES if by_jobs else math.ceil(minutes),
+        "runtime": minutes + START_MINUTES * by_jobs,
         "mem_mb": round(memory * 1024) if by_jobs else 0,
         "slurm_extra": " ".join(filter(None, extra)) or None,
         **{key: asked.get(key) for key in SLURM if key not in ("exclusive", "slurm_extra")},

@@ -46,9 +46,15 @@ def _started(record: dict) -> str:
     return record["provenance"]["started"]
 
 
-def difference(found: dict, expected: dict) -> str | None:
-    """The first thing in which two identities differ, with both values; None if they are the same."""
+def first_difference(found: dict, expected: dict) -> tuple[str, object, object] | None:
+    """(key, value found, value expected) of the first key in which two mappings differ; None if they are the same."""
     for key in sorted({*found, *expected}):
         if found.get(key) != expected.get(key):
-            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} on the newest"
+            return key, found.get(key), expected.get(key)
     return None
+
+
+def from_newest(found: dict, newest: dict) -> str | None:
+    """In what an identity differs from that of the label's newest record, in words; None if in nothing."""
+    difference = first_difference(found, newest)
+    return difference and "{} is {!r} there, {!r} on the newest".format(*difference)

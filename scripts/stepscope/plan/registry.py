@@ -117,7 +117,7 @@ class Registry:
         """Cell → in what its machine differs from the newest of its label, where cells are measured by jobs."""
         seen = self.seen()
         differences = {
-            name: identities.difference(record["machine"], seen[label][study])
+            name: identities.from_newest(record["machine"], seen[label][study])
             for label, studies in self._records_of_jobs.items()
             for study, records in studies.items()
             for name, record in records.items()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from stepscope.plan import identities
+from stepscope.plan.hardware import is_expected
 
 
 class Refusal(Exception):
@@ -127,9 +128,9 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
 
 def _check_expected(seen: dict, expect: str | None) -> None:
     name = str(seen.get("gpu") or seen.get("cpu"))
-    if expect and expect.lower() not in name.lower():
+    if expect and not is_expected(name, expect):
         raise ValueError(
-            f"measured on a {name}, but the configuration expects {expect!r}; correct what the entry asks Slurm for "
+            f"measured on {name}, but the configuration expects {expect!r}; correct what the entry asks Slurm for "
             "(gpu_model, slurm_partition, constraint), or expect"
         )
 
@@ -159,7 +160,7 @@ def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results
         records = {other: list(identities.read_records(results, listed).values()) for other, listed in names.items()}
         newest = identities.newest(records)[study]
         for cell in own:
-            difference = identities.difference(cell.record["machine"], newest)
+            difference = identities.from_newest(cell.record["machine"], newest)
             if difference:
                 problems[cell.name] = f"measured on another machine than the newest of {label}: {difference}"
     return problems
@@ -176,10 +177,7 @@ def _content(path: Path) -> bytes:
 
 def _difference(found: dict, expected: dict) -> str:
     """The first key in which two mappings differ, with both values."""
-    for key in sorted({*found, *expected}):
-        if found.get(key) != expected.get(key):
-            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} now"
-    return "no difference"
+    return "{} is {!r} there, {!r} now".format(*identities.first_difference(found, expected))
 
 
 def _last_line(log: Path) -> str:

@@ -68,7 +68,7 @@ def test_two_entries_cannot_both_be_the_machine_at_hand(make_config):
 
 def test_a_machine_at_hand_that_is_not_the_expected_one(make_config):
     assert refusal(make_config, hardware={"h100": {"expect": "H100"}}).startswith(
-        "config key hardware.h100: this machine is a AMD EPYC 7B13, not the expected 'H100'; give the entry measure: "
+        "config key hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: "
     )
 
 

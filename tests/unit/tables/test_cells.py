@@ -184,7 +184,7 @@ def test_a_machine_that_is_not_the_expected_one_is_refused(results, cell):
     results.expected = "epyc"
     assert read(results)[0].status == "measured"
     results.expected = "H100"
-    assert refusal(results)[1].startswith("measured on a AMD EPYC, but the configuration expects 'H100'; correct what")
+    assert refusal(results)[1].startswith("measured on AMD EPYC, but the configuration expects 'H100'; correct what")
 
 
 def another(results, spec, started, name="machine/timing/other", **machine):
