@@ -1,6 +1,8 @@
 # What the studies share: the checked configuration, the machine, and the registry of cells.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -213,6 +215,9 @@ def begin_run():
         sys.exit(refused)
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())
+    if BY_JOBS:  # a job that ends before its program starts must not be told by the log of another attempt
+        for record in to_measure:
+            Path(record).with_name("measure.log").unlink(missing_ok=True)
     records = REGISTRY.records()
     done = set(records) - to_measure - set(missing(records))
     logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
@@ -243,6 +248,15 @@ def say_where_the_report_is():
         print(f"The report: {page.resolve()}")
 
 
+def given_flags():
+    """The configuration that this run was given, as flags."""
+    settings = workflow.config_settings
+    files = " ".join(shlex.quote(os.path.relpath(path)) for path in settings.configfiles)
+    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.config.items()}
+    keys = " ".join(shlex.quote(f"{key}={value}") for key, value in said.items())
+    return (f" --configfile {files}" if files else "") + (f" --config {keys}" if keys else "")
+
+
 def say_what_is_missing():
     """The last lines of a run in which a job failed."""
     records = REGISTRY.records()
@@ -253,6 +267,6 @@ def say_what_is_missing():
             print(f"  {Path(record).parent}  (log: {Path(record).with_name('measure.log')})")
         if len(lost) > 20:
             print(f"  and {len(lost) - 20} more")
-        print("`snakemake --cores 1 partial` writes a report of the others and names these;")
         how = "--workflow-profile profiles/slurm" if BY_JOBS else "--cores 1"
-        print(f"`snakemake {how} report` measures these again.")
+        print(f"`snakemake --cores 1 partial{given_flags()}` writes a report of the others and names these;")
+        print(f"`snakemake {how} report{given_flags()}` measures these again.")

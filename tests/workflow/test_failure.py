@@ -97,3 +97,15 @@ def test_without_its_metadata_records_of_other_code_are_refused_by_name(project)
     assert repaired.code == 0, repaired.text
     assert {cell for cell in after if after[cell] != before[cell]} == {project.SDPA}
     assert project.planned().cells == set()
+
+
+def test_the_commands_at_the_end_repeat_the_configuration_that_was_given(bare_project):
+    bare_project.edit(
+        "scripts/time_step.py", "def main() -> None:\n", "def main() -> None:\n    raise SystemExit('no')\n"
+    )
+    (bare_project.folder / "mine.yaml").write_text("model: {seed: 3}\n")
+    given = ("--configfile", "mine.yaml", "--config", "threads=1", "preset=default")
+    run = bare_project.run("--cores", 1, "report", "--until", "time_step", *given)
+    assert run.code != 0
+    for target in ("partial", "report"):
+        assert f"`snakemake --cores 1 {target} {' '.join(given)}` " in run.text
