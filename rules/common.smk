@@ -191,6 +191,12 @@ def check_machines():
             f"config key hardware.{empty[0]}: measure: false, but results/{empty[0]} holds no cell of the grids; "
             "copy its results there, or remove the entry"
         )
+    lacking = REGISTRY.without_cells()
+    if lacking:
+        sys.exit(
+            f"no machine under hardware has results of the study {lacking[0]}, and none is to be measured; copy those "
+            "results too, or measure them"
+        )
     if BY_JOBS and workflow.is_main_process:
         outdated = REGISTRY.outdated()
         for label in dict.fromkeys(name.partition("/")[0] for name in outdated):

@@ -1,6 +1,7 @@
 """Machines as an axis: results that were copied from elsewhere, side by side with others, and refused if mixed."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -65,6 +66,22 @@ def test_cells_that_are_not_there_are_not_missed_but_a_label_without_any_is(move
     assert moved.run("-n", "report").complaint.startswith(
         "config key hardware.elsewhere: measure: false, but results/elsewhere holds no cell of the grids; copy"
     )
+
+
+def test_copies_without_a_study_are_one_line(moved):
+    shutil.rmtree(moved.folder / "results/box/attention")
+    assert moved.run("-n", "report").complaint.startswith(
+        "no machine under hardware has results of the study attention, and none is to be measured; copy"
+    )
+
+
+def test_a_copy_that_is_replaced_by_an_older_one_is_read(moved):
+    assert moved.run("--cores", 1, "report").code == 0
+    record = moved.folder / "results/box" / moved.BETA / "record.json"
+    moved.edit_json(record, lambda content: content.update(code="0123456789abcdef"))
+    os.utime(record, (1, 1))
+    assert moved.run("--cores", 1, "report", "--until", "aggregate").code == 0
+    assert "0123456789abcdef" in (moved.folder / "results/tables/timing.csv").read_text()
 
 
 def test_results_of_two_machines_under_one_label_are_refused_by_name(moved):

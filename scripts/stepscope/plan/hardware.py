@@ -1,13 +1,16 @@
 """The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
 
+import json
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from stepscope.plan import machine
 from stepscope.plan.config import ConfigError
 
 # Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
 SLURM = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos", "exclusive", "slurm_extra")
+OWN_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm")  # of results/, so no label
 START_MINUTES = 5  # of a job before its program counts its own time: a node's first look at a shared file system
 DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
 
@@ -36,7 +39,7 @@ class Hardware:
         return self.measured and not self.here
 
 
-def hardware_of(config: dict) -> list[Hardware]:
+def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]:
     """The configuration's machines, the baseline first, then in its order; the machine at hand if it names none.
 
     Raises ConfigError or MachineError, with one line, for an entry that cannot be.
@@ -45,12 +48,24 @@ def hardware_of(config: dict) -> list[Hardware]:
     if not entries:
         device = machine.choose_device(config["device"])
         entries = {machine.hardware_label(device): {}}
-    found = [_hardware(label, entry, config) for label, entry in entries.items()]
+    for label in entries:
+        if label in OWN_FOLDERS or label != label.strip() or len(label) > 64:
+            raise ConfigError(
+                f"config key hardware: {label!r} is not a usable name; use at most 64 letters, digits, '.', '_' and "
+                f"'-', and none of {', '.join(OWN_FOLDERS)}"
+            )
+    found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]
     if len(at_hand) > 1:
         raise ConfigError(
             f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give one of them "
             f"measure: false, or say how Slurm finds it ({', '.join(SLURM[:4])})"
+        )
+    by_jobs = [one.label for one in found if one.by_jobs]
+    if at_hand and by_jobs:
+        raise ConfigError(
+            f"config key hardware: {at_hand[0]} is the machine at hand and {by_jobs[0]} is measured by Slurm's jobs, "
+            f"but a run does one of the two; measure {at_hand[0]} by itself, then give it measure: false here"
         )
     baseline = config["baseline"]
     if baseline and baseline not in entries:
@@ -58,17 +73,22 @@ def hardware_of(config: dict) -> list[Hardware]:
     return sorted(found, key=lambda one: one.label != baseline) if baseline else found
 
 
-def _hardware(label: str, entry: dict, config: dict) -> Hardware:
+def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     asked = {key: entry[key] for key in SLURM if key in entry}
     measured = entry.get("measure", True)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
     if here:
+        if "python" in entry:
+            raise ConfigError(
+                f"config key hardware.{label}.python: {label} is the machine at hand, where the Python that runs "
+                "snakemake measures; remove the key"
+            )
         device = machine.choose_device(wanted)
-        threads = _threads_here(device, config)
+        threads = _threads_here(entry.get("threads", config["threads"]), device)
         _check_expected(label, entry.get("expect"), device)
     else:
-        device = "cuda" if wanted == "auto" else wanted
+        device = (_device_of_records(label, results) or "cuda") if wanted == "auto" else wanted
         threads = _threads_elsewhere(label, entry, device, measured, config)
     return Hardware(
         label=label,
@@ -82,9 +102,19 @@ def _hardware(label: str, entry: dict, config: dict) -> Hardware:
     )
 
 
-def _threads_here(device: str, config: dict) -> int:
-    if config["threads"] != "auto":
-        return config["threads"]
+def _device_of_records(label: str, results: Path) -> str | None:
+    """The device that a label's results were measured on, by the first record that says so."""
+    for path in sorted((results / label).rglob("record.json")):
+        try:
+            return json.loads(path.read_bytes())["machine"]["device"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _threads_here(wanted: int | str, device: str) -> int:
+    if wanted != "auto":
+        return wanted
     return 1 if device == "cuda" else machine.usable_cores()
 
 

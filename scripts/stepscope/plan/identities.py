@@ -4,22 +4,32 @@ Nobody can see the driver of a cluster's node from the machine that plans. What 
 a cell that was measured on another GPU type, driver or version is stale.
 """
 
+import datetime
 import json
 from pathlib import Path
+
+from stepscope.plan.hardware import is_expected
 
 TOOLS = "tools"  # the part of an identity that a study has for itself
 
 
-def read_records(results: Path, names: list[str]) -> dict[str, dict]:
-    """Cell → its record, for those that are there and whole enough to say where they were measured."""
-    found = {}
+def read_records(results: Path, names: list[str], expect: str | None = None) -> dict[str, dict]:
+    """Cell → its record, for those that are there and whole enough to say where they were measured, and when.
+
+    Left out are those of a machine that is not the expected one, and those from the future: one of them, wrong
+    itself, would otherwise put all others in the wrong.
+    """
+    found, latest = {}, (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)).isoformat()
     for name in names:
         try:
             record = json.loads((results / name / "record.json").read_bytes())
-            record["machine"]["device"], record["provenance"]["started"]
-        except (OSError, ValueError, KeyError, TypeError):
+            machine, is_past = record["machine"], record["provenance"]["started"] < latest
+            expected = expect is None or is_expected(str(machine.get("gpu") or machine.get("cpu")), expect)
+            machine["device"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
-        found[name] = record
+        if is_past and expected:
+            found[name] = record
     return found
 
 

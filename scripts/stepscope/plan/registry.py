@@ -106,6 +106,10 @@ class Registry:
         found = {_label(cell) for cell in self._cells.values()}
         return [label for label, one in self.machines.items() if not one.measured and label not in found]
 
+    def without_cells(self) -> list[str]:
+        """Studies that have no cell at all, because nothing is measured and no result of them is there."""
+        return [study for study, cells in self.studies.items() if not cells]
+
     def seen(self) -> dict[str, dict[str, dict | None]]:
         """Label → study → identity by the newest records, for the machines whose cells are measured by jobs."""
         return {
@@ -129,7 +133,9 @@ class Registry:
         """Label → study → cell → its record."""
         return {
             label: {
-                study: identities.read_records(self.results, [cell.name for cell in cells if _label(cell) == label])
+                study: identities.read_records(
+                    self.results, [cell.name for cell in cells if _label(cell) == label], one.expect
+                )
                 for study, cells in self.studies.items()
             }
             for label, one in self.machines.items()
@@ -180,13 +186,17 @@ class Registry:
         beside.rename(path)
 
     def _entry(self, cell: Cell) -> dict:
-        return {
+        entry = {
             "cell": cell.name,
             "size": cell.size,
             "spec": cell.spec,
             "code": self.code(cell),
             "command": command_of(cell.program, cell.spec),
         }
+        if not self.hardware(cell).measured:  # a copy that is replaced may be older than the tables made of it
+            record = (self.results / cell.name / "record.json").read_bytes()
+            entry["record"] = hashlib.sha256(record).hexdigest()[:16]
+        return entry
 
 
 def _label(cell: Cell) -> str:

@@ -14,6 +14,14 @@ from pathlib import Path
 from stepscope.plan import identities
 from stepscope.plan.hardware import is_expected
 
+RECORD_VERSION = 1
+PROVENANCE = ("command", "started", "duration_s", "hardware", "versions", "settings")  # what tables are made of
+# What tells a cell from others in its spec, beside its options: where its folder says the same, it is the same.
+POINT = (
+    *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "precision", "mode", "attention"),
+    *("optimizer", "compile", "checkpoint", "implementation", "d_head", "lengths", "operation", "probe"),
+)
+
 
 class Refusal(Exception):
     """Cells that do not belong to the plan; `problems` maps the cell's name to one line that says why."""
@@ -109,7 +117,15 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
             raise TypeError
     except (ValueError, KeyError, TypeError):
         raise ValueError("record.json is damaged (truncated or edited by hand)") from None
-    if machine["how"] != "there":
+    if machine["how"] == "there":  # steps, seed and threads may be others, the point may not
+        if record.get("schema_version") != RECORD_VERSION:
+            raise ValueError(f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}")
+        if not set(PROVENANCE) <= set(record["provenance"]):
+            raise ValueError("record.json is damaged (a part of its provenance is missing)")
+        of_point = [{key: each[key] for key in POINT if key in each} for each in (spec, entry["spec"])]
+        if of_point[0] != of_point[1]:
+            raise ValueError(f"record.json is of another point than its folder: {_difference(*of_point)}")
+    else:
         if spec != entry["spec"]:
             raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
         if code != entry["code"]:
@@ -157,10 +173,13 @@ def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results
             other: [entry["cell"] for entry in part["cells"] if entry["cell"].startswith(f"{label}/")]
             for other, part in plan["studies"].items()
         }
-        records = {other: list(identities.read_records(results, listed).values()) for other, listed in names.items()}
+        records = {
+            other: list(identities.read_records(results, listed, machine["expect"]).values())
+            for other, listed in names.items()
+        }
         newest = identities.newest(records)[study]
         for cell in own:
-            difference = identities.from_newest(cell.record["machine"], newest)
+            difference = newest and identities.from_newest(cell.record["machine"], newest)
             if difference:
                 problems[cell.name] = f"measured on another machine than the newest of {label}: {difference}"
     return problems

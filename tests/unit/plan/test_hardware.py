@@ -66,6 +66,31 @@ def test_two_entries_cannot_both_be_the_machine_at_hand(make_config):
     )
 
 
+@pytest.mark.parametrize("label", ["tables", "slurm", "a\n", 65 * "a"])
+def test_a_label_that_no_folder_can_have(label, make_config):
+    found = refusal(make_config, hardware={label: {"gpu_model": "x"}})
+    assert found.startswith("config key hardware: ") and "is not a usable name" in found and "\n" not in found
+
+
+def test_a_run_measures_here_or_by_jobs(make_config):
+    assert refusal(make_config, hardware={"a": {}, "b": {"gpu_model": "b"}}).startswith(
+        "config key hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run does one of the two"
+    )
+
+
+def test_the_machine_at_hand_has_its_own_threads_but_no_other_python(make_config):
+    assert hardware_of(make_config(hardware={"a": {"threads": 3}}))[0].threads == 3
+    assert refusal(make_config, hardware={"a": {"python": "/x"}}).startswith("config key hardware.a.python: a is the")
+
+
+def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_path):
+    config = make_config(hardware={"box": {"measure": False}})
+    assert hardware_of(config, tmp_path)[0].device == "cuda"
+    (tmp_path / "box/timing").mkdir(parents=True)
+    (tmp_path / "box/timing/record.json").write_text('{"machine": {"device": "cpu"}}')
+    assert hardware_of(config, tmp_path)[0].device == "cpu"
+
+
 def test_a_machine_at_hand_that_is_not_the_expected_one(make_config):
     assert refusal(make_config, hardware={"h100": {"expect": "H100"}}).startswith(
         "config key hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: "

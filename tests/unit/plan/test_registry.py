@@ -156,10 +156,16 @@ OLD = Hardware("old", "cuda", 1, here=False, measured=False)
 CELLS = {"timing": [f"timing/small/ctx{n}/fp32" for n in (128, 512)], "ceilings": ["ceilings/copy/fp32"]}
 
 
+NAMED = {"gpu": "NVIDIA H100"}
+
+
 def measured(folder, name, started, **identity):
     """A record that says when and where it was measured."""
     (folder / name).mkdir(parents=True)
-    content = {"machine": {"device": "cuda", "driver": "1"} | identity, "provenance": {"started": started}}
+    content = {
+        "machine": {"device": "cuda", **NAMED, "driver": "1"} | identity,
+        "provenance": {"started": started},
+    }
     (folder / name / "record.json").write_text(json.dumps(content))
 
 
@@ -189,6 +195,7 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
 
 def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(elsewhere, tmp_path):
     assert elsewhere(OLD, H100).without_results() == ["old"]
+    assert elsewhere(OLD).without_cells() == ["timing", "ceilings"]
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
     found = elsewhere(OLD, H100)
     assert found.without_results() == []
@@ -196,6 +203,14 @@ def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_the
         "results/old/timing/small/ctx128/fp32/record.json"
     ]
     assert all("/h100/" in record for record in found.records(measured=True))
+
+
+def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
+    measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
+    before = elsewhere(OLD, H100).plan_path
+    path = tmp_path / "old/timing/small/ctx128/fp32/record.json"
+    path.write_text(path.read_text().replace("2025", "2024"))
+    assert elsewhere(OLD, H100).plan_path != before
 
 
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
@@ -215,7 +230,7 @@ def test_cells_that_differ_from_the_newest_record_of_their_label_are_outdated(el
     measured(tmp_path, second, "2025-01-02", driver="560")
     found = elsewhere(H100)
     assert found.outdated() == {first: "driver is '550' there, '560' on the newest"}
-    assert found.seen() == {"h100": {study: {"device": "cuda", "driver": "560"} for study in CELLS}}
+    assert found.seen() == {"h100": {study: {"device": "cuda", **NAMED, "driver": "560"} for study in CELLS}}
 
 
 def test_a_studys_tools_are_compared_within_it(elsewhere, tmp_path):

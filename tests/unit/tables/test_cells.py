@@ -202,7 +202,7 @@ def test_cells_of_one_label_on_two_kinds_of_machines_are_refused_but_for_the_new
     how, key, results, cell, timing_spec
 ):
     results.how, results.machine = how, None
-    another(results, timing_spec, "2099-01-01T00:00:00+00:00", **{key: "new"})
+    another(results, timing_spec, "2025-06-01T00:00:00+00:00", **{key: "new"})
     with pytest.raises(cells.Refusal) as refused:
         read(results)
     (name,) = refused.value.problems
@@ -217,7 +217,7 @@ def test_cells_of_one_label_on_two_kinds_of_machines_are_refused_but_for_the_new
 def test_the_newest_record_may_be_of_another_study(results, cell, timing_spec):
     results.how, results.machine = "jobs", None
     plan = results.plan()
-    another(results, timing_spec, "2099-01-01T00:00:00+00:00", "machine/ceilings/copy", driver="new")
+    another(results, timing_spec, "2025-06-01T00:00:00+00:00", "machine/ceilings/copy", driver="new")
     plan["studies"]["timing"]["cells"] = results.entries[:1]
     plan["studies"]["ceilings"] = plan["studies"]["timing"] | {"cells": results.entries[1:]}
     assert [found.status for found in cells.read_cells(plan, "ceilings", results.folder)] == ["measured"]
@@ -225,14 +225,37 @@ def test_the_newest_record_may_be_of_another_study(results, cell, timing_spec):
         cells.read_cells(plan, "timing", results.folder)
 
 
+def test_neither_a_record_of_the_future_nor_an_unexpected_one_says_what_holds(results, cell, timing_spec):
+    results.how, results.machine, results.expected = "jobs", None, "EPYC"
+    another(results, timing_spec, "2999-01-01T00:00:00+00:00", "machine/timing/future", torch="new")
+    another(results, timing_spec, "2025-06-01T00:00:00+00:00", "machine/timing/xeon", cpu="Xeon")
+    found = read(results, partial=True)
+    assert [one.status for one in found] == ["measured", "failed", "failed"]
+    assert "torch is 'new' there" in found[1].reason and "expects 'EPYC'" in found[2].reason
+
+
 def test_a_tool_of_one_study_is_no_difference_between_studies(results, cell, timing_spec):
     results.how, results.machine = "jobs", None
     plan = results.plan()
-    another(results, timing_spec, "2099-01-01T00:00:00+00:00", "machine/profile/x", tools={"nsys": "2025.3"})
+    another(results, timing_spec, "2025-06-01T00:00:00+00:00", "machine/profile/x", tools={"nsys": "2025.3"})
     plan["studies"]["timing"]["cells"] = results.entries[:1]
     plan["studies"]["profile"] = plan["studies"]["timing"] | {"cells": results.entries[1:]}
     for study in ("timing", "profile"):
         assert [found.status for found in cells.read_cells(plan, study, results.folder)] == ["measured"]
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"spec": {"d_model": 16}}, "another point than its folder: d_model is 16 there, 8 now"),
+        ({"schema_version": 9}, "record.json is of version 9, not 1"),
+        ({"provenance": {"started": "2025"}}, "a part of its provenance is missing"),
+    ],
+)
+def test_results_that_are_only_used_have_to_be_of_their_point_and_whole(change, said, results, cell):
+    results.how, results.machine = "there", None
+    edit(cell, lambda record: record.update(change | {"spec": record["spec"] | change.get("spec", {})}))
+    assert said in refusal(results)[1]
 
 
 def test_results_that_are_only_used_count_as_they_were_measured(results, cell):
