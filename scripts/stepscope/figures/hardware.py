@@ -101,8 +101,9 @@ def _limits(grid: Grid, points: list[Point], machine: str, phase: str, known_lim
 
 
 def _is_lost(grid: Grid, point: Point, machine: str, phase: str) -> bool:
-    """Did the phase run out of memory on one of both machines?"""
-    return "oom" in (point.status(grid.baseline, phase), point.status(machine, phase))
+    """Did the phase run out of memory on one of both machines, and not on the other?"""
+    statuses = point.status(grid.baseline, phase), point.status(machine, phase)
+    return statuses.count("oom") == 1
 
 
 def _prepare(panel, limits: tuple[float, float]) -> None:

@@ -9,7 +9,8 @@ from types import ModuleType
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.escaping import Prose, markdown
-from stepscope.report.machine import every_cell, incomplete_box, machine_table, overview, sizes_table
+from stepscope.report.hardware.machines import labels
+from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.markdown import MarkdownBlocks
 from stepscope.report.sections import section_of
 from stepscope.report.tables import Tables, column, machine_labels
@@ -89,13 +90,13 @@ def write(request: Request, folder: Path) -> None:
 
 def _context(request: Request, tables: Tables) -> dict:
     """What the frame's template is filled with; each section's own context is under its name."""
-    sections, cells = {name: section_of(name) for name in request.sections}, every_cell(tables)
+    sections = {name: section_of(name) for name in request.sections}
     sections = {name: section for name, section in sections.items() if _applies(section, tables)}
     return {
         "title": request.title,
         "command": request.command,
         "box": incomplete_box(tables) if request.partial else None,
-        "findings": _findings(sections, tables, machine_labels(cells["hardware"])),
+        "findings": _findings(sections, tables, labels(tables)),
         "overview": overview(tables),
         "machine": machine_table(tables),
         "sizes": sizes_table(tables),

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -42,8 +43,24 @@ def ordered(values, key=None) -> list:
 
 
 def machine_labels(values) -> list[str]:
-    """Distinct hardware labels in the order of the tables, which is that of the configuration: the baseline first."""
+    """Distinct hardware labels of one table in its order, which is that of the configuration; it may lack some."""
     return [str(each) for each in pd.Series(values, dtype="object").dropna().unique()]
+
+
+def merged_labels(orders: Iterable[list[str]]) -> list[str]:
+    """The labels of several tables in one order: whichever stands before another in any table comes before it.
+
+    A table may lack a machine, the baseline too. Labels that no table orders stay as they appear first.
+    """
+    before: dict[str, set[str]] = {}
+    for order in orders:
+        for at, label in enumerate(order):
+            before.setdefault(label, set()).update(order[:at])
+    found: list[str] = []
+    while left := [label for label in before if label not in found]:
+        free = [label for label in left if before[label] <= set(found)]
+        found.append((free or left)[0])
+    return found
 
 
 def machine_places(labels: pd.Series) -> pd.Series:

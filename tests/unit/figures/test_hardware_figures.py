@@ -83,7 +83,9 @@ def test_unknown_ratios_are_said_so(tmp_path):
 
 def test_out_of_memory_on_one_of_both_is_marked(tmp_path):
     rows = [*both(10.0, 5.0), made.timing("old", size="large"), made.lost("new", size="large")]
-    assert "OOM" in words(made.write(tmp_path, timing=rows))
+    assert "OOM" in words(made.write(tmp_path / "one", timing=rows))
+    rows[-2] = made.lost("old", size="large")
+    assert "OOM" not in words(made.write(tmp_path / "both", timing=rows))
 
 
 def test_several_machines_have_rows_of_their_own(tmp_path):

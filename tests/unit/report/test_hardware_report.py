@@ -14,9 +14,10 @@ from stepscope.report.hardware.points import Grid
 from stepscope.report.memory.cells import Memory
 from stepscope.report.page import by_machine
 from stepscope.report.sections import hardware
-from stepscope.report.tables import with_order
+from stepscope.report.tables import merged_labels, with_order
 
-SINGLE = " (single runs, disjoint 95 % intervals)"
+NO_ANT = "The attention study has no cells of ant."
+SINGLE = " (no repeated runs of both: only disjoint 95 % intervals count as a difference)"
 
 
 def grid_of(folder, *rows, **others) -> Grid:
@@ -50,6 +51,26 @@ def test_the_first_label_of_the_tables_is_the_baseline(tmp_path):
     grid = grid_of(tmp_path, made.timing("zebra"), made.timing("ant"), made.timing("zebra", context=256))
     assert (grid.baseline, grid.others) == ("zebra", ["ant"])
     assert labels(made.write(tmp_path / "none")) == []
+
+
+def test_a_baseline_that_lacks_the_first_study_is_still_the_baseline(tmp_path):
+    # Timing has no `base`; attention has no `ant`, so that only both tables together tell the whole order.
+    found = made.write(
+        tmp_path,
+        timing=[made.timing("zebra"), made.timing("ant")],
+        attention=[*made.attention("base"), *made.attention("zebra")],
+    )
+    assert labels(found) == ["base", "zebra", "ant"]
+    assert hardware.findings(found)[-1].endswith("on zebra at 1.000 times the speed of base. " + NO_ANT)
+
+
+@pytest.mark.parametrize(
+    ("orders", "merged"),
+    [([], []), ([["b"], ["a", "b"]], ["a", "b"]), ([["c", "d"], ["b", "c"], ["a", "b"]], ["a", "b", "c", "d"]),
+     ([["b", "c"], ["a", "c"]], ["b", "a", "c"]), ([["a", "b"], ["b", "a"]], ["a", "b"])],
+)  # fmt: skip
+def test_labels_of_several_tables_are_merged(orders, merged):
+    assert merged_labels(orders) == merged
 
 
 def test_the_whole_report_has_the_machines_in_the_order_of_the_tables(tmp_path):
@@ -91,6 +112,24 @@ def test_which_ratio_a_slower_machine_follows(speed, word):
     assert Limits(0.25, 0.5).follows(speed) == word
 
 
+@pytest.mark.parametrize(
+    ("ratios", "speed", "word"),
+    [
+        # ln 0.6 = -0.51 is farther from 0 than ln 1.15 = 0.14; ln 0.9 = -0.105 nearer than ln 2 = 0.69.
+        ((1.1, 1.15), 0.6, "beyond"), ((4.0, 2.0), 0.4, "beyond"), ((4.0, 2.0), 0.9, "neither"),
+        ((0.9, 0.87), 1.5, "beyond"), ((2.0, 0.9), 0.7, "beyond"),
+    ],
+)  # fmt: skip
+def test_a_speed_up_on_the_other_side_of_1(ratios, speed, word):
+    assert Limits(*ratios).follows(speed) == word
+
+
+def test_only_what_is_nearer_to_1_than_both_ratios_is_told_so(tmp_path):
+    rates = [*ceilings("old", "Unheard", copy=1000.0, fp32=10.0), *ceilings("new", "Unheard", copy=1150.0, fp32=11.0)]
+    found = told(tmp_path, *both(6.0, 10.0), ceilings=rates)
+    assert len(found) == 3 and "nearer to 1" not in found[2]
+
+
 def test_ratios_that_are_near_each_other_or_unknown():
     assert Limits(2.0, 2.1).follows(2.0) == "arithmetic or memory"
     assert Limits(4.0, 0.5).follows(1.0) == "between"
@@ -127,6 +166,7 @@ def test_a_cell_beside_that_of_the_baseline(tmp_path):
         ["medium", "256"], ["large", "128"],
     ]  # fmt: skip
     shown = [(row[2].text, row[2].below, row[2].badges) for row in table.rows]
+    assert "OOM: out of memory; missing: not measured." in table.notes
     assert shown == [
         ("2.00", "20.0 → 10.0", ()),
         ("(0.99)", "10.0 → 10.1", ()),
@@ -215,6 +255,21 @@ def test_several_cells(tmp_path):
     assert found[3] == "On new, but not on old, a step fits with small at 1,024 in fp32."
 
 
+def test_cells_that_are_about_equal_are_not_said_to_have_disjoint_intervals(tmp_path):
+    rows = [row for at in range(4) for row in both(10.0, 10.05, context=128 + at)]
+    assert told(tmp_path, *rows)[0] == (
+        f"new runs a step at 0.995 times the speed of old, median 0.995; about equal in all 4 cells{SINGLE}."
+    )
+
+
+def test_where_some_cells_are_told_by_repeated_runs_the_others_are_counted(tmp_path):
+    rows = made.repeated("old", 10.0, 1.01) + made.repeated("new", 5.0, 1.01) + [*both(10.0, 5.0, precision="bf16")]
+    assert "faster in all 2 cells (1 of these 2 without repeated runs of both: there only disjoint" in told(
+        tmp_path / "some", *rows
+    )[0]  # fmt: skip
+    assert told(tmp_path / "none", *rows[:4])[0].endswith("; faster in the 1 cell.")
+
+
 def test_ratios_by_precision_are_named_together_where_they_are_alike(tmp_path):
     rows = [made.timing(name, precision, gpu=gpu) for precision in ("fp32", "bf16", "fp16")
             for name, gpu in (("a", made.A100), ("l", made.L40S))]  # fmt: skip
@@ -252,6 +307,15 @@ def test_mixed_precision_on_each_machine(tmp_path):
     ]  # fmt: skip
     assert [(cell.text, cell.below) for cell in table.rows[0][2:]] == [("2.00", ""), ("0.83", "slower")]
     assert mixed.mixed_table(grid_of(tmp_path / "b", *rows[:3])) is None
+
+
+def test_mixed_precision_of_two_batches_has_a_row_each(tmp_path):
+    # Batch 8 is on the old machine only: 10 ms over 1 ms; batch 3 is on both, 10 ms over 5 ms and over 4 ms.
+    rows = [*both(10.0, 10.0), *both(5.0, 4.0, precision="bf16")]
+    rows += [made.timing("old", ms=10.0, batch=8), made.timing("old", "bf16", ms=1.0, batch=8)]
+    table = mixed.mixed_table(grid_of(tmp_path, *rows))
+    assert [column.label for column in table.columns] == ["size", "context", "batch", "old", "new"]
+    assert [texts(row)[2:] for row in table.rows] == [["3", "2.00", "2.50"], ["8", "10.00", "–"]]
 
 
 def test_a_newer_machine_in_16_bits_that_loses_to_an_older_one_in_fp32(tmp_path):
@@ -352,6 +416,33 @@ def test_peaks_beside_the_closed_form(tmp_path):
         "above the smallest.",
         "In the memory study oom at 128 (fp32, step) fits on new only.",
     ]
+
+
+def test_a_machine_whose_cell_failed_may_fit_or_not(tmp_path):
+    rows = [made.memory("a", GIB), made.memory("b", None, status="oom"), made.memory("c", None, status="failed")]
+    names = ["a", "b", "c"]
+    found = memory.peaks(Memory(made.write(tmp_path, memory=rows)), names)
+    assert memory.findings(found, names) == [
+        "In the memory study small at 128 (fp32, step) fits on a, but not on b; of c it is not known."
+    ]
+
+
+def test_a_study_that_one_of_three_machines_lacks_compares_the_others(tmp_path):
+    found = made.write(
+        tmp_path / "tables",
+        timing=[made.timing(name) for name in ("a", "b", "c")],
+        memory=[made.memory("a", 4 * GIB), made.memory("b", 5 * GIB)],
+        attention=passes(made.attention("a"), made.attention("b", 2.0)),
+        ladder=[*made.ladder("a"), *made.ladder("b", steps=(20.0, 5.0))],
+    )
+    shown = hardware.context(found)
+    for study, table in {**shown, "attention": shown["attention"][0]}.items():
+        if study in ("memory", "attention", "ladder"):
+            assert f"The {study} study has no cells of c." in table.notes
+    assert texts(shown["ladder"].rows[0])[-1] == "2.00" and texts(shown["attention"][0].rows[0])[-1] == "0.50"
+    sentences = " ".join(hardware.findings(found))
+    assert "at the longest length that a and b finished, on b at 0.50 times the speed of a. The attention" in sentences
+    assert "smallest on a in the 1 cell that a and b finished; the largest peak is at most 25 %" in sentences
 
 
 def test_the_same_peaks(tmp_path):

@@ -13,10 +13,10 @@ from stepscope.report.attention.cells import (
     verdict,
 )
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import LOST, speed_cell
+from stepscope.report.hardware.compared import LOST, absent, everyone, legend, speed_cell
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.tables import Tables, precision_rank
-from stepscope.report.timing.tables import legend, number
+from stepscope.report.timing.tables import number
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ class Line:
 
 
 def lines(tables: Tables, labels: list[str]) -> list[Line]:
-    """The lines of the settings that all of these machines have."""
+    """The lines of the settings that all of these machines have, but for those that the study does not have at all."""
     attention = Attention(tables)
+    labels = [label for label in labels if label in attention.hardware]
+    if len(labels) < 2:
+        return []
     found: dict[Setting, dict[str, Group]] = {}
     for group in attention.groups:
         found.setdefault(group.setting, {})[group.hardware] = group
@@ -51,6 +54,11 @@ def lines(tables: Tables, labels: list[str]) -> list[Line]:
         if set(labels) <= set(groups):
             made += _of(setting, {label: groups[label] for label in labels})
     return made
+
+
+def present(found: list[Line], labels: list[str]) -> list[str]:
+    """Those of the machines that the lines are of."""
+    return [label for label in labels if found and label in found[0].rows]
 
 
 def _of(setting: Setting, groups: dict[str, Group]) -> list[Line]:
@@ -74,7 +82,10 @@ def _of(setting: Setting, groups: dict[str, Group]) -> list[Line]:
 
 def attention_tables(found: list[Line], labels: list[str]) -> list[Table]:
     """A table a setting: a row an implementation, precision and d, a column a direction and machine."""
-    baseline, *others = labels
+    if not found:
+        return []
+    own_labels = present(found, labels)
+    baseline, *others = own_labels
     several, tables = len(others) > 1, []
     for at, setting in enumerate(dict.fromkeys(line.setting for line in found)):
         own = {}
@@ -90,11 +101,12 @@ def attention_tables(found: list[Line], labels: list[str]) -> list[Table]:
             rows.append(line + [_cell(pair.get(way), other, baseline) for way in ways for other in others])
         of = "each machine" if several else others[0]
         caption = (
-            f"How many times as fast attention is on {of} as on {baseline}, at the longest length that all finished; "
-            f"below it the baseline's ms → its own; {setting.title}."
+            f"How many times as fast attention is on {of} as on {baseline}, at the longest length that "
+            f"{everyone(labels, own_labels)} finished; below it the baseline's ms → its own; {setting.title}."
         )
         is_long = len(rows) > MOST_ROWS
         notes = ["In brackets: the 95 % intervals of the medians overlap.", *legend(rows)]
+        notes += absent(labels, own_labels, "attention")
         tables.append(
             Table(f"hardware-attention-{at}", caption, columns, rows, notes, is_long, True, page_only=is_long)
         )

@@ -4,11 +4,11 @@ from statistics import median
 
 from stepscope.report import formatting
 from stepscope.report.hardware import attention, memory, mixed
-from stepscope.report.hardware.compared import ratio_text
+from stepscope.report.hardware.compared import absent, everyone, judged, ratio_text
 from stepscope.report.hardware.machines import NEAR
 from stepscope.report.hardware.points import Grid
 from stepscope.report.memory.cells import Memory
-from stepscope.report.precision.mixed_pairs import Speed, judged
+from stepscope.report.precision.mixed_pairs import Speed
 from stepscope.report.tables import Tables, label
 
 
@@ -166,11 +166,13 @@ def fastest(grid: Grid) -> str:
 def of_attention(tables: Tables, grid: Grid) -> str:
     """Range and median of attention's speed-ups at the longest lengths that all machines finished."""
     lines = attention.lines(tables, grid.labels)
+    present = attention.present(lines, grid.labels)
     parts = []
-    for other in grid.others:
-        ratios = [ratio for line in lines if (ratio := line.ratio(other, grid.baseline))]
+    for other in present[1:]:
+        ratios = [ratio for line in lines if (ratio := line.ratio(other, present[0]))]
         if ratios:
             middle = f" (median {ratio_text(median(ratios))})" if min(ratios) != max(ratios) else ""
-            parts.append(f"{other} at {_range(ratios)} times the speed of {grid.baseline}{middle}")
-    where = "the longest length that all machines finished"
-    return f"Attention by itself runs, at {where}, on {'; on '.join(parts)}." if parts else ""
+            parts.append(f"{other} at {_range(ratios)} times the speed of {present[0]}{middle}")
+    where = f"the longest length that {everyone(grid.labels, present)} finished"
+    lacking = " ".join(["", *absent(grid.labels, present, "attention")])
+    return f"Attention by itself runs, at {where}, on {'; on '.join(parts)}.{lacking}" if parts else ""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import LOST, ratio_text, speed_cell
+from stepscope.report.hardware.compared import LOST, absent, everyone, legend, ratio_text, speed_cell
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.ladder.cells import TIMES, Ladder, ladders, time, verdict
 from stepscope.report.tables import Tables
-from stepscope.report.timing.tables import legend, number
+from stepscope.report.timing.tables import number
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,17 @@ class Rung:
 
 
 def rungs(tables: Tables, labels: list[str]) -> list[Rung]:
-    """The first rung that all of these machines have, and the last that all finished, of every place."""
+    """The first rung that all of these machines have, and the last that all finished, of every place.
+
+    Machines of which the study has no ladder at all are left out.
+    """
     found: dict[tuple, dict[str, Ladder]] = {}
     for one in ladders(tables):
         found.setdefault((one.size, one.context, one.batch), {})[one.hardware] = one
+    having = {label for places in found.values() for label in places}
+    labels = [label for label in labels if label in having]
+    if len(labels) < 2:
+        return []
     made = []
     for places in found.values():
         if not set(labels) <= set(places):
@@ -51,7 +58,8 @@ def ladder_table(found: list[Rung], labels: list[str]) -> Table | None:
     """A row a place and rung, a column a machine: its speed over the baseline's."""
     if not found:
         return None
-    baseline, *others = labels
+    present = [label for label in labels if label in found[0].rows]
+    baseline, *others = present
     several = len(others) > 1
     batches = len({rung.ladder.batch for rung in found}) > 1
     columns = [Column("size", number=False), Column("context", "tokens"), *[Column("batch")] * batches]
@@ -64,10 +72,12 @@ def ladder_table(found: list[Rung], labels: list[str]) -> Table | None:
         line.append(Cell(rung.name, "" if rung.kind in ("step", None) else "forward+backward"))
         rows.append(line + [_cell(rung, other, baseline) for other in others])
     of = "each machine" if several else others[0]
-    caption = f"The first rung of each ladder and the last that all machines finished, on {of} over {baseline}."
+    last = f"the last that {everyone(labels, present)} finished"
+    caption = f"The first rung of each ladder and {last}, on {of} over {baseline}."
     notes = [
         "Below each: the baseline's ms → its own. In brackets: the 95 % intervals overlap.",
-        *_gains(found, labels),
+        *_gains(found, present),
+        *absent(labels, present, "ladder"),
     ]
     is_long = len(rows) > MOST_ROWS
     return Table("hardware-ladder", caption, columns, rows, notes + legend(rows), is_long, True, page_only=is_long)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stepscope.report.formatting import known
 from stepscope.report.machine import every_cell
 from stepscope.report.roofline.cells import ROOFS, device_name
-from stepscope.report.tables import Tables, column
+from stepscope.report.tables import Tables, column, machine_labels, merged_labels
 from stepscope.report.timing.tables import ceiling_of
 from stepscope.tables import peaks
 
@@ -14,11 +14,8 @@ NEAR = 0.8  # of a ratio, from which on a speed-up reaches it
 
 
 def labels(tables: Tables) -> list[str]:
-    """The hardware labels in the order of the tables, which is that of the configuration: the baseline first."""
-    found: dict[str, None] = {}
-    for study in tables.studies:
-        found |= dict.fromkeys(column(tables[study], "hardware").dropna().astype(str))
-    return list(found)
+    """The hardware labels in the order of the configuration, which every table has: the baseline first."""
+    return merged_labels(machine_labels(column(tables[study], "hardware")) for study in tables.studies)
 
 
 def rate(tables: Tables, hardware: str, precision: str, source: str) -> float | None:
@@ -63,8 +60,8 @@ class Limits:
     def follows(self, speed: float) -> str:
         """Which ratio a speed-up is near to: arithmetic, memory or both; else where it lies.
 
-        between: both ratios; neither: nearer to 1 than both; beyond: farther from 1 than both. Empty where not both
-        ratios are known.
+        between: both ratios; neither: nearer to 1 than both; beyond: outside both, and no nearer to 1 than the nearer
+        of them, on either side of 1. Nearer is by the logarithm. Empty where not both ratios are known.
         """
         if self.arithmetic is None or self.memory is None:
             return ""
@@ -75,8 +72,7 @@ class Limits:
         place = math.log(speed)
         if low < place < high:
             return "between"
-        is_less = place < low if low > 0 else place > high if high < 0 else False
-        return "neither" if is_less else "beyond"
+        return "neither" if abs(place) < min(abs(low), abs(high)) else "beyond"
 
 
 def limits(tables: Tables, hardware: str, baseline: str, precision: str) -> Limits:

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
+from stepscope.report.hardware.compared import absent, everyone, legend
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.memory.cells import Memory
 from stepscope.report.memory.sizes import change, percent_change, unit_of
 from stepscope.report.profile.unprofiled import mode
 from stepscope.report.tables import label, precision_rank
-from stepscope.report.timing.tables import legend, number
+from stepscope.report.timing.tables import number
 
 _POINT = ("size", "mode", "precision", "context", "batch", "options")
 
@@ -48,12 +49,16 @@ class Peaks:
 
 
 def peaks(memory: Memory, labels: list[str]) -> list[Peaks]:
-    """The points that all of these machines have, by size, mode, precision and context."""
+    """The points that all of these machines have, by size, mode, precision and context.
+
+    Machines of which the study has no cells at all are left out.
+    """
     found: dict[tuple, dict[str, dict]] = {}
     for row in memory.first_runs(memory.all):
         if row["hardware"] in labels:
             found.setdefault(tuple(str(row.get(name)) for name in _POINT), {})[row["hardware"]] = row
-    shared = [rows for rows in found.values() if set(rows) == set(labels)]
+    having = {label for rows in found.values() for label in rows}
+    shared = [rows for rows in found.values() if set(rows) == having and len(having) > 1]
     made = [
         Peaks(rows, {name: memory.peak(row) if row["status"] == "ok" else None for name, row in rows.items()})
         for rows in shared
@@ -71,12 +76,13 @@ def peaks_table(found: list[Peaks], labels: list[str]) -> Table | None:
     """A row a point: the closed form, the peak on each machine, and the differences to the baseline's."""
     if not found:
         return None
-    baseline, *others = labels
+    present = _present(found, labels)
+    baseline, *others = present
     unit = unit_of(value for each in found for value in each.bytes.values())
     extra = [name for name in ("batch", "options") if len({str(each.row.get(name)) for each in found}) > 1]
     columns = [Column(name, number=False) for name in ("size", "mode", "precision")] + [Column("context", "tokens")]
     columns += [Column(name, number=name == "batch") for name in extra]
-    columns += [Column("closed form", unit.name), *(Column(each, group=f"peak ({unit.name})") for each in labels)]
+    columns += [Column("closed form", unit.name), *(Column(each, group=f"peak ({unit.name})") for each in present)]
     columns += [Column(each, group=f"more than on {baseline}") for each in others]
     rows = []
     for each in found:
@@ -86,7 +92,7 @@ def peaks_table(found: list[Peaks], labels: list[str]) -> Table | None:
         line += [number(row[name], formatting.count) if name == "batch" else Cell(row[name] or "–") for name in extra]
         texts = [unit.cell(value).text for value in each.predicted]
         line.append(Cell(" or ".join(dict.fromkeys(texts)) or "–", sort=each.predicted[0] if texts else None))
-        for name in labels:
+        for name in present:
             status = each.rows[name]["status"]
             line.append(unit.cell(each.bytes[name], badges=(status,) if status != "ok" else ()))
         rows.append(line + [_difference(each, name, baseline) for name in others])
@@ -95,9 +101,15 @@ def peaks_table(found: list[Peaks], labels: list[str]) -> Table | None:
         "Peak: of the allocator's counter, on a CPU the largest sum of recorded allocations. The closed form is the "
         "same on every machine but for what libraries hold; two numbers are its values on different machines.",
         *legend(rows),
+        *absent(labels, present, "memory"),
     ]
     is_long = len(rows) > MOST_ROWS
     return Table("hardware-memory", caption, columns, rows, notes, is_long, True, page_only=is_long)
+
+
+def _present(found: list[Peaks], labels: list[str]) -> list[str]:
+    """Those of the machines that the points are of."""
+    return [label for label in labels if found and label in found[0].rows]
 
 
 def _difference(found: Peaks, name: str, baseline: str) -> Cell:
@@ -109,26 +121,37 @@ def _difference(found: Peaks, name: str, baseline: str) -> Cell:
 
 def findings(found: list[Peaks], labels: list[str]) -> list[str]:
     """Where the peak is the smallest, by how much they differ, and what fits on some machines only."""
+    present = _present(found, labels)
     done = [each for each in found if each.finished]
-    sentences = [_least(done, labels)] if done else []
-    fits: dict[tuple[str, ...], list[str]] = {}
+    sentences = [_least(done, present, everyone(labels, present))] if done else []
+    fits: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for each in found:
-        ran = tuple(name for name in labels if each.rows[name]["status"] == "ok")
-        if ran and any(row["status"] == "oom" for row in each.rows.values()):
-            fits.setdefault(ran, []).append(each.name)
-    for ran, names in fits.items():
+        ran, lost = (tuple(name for name in present if each.rows[name]["status"] == word) for word in ("ok", "oom"))
+        if ran and lost:
+            fits.setdefault((ran, lost), []).append(each.name)
+    for (ran, lost), names in fits.items():
         verb = "fits" if len(names) == 1 else "fit"
         told = formatting.listing(names, 4, "; ")
-        sentences.append(f"In the memory study {told} {verb} on {formatting.listing(ran)} only.")
-    return sentences
+        sentences.append(
+            f"In the memory study {told} {verb} on {formatting.listing(ran)}{_elsewhere(ran, lost, present)}."
+        )
+    return sentences + (absent(labels, present, "memory") if sentences else [])
 
 
-def _least(done: list[Peaks], labels: list[str]) -> str:
+def _elsewhere(ran: tuple[str, ...], lost: tuple[str, ...], labels: list[str]) -> str:
+    """` only`, if all others ran out of memory; else which did, and of which others it is not known."""
+    unknown = [name for name in labels if name not in ran + lost]
+    if not unknown:
+        return " only"
+    return f", but not on {formatting.listing(lost)}; of {formatting.listing(unknown)} it is not known"
+
+
+def _least(done: list[Peaks], labels: list[str], all_machines: str) -> str:
     """`The same cells peak at the same memory on …`, or who needs least how often and the largest difference."""
     widest = max(max(each.bytes.values()) / min(each.bytes.values()) - 1 for each in done)
     cells = "the 1 cell" if len(done) == 1 else f"all {len(done):,} cells"
     if percent_change(widest) == "±0 %":
-        return f"Peak memory is the same on {formatting.listing(labels)} in {cells} that all machines finished."
+        return f"Peak memory is the same on {formatting.listing(labels)} in {cells} that {all_machines} finished."
     counts = {
         name: sum(each.bytes[name] == min(each.bytes.values()) < max(each.bytes.values()) for each in done)
         for name in labels
@@ -136,7 +159,7 @@ def _least(done: list[Peaks], labels: list[str]) -> str:
     above = f"the largest peak is at most {formatting.percent(widest)} above the smallest"
     if max(counts.values()) == len(done) and len([name for name in counts if counts[name]]) == 1:
         name = max(counts, key=counts.get)
-        return f"Peak memory is smallest on {name} in {cells} that all machines finished; {above}."
+        return f"Peak memory is smallest on {name} in {cells} that {all_machines} finished; {above}."
     parts = [f"on {name} in {count:,}" for name, count in counts.items() if count]
     of = cells.removeprefix("all ")
-    return f"Of {of} that all machines finished, peak memory is smallest {formatting.listing(parts)}; {above}."
+    return f"Of {of} that {all_machines} finished, peak memory is smallest {formatting.listing(parts)}; {above}."

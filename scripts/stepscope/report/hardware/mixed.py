@@ -4,33 +4,33 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import ratio_text
+from stepscope.report.hardware.compared import judged, legend, ratio_text
 from stepscope.report.hardware.machines import rate
-from stepscope.report.hardware.points import Grid, Point
+from stepscope.report.hardware.points import EXTRA, Grid, Point, place_of, varying
 from stepscope.report.hardware.tables import MOST_ROWS
-from stepscope.report.precision.mixed_pairs import MIXED, REFERENCE, Pair, Speed, judged
+from stepscope.report.precision.mixed_pairs import MIXED, REFERENCE, Pair, Speed
 from stepscope.report.precision.mixed_tables import speed_cell
 from stepscope.report.tables import label
-from stepscope.report.timing.tables import legend, number
+from stepscope.report.timing.tables import number
 
 
 def mixed_table(grid: Grid) -> Table | None:
     """A row a size and context, a column a precision and machine: how many times fp32's speed each reaches."""
     pairs: dict[tuple, dict[tuple[str, str], Pair]] = {}
     for pair in grid.mixed.pairs:
-        place = tuple(pair.row.get(name) for name in ("size", "context", *grid.extra))
-        pairs.setdefault(place, {})[pair.precision, pair.row["hardware"]] = pair
+        pairs.setdefault(place_of(pair.row), {})[pair.precision, pair.row["hardware"]] = pair
     found = {(pair.precision, pair.row["hardware"]) for pair in grid.mixed.pairs}
     if len({hardware for _, hardware in found}) < 2:
         return None
     heads = [(name, each) for name in MIXED for each in grid.labels if (name, each) in found]
+    extra = varying([pair.row for pair in grid.mixed.pairs])
     columns = [Column("size", number=False), Column("context", "tokens")]
-    columns += [Column(name, number=name == "batch") for name in grid.extra]
+    columns += [Column(name, number=name == "batch") for name in extra]
     columns += [Column(each, group=f"{name} over {REFERENCE}") for name, each in heads]
     rows = []
     for place in sorted(pairs, key=lambda place: _rank(next(iter(pairs[place].values())).row)):
         line = [Cell(str(place[0])), number(place[1], formatting.count)]
-        line += [Cell(formatting.count(each) if formatting.known(each) else str(each or "–")) for each in place[2:]]
+        line += _extra(next(iter(pairs[place].values())).row, extra)
         rows.append(line + [_mixed_cell(pairs[place].get(head), grid.main) for head in heads])
     caption = f"What mixed precision brings on each machine: {_what(grid)} over that in {REFERENCE} on the same one."
     notes = [f"In brackets: about equal. With the name {REFERENCE}: only {REFERENCE} ran out of memory.", *legend(rows)]
@@ -38,9 +38,19 @@ def mixed_table(grid: Grid) -> Table | None:
     return Table("hardware-mixed", caption, columns, rows, notes, is_long, True, page_only=is_long)
 
 
+def _extra(row: dict, names: list[str]) -> list[Cell]:
+    return [number(row[name], formatting.count) if name == "batch" else Cell(row[name] or "–") for name in names]
+
+
 def _rank(row: dict) -> tuple:
     parameters = row["parameters"] if formatting.known(row.get("parameters")) else float("inf")
-    return (parameters, str(row["size"]), row["context"], str(row.get("batch")))
+    return (
+        parameters,
+        str(row["size"]),
+        row["context"],
+        row.get("batch") or 0,
+        *(str(row.get(name)) for name in EXTRA),
+    )
 
 
 def _mixed_cell(pair: Pair | None, phase: str) -> Cell:
@@ -108,12 +118,15 @@ def inversions_table(found: list[Inversion]) -> Table | None:
         return None
     columns = [Column("machine", number=False), Column("precision", number=False)]
     columns += [Column(f"slower than this in {REFERENCE}", number=False), Column("size", number=False)]
-    columns += [Column("context", "tokens"), *(Column(each, "ms", group="median") for each in ("machine", "the other"))]
+    extra = varying([next(iter(each.point.rows.values())) for each in found])
+    columns += [Column("context", "tokens"), *(Column(name, number=name == "batch") for name in extra)]
+    columns += [*(Column(each, "ms", group="median") for each in ("machine", "the other"))]
     columns.append(Column("times as fast"))
     rows = []
     for each in found:
         line = [Cell(each.machine), Cell(each.precision), Cell(each.other), Cell(each.point.size)]
         line.append(number(each.point.context, formatting.count))
+        line += _extra(next(iter(each.point.rows.values())), extra)
         line += [number(time, formatting.significant) for time in reversed(each.speed.times)]
         rows.append([*line, number(each.speed.ratio, ratio_text)])
     caption = f"Where a machine in 16 bits is slower than another in {REFERENCE}, although it should be the faster one."

@@ -52,7 +52,7 @@ class Point:
     @property
     def place(self) -> tuple:
         """Size, context and what else may vary but the precision."""
-        return tuple(_plain(self.value(name)) for name in ("size", "context", *EXTRA))
+        return place_of(next(iter(self.rows.values())))
 
     def time(self, label: str, phase: str) -> float | None:
         """Median of a phase in ms."""
@@ -128,7 +128,7 @@ class Grid:
     @functools.cached_property
     def extra(self) -> list[str]:
         """The columns besides size, context and precision in which points differ."""
-        return [name for name in EXTRA if len({str(point.value(name)) for point in self.points}) > 1]
+        return varying([next(iter(point.rows.values())) for point in self.points])
 
 
 def _points(mixed: Mixed) -> list[Point]:
@@ -137,6 +137,16 @@ def _points(mixed: Mixed) -> list[Point]:
         for row in mixed.timing[mixed.timing["repeat"] == 1].to_dict("records"):
             found.setdefault(tuple(_plain(row.get(name)) for name in POINT), {})[str(row["hardware"])] = row
     return sorted(map(Point, found.values()), key=_rank)
+
+
+def varying(rows: list[dict]) -> list[str]:
+    """The columns of EXTRA in which rows differ."""
+    return [name for name in EXTRA if len({str(row.get(name)) for row in rows}) > 1]
+
+
+def place_of(row: dict) -> tuple:
+    """Size, context and what else may vary but the precision."""
+    return tuple(_plain(row.get(name)) for name in ("size", "context", *EXTRA))
 
 
 def _plain(value: object) -> object:

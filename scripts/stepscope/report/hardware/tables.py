@@ -4,18 +4,19 @@ from statistics import median
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import LOST, ratio_text, speed_cell
+from stepscope.report.hardware.compared import LOST, legend, ratio_text, speed_cell
 from stepscope.report.hardware.machines import NEAR, bandwidth, facts, rate
 from stepscope.report.hardware.points import Grid, Point
 from stepscope.report.roofline.cells import ROOFS
 from stepscope.report.tables import PRECISIONS, Tables, label
-from stepscope.report.timing.tables import legend, marks, number
+from stepscope.report.timing.tables import marks, number
 
 MOST_ROWS = 40  # of a table in the Markdown
 _SOFTWARE = {"driver": "driver", "PyTorch": "torch", "CUDA": "cuda"}
 _FOLLOWS = (
     "Follows: the ratio that the speed-up is within a fifth of; between: it lies between both; neither: it is nearer "
-    "to 1 than both, as where the host's launches set the time; beyond: it is farther from 1 than both."
+    "to 1 than both, as where the host's launches set the time; beyond: it lies outside both, and no nearer to 1 than "
+    "the nearer of them."
 )
 
 
