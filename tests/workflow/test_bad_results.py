@@ -117,8 +117,8 @@ def test_no_room_left_is_said_in_one_line_and_leaves_no_half_file(project):
     record = str((project.result(project.COPY) / "record.json").relative_to(project.folder))
     project.edit(
         "rules/ceilings.smk",
-        '    measure "$SCRIPTS"/measure',
-        '    ulimit -f 1; measure "$SCRIPTS"/measure',
+        '    measure {wildcards.hardware} "$SCRIPTS"/measure',
+        '    ulimit -f 1; measure {wildcards.hardware} "$SCRIPTS"/measure',
     )
     shown = project.run("--cores", 1, record, "--forcerun", record)
     (line,) = [line for line in shown.text.splitlines() if line.startswith("error: ")]

@@ -20,7 +20,16 @@ def poisoned(tmp_path, project):
     return {"PYTHONPATH": tmp_path / "poison"}
 
 
+# The plugin for Slurm imports pandas as Snakemake starts, whatever is run: it is left out here.
+NO_SLURM = """
+import pkgutil
+every = pkgutil.iter_modules
+pkgutil.iter_modules = lambda *words: (one for one in every(*words) if "plugin_slurm" not in one.name)
+"""
+
+
 def test_reading_the_rules_imports_neither_torch_nor_pandas(project, poisoned):
+    (poisoned["PYTHONPATH"] / "sitecustomize.py").write_text(NO_SLURM)
     assert project.run("-c", "import pandas", program="python3", environment=poisoned).code != 0
     shown = project.run("--list-rules", environment=poisoned)
     assert shown.code == 0, shown.text
