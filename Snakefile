@@ -20,6 +20,7 @@ include: "rules/warmup.smk"
 include: "rules/ladder.smk"
 include: "rules/roofline.smk"
 include: "rules/hardware.smk"
+include: "rules/run.smk"
 include: "rules/report.smk"
 
 

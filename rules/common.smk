@@ -1,22 +1,18 @@
 # What the studies share: the checked configuration, the machine, and the registry of cells.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
-import json
 import os
-import shlex
 import sys
 from pathlib import Path
-
-from snakemake.logging import logger
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.plan import arrival, hardware, machine, slurm
+from stepscope.plan import hardware, machine
 from stepscope.plan.code_digest import code_digest, keep_in
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
-from stepscope.plan.run import Progress, RunLock, missing, unwritable
+from stepscope.plan.run import missing
 
 keep_in(Path(".snakemake/stepscope-modules.json"))
 try:
@@ -178,101 +174,3 @@ def lost_results():
     """Results, or the plan, that are gone although there is a report: Snakemake would not miss them by itself."""
     written = Path("results/report/index.html").is_file()
     return missing([REGISTRY.plan_path, *REGISTRY.records(), *REGISTRY.samples()]) if written else []
-
-
-RUN_LOCK = RunLock()
-
-
-def check_machines():
-    """Once all studies are there: refuse machines without results, and measure again what nodes have outgrown."""
-    empty = REGISTRY.without_results()
-    if empty:
-        sys.exit(
-            f"config key hardware.{empty[0]}: measure: false, but results/{empty[0]} holds no cell of the grids; "
-            "copy its results there, or remove the entry"
-        )
-    lacking = REGISTRY.without_cells()
-    if lacking:
-        sys.exit(
-            f"no machine under hardware has results of the study {lacking[0]}, and none is to be measured; copy those "
-            "results too, or measure them"
-        )
-    if BY_JOBS and workflow.is_main_process:
-        outdated = REGISTRY.outdated()
-        for label in dict.fromkeys(name.partition("/")[0] for name in outdated):
-            differences = [text for name, text in outdated.items() if name.startswith(f"{label}/")]
-            print(
-                f"{label}: {len(differences)} {'cell was' if len(differences) == 1 else 'cells were'} measured on another "
-                f"machine than the newest ({differences[0]}); to be measured again",
-                file=sys.stderr,
-            )
-        OUTDATED.update(f"results/{name}" for name in outdated)
-
-
-def begin_run():
-    """Keep other runs out of this folder, and count the cells as they come in."""
-    to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
-    refused = RUN_LOCK.take() or unwritable(Path("results"))
-    if to_measure and not refused:
-        refused = wrong_executor()
-        if BY_JOBS and not refused:
-            refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings)
-    if refused:
-        sys.exit(refused)
-    if BY_JOBS or SEVERAL_GPUS:
-        arrival.write(SEEN, MACHINES, REGISTRY.seen())
-    if BY_JOBS:  # a job that ends before its program starts must not be told by the log of another attempt
-        for record in to_measure:
-            Path(record).with_name("measure.log").unlink(missing_ok=True)
-    records = REGISTRY.records()
-    done = set(records) - to_measure - set(missing(records))
-    logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
-
-
-def wrong_executor():
-    """One line if cells for a cluster's jobs were to be measured here, or cells of this machine by jobs."""
-    local = [one.label for one in MACHINES if one.here]
-    if BY_JOBS and workflow.local_exec and not workflow.touch:
-        label = next(one.label for one in MACHINES if one.by_jobs)
-        return (
-            f"config key hardware.{label}: its cells are measured by Slurm's jobs; run with --workflow-profile "
-            "profiles/slurm, or give it measure: false to use the results that are there"
-        )
-    if local and not workflow.local_exec:
-        return (
-            f"config key hardware: {local[0]} would be this machine, but jobs run on others; name a type of GPU and "
-            f"how Slurm finds it, as in `a100: {{gpu_model: a100}}`"
-        )
-    return None
-
-
-def say_where_the_report_is():
-    """The last line of a run that succeeded."""
-    partial_one = any(job.rule.name == "partial" for job in workflow.dag.jobs)
-    page = Path("results/partial/report/index.html" if partial_one else "results/report/index.html")
-    if page.is_file() and (partial_one or not missing(REGISTRY.records())):
-        print(f"The report: {page.resolve()}")
-
-
-def given_flags():
-    """The configuration that this run was given, as flags."""
-    settings = workflow.config_settings
-    files = " ".join(shlex.quote(os.path.relpath(path)) for path in settings.configfiles)
-    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.config.items()}
-    keys = " ".join(shlex.quote(f"{key}={value}") for key, value in said.items())
-    return (f" --configfile {files}" if files else "") + (f" --config {keys}" if keys else "")
-
-
-def say_what_is_missing():
-    """The last lines of a run in which a job failed."""
-    records = REGISTRY.records()
-    lost = missing(records)
-    if lost:
-        print(f"{len(records) - len(lost)} of {len(records)} cells; without a result:")
-        for record in lost[:20]:
-            print(f"  {Path(record).parent}  (log: {Path(record).with_name('measure.log')})")
-        if len(lost) > 20:
-            print(f"  and {len(lost) - 20} more")
-        how = "--workflow-profile profiles/slurm" if BY_JOBS else "--cores 1"
-        print(f"`snakemake --cores 1 partial{given_flags()}` writes a report of the others and names these;")
-        print(f"`snakemake {how} report{given_flags()}` measures these again.")

@@ -1,8 +1,6 @@
 # From the cells to the report: the plan, the tidy tables, the write-up.
 # Needs every study's cells and figures; makes results/plan, results/tables and results/report.
 
-check_machines()
-
 # Sections that belong to no study: they compare the tables of several.
 COMPARISONS = ["roofline", "hardware"]
 
@@ -123,15 +121,3 @@ rule partial:
             --templates "$SCRIPTS"/../report \
             --out results/partial/report
         """
-
-
-onstart:
-    begin_run()
-
-
-onsuccess:
-    say_where_the_report_is()
-
-
-onerror:
-    say_what_is_missing()

@@ -92,10 +92,10 @@ class Registry:
         """Number of cells of all studies."""
         return len(self._cells)
 
-    def records(self, study: str | None = None, measured: bool = False) -> list[str]:
-        """The record of each cell of a study, or of all, in the grid's order; or only of those to be measured."""
+    def records(self, study: str | None = None) -> list[str]:
+        """The record of each cell of a study, or of all, in the grid's order."""
         cells = self.studies[study] if study else self._cells.values()
-        return [f"results/{cell.name}/record.json" for cell in cells if not measured or self.hardware(cell).measured]
+        return [f"results/{cell.name}/record.json" for cell in cells]
 
     def samples(self) -> list[str]:
         """The samples of each cell."""

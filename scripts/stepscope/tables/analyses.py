@@ -4,8 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-from stepscope.tables.cells import CellResult, write_whole
+from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY
+from stepscope.tables.writing import write_whole
 
 Columns = dict[str, tuple[str, ...] | list[str]]  # table name -> its columns
 Rows = list[list[str]]

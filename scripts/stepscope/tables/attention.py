@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from stepscope.model import attention_flops
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 
 KEY = ["cell", "hardware", "implementation", "d_head", "precision", "heads", "causal"]
 SAMPLES = [

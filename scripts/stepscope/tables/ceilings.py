@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 
 KEY = ["cell", "hardware", "operation", "precision"]
 SAMPLES = ["step", "phase", "warmup", "seconds", "event_seconds", "sm_clock_mhz", "power_w", "temperature_c"]

@@ -5,8 +5,9 @@ from pathlib import Path
 from stepscope.model import flops
 from stepscope.model.footprint import Setup
 from stepscope.tables import ladder_agreement, ladder_chain, ladder_checkpoint, peaks
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 
 # Column prefix → its series in a record: (mode, kind, phase).
 PHASES = {

@@ -8,9 +8,10 @@ from stepscope.model.footprint_formulas import formula_of
 from stepscope.plan.axes import NEUTRAL
 from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
 from stepscope.tables.analyses import Rows, read_analysis, write_together
-from stepscope.tables.cells import CellResult, machine_columns, write_tables
+from stepscope.tables.cells import CellResult
 from stepscope.tables.memory_names import COLUMNS, FORMULA
 from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
+from stepscope.tables.writing import machine_columns, write_tables
 
 FEW = 3  # terms that a formula may have to be shown
 PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")

@@ -4,8 +4,9 @@ import csv
 import io
 from pathlib import Path
 
-from stepscope.tables.cells import CellResult, machine_columns, write_tables, write_whole
+from stepscope.tables.cells import CellResult
 from stepscope.tables.precision_names import COLUMNS, PARTS, SAMPLES
+from stepscope.tables.writing import machine_columns, write_tables, write_whole
 
 KEY = ["cell", "hardware", "probe"]
 

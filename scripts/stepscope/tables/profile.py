@@ -4,8 +4,9 @@ from pathlib import Path
 
 from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.analyses import read_analysis, write_together
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY, SAMPLES, place_columns
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 from stepscope.trace.table_names import COLUMNS, TABLES
 
 PHASES = ("inference", "forward", "backward", "optimizer")

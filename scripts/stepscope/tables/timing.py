@@ -5,8 +5,9 @@ from pathlib import Path
 from stepscope.model import flops
 from stepscope.model.shape import ModelShape
 from stepscope.tables import peaks
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 
 # Column prefix → the series that it shows, the first of them that the cell has: (mode, kind, phase). Forward, backward
 # and optimizer come from the phased steps of the heaviest mode that ran, the others from free steps of their own mode.

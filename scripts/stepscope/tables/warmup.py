@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.measure.summary import summarise
-from stepscope.tables.cells import CellResult, machine_columns, statistics_columns, write_tables
+from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY, SAMPLES, place_columns
 from stepscope.tables.warmup_names import PARTS, PHASES
+from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
 
 MODE = "step"
 STEADY_FROM = (10, 5)  # the step from which on samples are steady: the first of these that leaves FEWEST of them

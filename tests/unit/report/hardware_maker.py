@@ -5,11 +5,8 @@ from pathlib import Path
 import pandas as pd
 import roofline_maker
 import synthetic_attention
-from stepscope.figures import figures_of, theme
-from stepscope.report.page import Request, report
 from stepscope.report.tables import Tables
 
-ROOT = Path(__file__).resolve().parents[3]
 STUDIES = ["timing", "ceilings", "memory", "attention", "ladder"]
 PHASES = ("inference", "forward", "backward", "optimizer", "step")
 # Data sheets: fp32 19.5 and 91.6, bf16 312 and 362.05 TFLOP/s; 2,039 and 864 GB/s.
@@ -81,9 +78,4 @@ def write(folder: Path, **tables) -> Tables:
 
 def pages(folder: Path, tables: Tables, studies=("timing", "ceilings")) -> tuple[str, str]:
     """(Markdown, HTML) of a report with the section, the figures of other studies left empty."""
-    for study in (*studies, "hardware"):
-        for name, draw in figures_of(study).items():
-            picture = draw if study == "hardware" else lambda _tables: theme.empty("not drawn in this test")
-            theme.write(picture, tables, folder / "figures", name)
-    places = tables.folder, folder / "figures", ROOT / "report"
-    return report(Request(list(studies), *places, "Title", "snakemake", False, ("hardware",)))
+    return roofline_maker.pages(folder, tables, studies, "hardware")

@@ -59,11 +59,11 @@ def write(folder: Path, rows=(), limits=(), passes=()) -> Tables:
     return Tables(folder, STUDIES)
 
 
-def pages(folder: Path, tables: Tables, studies=("ceilings",)) -> tuple[str, str]:
-    """(Markdown, HTML) of a report with the section, the figures of other studies left empty."""
-    for study in (*studies, "roofline"):
+def pages(folder: Path, tables: Tables, studies=("ceilings",), section="roofline") -> tuple[str, str]:
+    """(Markdown, HTML) of a report with a section that compares studies, the figures of other studies left empty."""
+    for study in (*studies, section):
         for name, draw in figures_of(study).items():
-            picture = draw if study == "roofline" else lambda _tables: theme.empty("not drawn in this test")
+            picture = draw if study == section else lambda _tables: theme.empty("not drawn in this test")
             theme.write(picture, tables, folder / "figures", name)
     places = tables.folder, folder / "figures", ROOT / "report"
-    return report(Request(list(studies), *places, "Title", "snakemake", False, ("roofline",)))
+    return report(Request(list(studies), *places, "Title", "snakemake", False, (section,)))
