@@ -1,11 +1,14 @@
 """The same grid on 1, 2, 4 … GPUs of one machine: how much faster, and whether cells disturb each other.
 
-python benchmarks/several_gpus.py [--gpus 1 2 4] [--preset smoke] [--fake SECONDS]
+python benchmarks/several_gpus.py [--gpus 4 2] [--preset smoke] [--folder FOLDER] [--fake SECONDS]
 
-Each run measures the whole grid in a folder of its own, N cells at a time; figures and report are left out. Printed for
-each count: wall time, and how many times faster than one GPU (at least 3.5 on 4). The grid runs twice on one GPU: the
-second run says how far medians move by themselves. Then for each count: the median over the series of (median time
-among others / alone), which should be within 1 % of 1, and how many series lie outside the other run's interval.
+Each run measures the whole grid in a folder of its own, N cells at a time, with caches of compiled kernels of its own;
+figures and report are left out. The grid runs twice on one GPU, first and last: the second run says how far medians
+move by themselves. Printed for each run: wall time, and how many times faster than the quicker one of the two on one
+GPU (at least 3.5 on 4). Then the median over the series of (median time among others / alone), which should be within
+1 % of 1, and how many series lie outside the other run's interval.
+
+--folder keeps the runs there; one that is there already is not run again, so that a call that was cut off can go on.
 
 --fake runs it without GPUs: faked ones, and cells that only take their GPU's lock and wait for so many seconds. What
 is shown then is that N cells run at a time, each on a GPU of its own.
@@ -49,46 +52,63 @@ for part in ("trace", "snapshot"):
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--gpus", type=int, nargs="+", default=[1, 2, 4], help="how many at a time (1 2 4)")
+    flags.add_argument("--gpus", type=int, nargs="+", default=[4, 2], help="how many at a time, besides one (4 2)")
     flags.add_argument("--preset", default="smoke", help="a preset's grid (smoke)")
+    flags.add_argument("--folder", type=Path, help="keep the runs here, and go on with those that are here already")
     flags.add_argument("--fake", type=float, metavar="SECONDS", help="faked GPUs, and cells that wait so long")
     given = flags.parse_args()
     if not SNAKEMAKE.exists():  # as where it is no part of this interpreter's environment
         globals()["SNAKEMAKE"] = Path(shutil.which("snakemake") or sys.exit("snakemake is not installed here"))
-    with tempfile.TemporaryDirectory() as base:
-        runs = {}
-        for name, count in [("alone", 1), ("again", 1), *((str(n), n) for n in given.gpus if n > 1)]:
-            runs[name] = measure(Path(base) / name, count, given.preset, max(given.gpus), given.fake)
-            faster = runs["alone"][0] / runs[name][0]
-            print(f"{name:>5}: {count} GPU(s), {runs[name][0]:.1f} s, {faster:.2f} times as fast as one", flush=True)
-        for name, (_, folder) in runs.items():
-            if name != "alone":
-                print(f"{name:>5} against alone: {compared(runs['alone'][1], folder)}")
+    with tempfile.TemporaryDirectory() as temporary:
+        base = (given.folder or Path(temporary)).resolve()
+        counts = {"alone": 1, **{str(count): count for count in given.gpus if count > 1}, "again": 1}
+        seconds = {}
+        for name, count in counts.items():
+            seconds[name] = measured(base / name, count, given.preset, max(counts.values()), given.fake)
+            print(f"{name:>5}: {count} GPU(s), {seconds[name]:.1f} s", flush=True)
+        one = min(seconds["alone"], seconds["again"])
+        for name in list(counts)[1:]:
+            compared = against(base / "alone/results", base / name / "results")
+            print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU; against alone: {compared}")
 
 
-def measure(folder: Path, count: int, preset: str, visible: int, fake: float | None) -> tuple[float, Path]:
-    """(wall seconds, folder of the cells) of the grid, `count` cells at a time."""
-    folder.mkdir()
+def measured(folder: Path, count: int, preset: str, visible: int, fake: float | None) -> float:
+    """Wall seconds of the run in a folder: measured now, or read where it has been before."""
+    done = folder / "seconds.json"
+    if not done.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        done.write_text(json.dumps(measure(folder, count, preset, visible, fake)))
+    return json.loads(done.read_text())
+
+
+def measure(folder: Path, count: int, preset: str, visible: int, fake: float | None) -> float:
+    """Wall seconds of the grid, `count` cells at a time."""
+    folder.mkdir(parents=True)
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
         copy(ROOT / part, folder / part, **({"ignore": leave} if (ROOT / part).is_dir() else {}))
     if fake is not None:
         use_fakes(folder / "scripts", visible, fake)
-    gpus = ",".join(map(str, range(count)))
+    environment = {
+        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(count))),
+        "STEPSCOPE_LOCKS": str(folder / "locks"),
+        "TRITON_CACHE_DIR": str(folder / "kernels/triton"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels/inductor"),
+    }
     command = [SNAKEMAKE, "report", "--cores", count, "--resources", f"gpu={count}", "--scheduler", "greedy"]
     command += ["--config", f"preset={preset}", "device=cuda", "--until", *RULES]
     start = time.perf_counter()
     ended = subprocess.run(
         list(map(str, command)),
         cwd=folder,
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": gpus, "STEPSCOPE_LOCKS": str(folder / "locks")},
+        env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     if ended.returncode:
         sys.exit(ended.stdout[-3000:])
-    return time.perf_counter() - start, folder / "results"
+    return time.perf_counter() - start
 
 
 def leave(_folder: str, names: list[str]) -> set[str]:
@@ -107,7 +127,7 @@ def use_fakes(scripts: Path, count: int, seconds: float) -> None:
         (scripts / f"{program}.py").write_text(STUB.format(seconds=seconds))
 
 
-def compared(alone: Path, other: Path) -> str:
+def against(alone: Path, other: Path) -> str:
     """How the medians of all series moved, in words."""
     before, ratios, outside = dict(series(alone)), [], 0
     for key, (median, low, high) in series(other):

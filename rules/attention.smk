@@ -24,6 +24,7 @@ rule time_attention:
     wildcard_constraints:
         implementation="|".join(IMPLEMENTATIONS),
         d_head=r"\d+",
+    priority: 1  # after the ladder: the longer cells first
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(ATTENTION_FOLDER)

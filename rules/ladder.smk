@@ -19,6 +19,7 @@ rule time_ladder:
         samples=f"{LADDER_FOLDER}/samples.csv",
     log:
         f"{LADDER_FOLDER}/measure.log",
+    priority: 2  # the longest cells first, so that several GPUs finish together
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(LADDER_FOLDER)

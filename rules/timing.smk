@@ -21,6 +21,7 @@ rule time_step:
         samples=f"{TIMING_FOLDER}/samples.csv",
     log:
         f"{TIMING_FOLDER}/measure.log",
+    priority: 1  # after the ladder: the longer cells first
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(TIMING_FOLDER)
