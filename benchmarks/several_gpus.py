@@ -3,10 +3,10 @@
 python benchmarks/several_gpus.py [--gpus 4 2] [--preset smoke] [--folder FOLDER] [--fake SECONDS]
 
 Each run measures the whole grid in a folder of its own, N cells at a time, with caches of compiled kernels of its own;
-figures and report are left out. The grid runs twice on one GPU, first and last: the second run says how far medians
-move by themselves. Printed for each run: wall time, and how many times faster than the quicker one of the two on one
-GPU (at least 3.5 on 4). Then the median over the series of (median time among others / alone), which should be within
-1 % of 1, and how many series lie outside the other run's interval.
+all GPUs are visible to each, figures and report are left out. The grid runs twice on one GPU, first and last: the
+second run says how far medians move by themselves. Printed for each run: wall time, and how many times faster than the
+quicker one of the two on one GPU (at least 3.5 on 4). Then the median over the series of (median time among others /
+alone), which should be within 1 % of 1, and how many series lie outside the other run's interval.
 
 --folder keeps the runs there; one that is there already is not run again, so that a call that was cut off can go on.
 
@@ -90,7 +90,7 @@ def measure(folder: Path, count: int, preset: str, visible: int, fake: float | N
     if fake is not None:
         use_fakes(folder / "scripts", visible, fake)
     environment = {
-        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(count))),
+        "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(visible))),
         "STEPSCOPE_LOCKS": str(folder / "locks"),
         "TRITON_CACHE_DIR": str(folder / "kernels/triton"),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels/inductor"),

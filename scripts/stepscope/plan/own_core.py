@@ -1,0 +1,80 @@
+"""A processor core of its own for each of several cells at a time. Standard library only.
+
+A step of many short kernels takes as long as the host needs to launch them. Where other cells run beside it, the
+kernel moves its threads between cores, which also fall asleep between two of them; on one core that nobody else
+measures on, such a step takes as long beside others as alone (benchmarks/several_gpus.py).
+"""
+
+import itertools
+import os
+import re
+from pathlib import Path
+
+from stepscope.plan import places
+
+SYS = Path("/sys")
+PROC = Path("/proc")
+
+# Programs that start others which need cores too: a profiler, a compiler's workers.
+_STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
+
+
+def is_enough_for(command: list[str]) -> bool:
+    """Whether a measuring program, given with its flags, has one thread and starts no program that works beside it."""
+    flags = dict(itertools.pairwise(command))
+    if flags.get("--threads") != "1" or flags.get("--compile", "none") != "none":
+        return False
+    chosen = {Path(command[0]).name, flags.get("--attention"), flags.get("--implementation")}
+    return chosen.isdisjoint(_STARTING_OTHERS)
+
+
+def take(uuid: str, others: int) -> int | None:
+    """A core near the GPU that no other job has, for this process and the program that it becomes (execve(2)).
+
+    None, and nothing changes, if that would leave no core for anything but this job and `others` like it, or if all
+    are taken.
+    """
+    cores = near(uuid)
+    if len(cores) <= others + 1:
+        return None
+    folder = places.folder()
+    for core in cores:
+        place = places.take(folder / f"core-{core}.place")
+        if place is not None:
+            places.keep(place)
+            os.sched_setaffinity(0, {core})
+            return core
+    return None
+
+
+def near(uuid: str) -> list[int]:
+    """Usable cores, one processor of each, last first (the first serve most interrupts); those by the GPU if known."""
+    usable = os.sched_getaffinity(0)
+    usable = usable & _beside(uuid) or usable
+    return sorted({min(_siblings(processor) & usable | {processor}) for processor in usable}, reverse=True)
+
+
+def _beside(uuid: str) -> set[int]:
+    """Processors on the GPU's NUMA node."""
+    for file in (PROC / "driver/nvidia/gpus").glob("*/information"):
+        if re.search(rf"^GPU UUID:\s*{re.escape(uuid)}\s*$", _text(file), re.MULTILINE):
+            return _processors(_text(SYS / "bus/pci/devices" / file.parent.name / "local_cpulist"))
+    return set()
+
+
+def _siblings(processor: int) -> set[int]:
+    """Processors that share a core with this one."""
+    return _processors(_text(SYS / f"devices/system/cpu/cpu{processor}/topology/thread_siblings_list"))
+
+
+def _processors(text: str) -> set[int]:
+    """The processors of a list as the kernel writes it: "0-3,8"."""
+    spans = [span.split("-") for span in text.strip().split(",") if span]
+    return {processor for span in spans for processor in range(int(span[0]), int(span[-1]) + 1)}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

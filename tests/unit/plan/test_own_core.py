@@ -1,0 +1,91 @@
+"""Which core a cell gets that runs beside others."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from stepscope.plan import own_core
+
+ALONE = ["scripts/time_step.py", "--precision", "bf16", "--threads", "1"]
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host of two nodes with four cores each, two processors a core (n and n + 8), and a GPU on the second node."""
+    for processor in range(16):
+        topology = tmp_path / f"sys/devices/system/cpu/cpu{processor}/topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text(f"{processor % 8},{processor % 8 + 8}\n")
+    pci = tmp_path / "sys/bus/pci/devices/0000:8a:00.0"
+    pci.mkdir(parents=True)
+    (pci / "local_cpulist").write_text("4-7,12-15\n")
+    gpu = tmp_path / "proc/driver/nvidia/gpus/0000:8a:00.0"
+    gpu.mkdir(parents=True)
+    (gpu / "information").write_text("Model: \t\t Fake\nIRQ:   \t\t 99\nGPU UUID: \t GPU-a\n")
+    monkeypatch.setattr(own_core, "SYS", tmp_path / "sys")
+    monkeypatch.setattr(own_core, "PROC", tmp_path / "proc")
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
+    given = {"usable": set(range(16)), "taken": []}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: given["usable"])
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _process, cores: given["taken"].append(cores))
+    return given
+
+
+def test_cores_are_on_the_gpus_node_and_no_two_processors_of_one(host):
+    assert own_core.near("GPU-a") == [7, 6, 5, 4]
+
+
+def test_where_the_gpus_node_is_unknown_or_not_usable_any_core_will_do(host):
+    assert own_core.near("GPU-b") == [7, 6, 5, 4, 3, 2, 1, 0]
+    host["usable"] = {0, 1, 9, 10}
+    assert own_core.near("GPU-a") == [10, 1, 0]
+
+
+def test_each_taker_gets_another_core(host):
+    assert [own_core.take("GPU-a", others=1) for _ in range(5)] == [7, 6, 5, 4, None]
+    assert host["taken"] == [{7}, {6}, {5}, {4}]
+
+
+def test_a_core_is_left_for_everything_else(host):
+    assert own_core.take("GPU-a", others=3) is None
+    assert own_core.take("GPU-a", others=2) == 7
+
+
+def test_a_core_lasts_as_long_as_the_program_that_its_taker_becomes(tmp_path):
+    cores = own_core.near("GPU-a")
+    if len(cores) < 2:
+        pytest.skip("needs two cores")
+    take = "import os, sys; from stepscope.plan import own_core; print(own_core.take('GPU-a', 0), flush=True)\n"
+    shown = "import os; print(os.sched_getaffinity(0), flush=True); input()"
+    become = f"os.execv(sys.executable, [sys.executable, '-c', {shown!r}])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "STEPSCOPE_LOCKS": str(tmp_path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    first = subprocess.Popen([sys.executable, "-c", take + become], **pipes)
+    assert first.stdout.readline() == f"{cores[0]}\n"
+    assert first.stdout.readline() == f"{{{cores[0]}}}\n"
+    second = subprocess.run([sys.executable, "-c", take], timeout=60, **pipes | {"stdin": None})
+    assert second.stdout == f"{cores[1]}\n"
+    first.communicate("\n", timeout=60)
+    third = subprocess.run([sys.executable, "-c", take], timeout=60, **pipes | {"stdin": None})
+    assert third.stdout == f"{cores[0]}\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["scripts/profile_step.py", "--threads", "1"],
+        [*ALONE, "--compile", "block"],
+        [*ALONE, "--attention", "flex"],
+        ["scripts/time_attention.py", "--threads", "1", "--implementation", "compiled"],
+        ["scripts/time_step.py", "--threads", "2"],
+        ["scripts/time_step.py"],
+    ],
+)
+def test_programs_with_others_beside_them_keep_all_cores(command):
+    assert not own_core.is_enough_for(command)
+
+
+def test_a_program_of_one_thread_needs_one_core():
+    assert own_core.is_enough_for(ALONE)
+    assert own_core.is_enough_for([*ALONE, "--attention", "triton"])
