@@ -1,11 +1,13 @@
 """Put a study's cells together: results/…/record.json and samples.csv become STUDY.csv and STUDY_samples.csv.
 
 Refuses, by name, a cell that is damaged or that was measured by another spec, other code or on another type of
-machine, and prints the command that measures just those again.
+machine, and prints the command that measures just those again, with the configuration that the run was given
+(STEPSCOPE_CONFIGURATION: as flags).
 """
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def main() -> None:
     except cells.Refusal as refusal:
         for name, problem in refusal.problems.items():
             print(f"error: results/{name}: {problem}", file=sys.stderr)
-        sys.exit(cells.remedy(refusal.problems, plan["machines"]))
+        sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get("STEPSCOPE_CONFIGURATION", "")))
     try:
         tables = importlib.import_module(f"stepscope.tables.{given.study}")
         tables.write(found, given.out)

@@ -69,11 +69,14 @@ def test_a_result_that_does_not_belong_is_refused_by_name(project, damage, said)
     assert project.state_of_cells() == before
 
 
-def test_the_printed_command_repairs_a_refused_cell(project):
+@pytest.mark.parametrize("given", [(), ("--configfile", "mine.yaml", "--config", "threads=1")], ids=["", "configured"])
+def test_the_printed_command_repairs_a_refused_cell(project, given):
+    (project.folder / "mine.yaml").write_text("limits: [{minutes: 9}]\n")
     change_record(project, lambda record: record["spec"].update(context=9))
     before = project.state_of_cells()
-    refused = project.run("--cores", 1, "report")
+    refused = project.run("--cores", 1, "report", *given)
     (command,) = re.findall("^To measure exactly these again: (.*)$", refused.text, re.MULTILINE)
+    assert shlex.split(command)[4 : 4 + len(given)] == list(given)
     repaired = project.run(*shlex.split(command)[1:])
     after = project.state_of_cells()
     assert (refused.code, repaired.code) == (1, 0), repaired.text

@@ -202,17 +202,17 @@ def _last_line(log: Path) -> str:
     return lines[-1][:300] if lines else "the log is empty"
 
 
-def remedy(problems: dict[str, str], machines: dict[str, dict]) -> str:
+def remedy(problems: dict[str, str], machines: dict[str, dict], given: str = "") -> str:
     """What to do about refused cells: the command that measures exactly these again, where they can be.
 
-    `machines`: label → its entry of the plan.
+    `machines`: label → its entry of the plan. `given`: the run's configuration as flags, each after a space.
     """
     how = {name: machines[name.partition("/")[0]]["how"] for name in problems}
     used = sorted({name.partition("/")[0] for name in problems if how[name] == "there"})
     again = [name for name in problems if how[name] != "there"]
     records = " ".join(f"results/{name}/record.json" for name in again)
     where = "--workflow-profile profiles/slurm" if "jobs" in how.values() else "--cores 1"
-    said = [f"To measure exactly these again: snakemake {where} report --forcerun {records}"] if again else []
+    said = [f"To measure exactly these again: snakemake {where} report{given} --forcerun {records}"] if again else []
     said += [
         f"Nothing is measured for {label} here: copy results of one machine and one version to results/{label}, all by "
         "the same software, or remove what does not belong there"
