@@ -42,9 +42,10 @@ def test_where_the_gpus_node_is_unknown_or_not_usable_any_core_will_do(host):
     assert own_core.near("GPU-a") == [10, 1, 0]
 
 
-def test_each_taker_gets_another_core(host):
-    assert [own_core.take("GPU-a", others=1) for _ in range(5)] == [7, 6, 5, 4, None]
-    assert host["taken"] == [{7}, {6}, {5}, {4}]
+def test_each_taker_gets_another_core_far_from_the_others(host):
+    assert [own_core.take("GPU-a", others=1) for _ in range(5)] == [7, 5, 6, 4, None]
+    assert host["taken"] == [{7}, {5}, {6}, {4}]
+    assert [own_core.take("GPU-b", others=3) for _ in range(3)] == [3, 1, 2]
 
 
 def test_a_core_is_left_for_everything_else(host):
