@@ -1,6 +1,6 @@
 """The same grid on 1, 2, 4 … GPUs of one machine: how much faster, and whether cells disturb each other.
 
-python benchmarks/several_gpus.py [--gpus 4 2] [--preset smoke] [--folder FOLDER] [--fake SECONDS]
+python benchmarks/several_gpus.py [--gpus 4 2] [--preset smoke] [--rules RULE …] [--folder FOLDER] [--fake SECONDS]
 
 Each run measures the whole grid in a folder of its own, N cells at a time, with caches of compiled kernels of its own;
 all GPUs are visible to each, figures and report are left out. The grid runs twice on one GPU, first and last: the
@@ -54,6 +54,7 @@ def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--gpus", type=int, nargs="+", default=[4, 2], help="how many at a time, besides one (4 2)")
     flags.add_argument("--preset", default="smoke", help="a preset's grid (smoke)")
+    flags.add_argument("--rules", nargs="+", default=RULES, metavar="RULE", help="only cells of these rules (all)")
     flags.add_argument("--folder", type=Path, help="keep the runs here, and go on with those that are here already")
     flags.add_argument("--fake", type=float, metavar="SECONDS", help="faked GPUs, and cells that wait so long")
     given = flags.parse_args()
@@ -64,7 +65,7 @@ def main() -> None:
         counts = {"alone": 1, **{str(count): count for count in given.gpus if count > 1}, "again": 1}
         seconds = {}
         for name, count in counts.items():
-            seconds[name] = measured(base / name, count, given.preset, max(counts.values()), given.fake)
+            seconds[name] = measured(base / name, count, max(counts.values()), given)
             print(f"{name:>5}: {count} GPU(s), {seconds[name]:.1f} s", flush=True)
         one = min(seconds["alone"], seconds["again"])
         for name in list(counts)[1:]:
@@ -72,23 +73,23 @@ def main() -> None:
             print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU; against alone: {compared}")
 
 
-def measured(folder: Path, count: int, preset: str, visible: int, fake: float | None) -> float:
+def measured(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
     """Wall seconds of the run in a folder: measured now, or read where it has been before."""
     done = folder / "seconds.json"
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        done.write_text(json.dumps(measure(folder, count, preset, visible, fake)))
+        done.write_text(json.dumps(measure(folder, count, visible, given)))
     return json.loads(done.read_text())
 
 
-def measure(folder: Path, count: int, preset: str, visible: int, fake: float | None) -> float:
-    """Wall seconds of the grid, `count` cells at a time."""
+def measure(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
+    """Wall seconds of the grid, `count` cells at a time on as many of the `visible` GPUs."""
     folder.mkdir(parents=True)
     for part in PARTS:
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
         copy(ROOT / part, folder / part, **({"ignore": leave} if (ROOT / part).is_dir() else {}))
-    if fake is not None:
-        use_fakes(folder / "scripts", visible, fake)
+    if given.fake is not None:
+        use_fakes(folder / "scripts", visible, given.fake)
     environment = {
         "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(visible))),
         "STEPSCOPE_LOCKS": str(folder / "locks"),
@@ -96,7 +97,7 @@ def measure(folder: Path, count: int, preset: str, visible: int, fake: float | N
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "kernels/inductor"),
     }
     command = [SNAKEMAKE, "report", "--cores", count, "--resources", f"gpu={count}", "--scheduler", "greedy"]
-    command += ["--config", f"preset={preset}", "device=cuda", "--until", *RULES]
+    command += ["--config", f"preset={given.preset}", "device=cuda", "--until", *given.rules]
     start = time.perf_counter()
     ended = subprocess.run(
         list(map(str, command)),
