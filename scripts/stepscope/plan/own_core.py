@@ -31,8 +31,8 @@ def is_enough_for(command: list[str]) -> bool:
 def take(uuid: str, others: int) -> int | None:
     """A core near the GPU that no other job has, for this process and the program that it becomes (execve(2)).
 
-    None, and nothing changes, if that would leave no core for anything but this job and `others` like it, or if all
-    are taken.
+    None, and nothing changes, if that would leave no core for anything but this job and `others` like it, if all are
+    taken, or if the machine does not let a process choose.
     """
     cores = near(uuid)
     if len(cores) <= others + 1:
@@ -42,8 +42,12 @@ def take(uuid: str, others: int) -> int | None:
     for core in (core for first in range(apart) for core in cores[first::apart]):
         place = places.take(folder / f"core-{core}.place")
         if place is not None:
+            try:
+                os.sched_setaffinity(0, {core})
+            except OSError:  # a sandbox that denies it
+                os.close(place)
+                return None
             places.keep(place)
-            os.sched_setaffinity(0, {core})
             return core
     return None
 

@@ -53,6 +53,17 @@ def test_a_core_is_left_for_everything_else(host):
     assert own_core.take("GPU-a", others=2) == 7
 
 
+def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
+    def denied(_process, _cores):
+        raise PermissionError
+
+    allowed = os.sched_setaffinity
+    monkeypatch.setattr(os, "sched_setaffinity", denied)
+    assert own_core.take("GPU-a", others=1) is None
+    monkeypatch.setattr(os, "sched_setaffinity", allowed)
+    assert own_core.take("GPU-a", others=1) == 7
+
+
 def test_a_core_lasts_as_long_as_the_program_that_its_taker_becomes(tmp_path):
     cores = own_core.near("GPU-a")
     if len(cores) < 2:
