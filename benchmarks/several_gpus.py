@@ -75,11 +75,15 @@ def main() -> None:
 
 def measured(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
     """Wall seconds of the run in a folder: measured now, or read where it has been before."""
-    done = folder / "seconds.json"
+    done = folder / "run.json"
+    asked = {"preset": given.preset, "rules": list(given.rules), "fake": given.fake, "visible": visible, "count": count}
     if not done.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        done.write_text(json.dumps(measure(folder, count, visible, given)))
-    return json.loads(done.read_text())
+        done.write_text(json.dumps({"asked": asked, "seconds": measure(folder, count, visible, given)}))
+    found = json.loads(done.read_text())
+    if found["asked"] != asked:
+        sys.exit(f"{folder} holds a run with other options: {found['asked']}; give them again, or another --folder")
+    return found["seconds"]
 
 
 def measure(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
@@ -143,11 +147,11 @@ def against(alone: Path, other: Path) -> str:
 def series(results: Path) -> Iterator[tuple[tuple, tuple[float, float, float]]]:
     """(cell and series, (median, ends of its interval) in seconds) of all that was timed."""
     for path in sorted(results.glob("*/*/**/record.json")):
-        for entry in json.loads(path.read_text())["summary"].get("phases", []):
+        found = json.loads(path.read_text())["summary"]
+        for entry in [*found.get("phases", []), *found.get("series", []), found]:
             if "median" in entry:
-                key = tuple(str(value) for name, value in sorted(entry.items()) if isinstance(value, str))
-                values = entry["median"], entry["ci_low"], entry["ci_high"]
-                yield (str(path.relative_to(results).parent), *key), values
+                key = (entry.get(name) for name in ("mode", "kind", "step", "phase", "direction", "length"))
+                yield (path.relative_to(results).parent, *key), (entry["median"], entry["ci_low"], entry["ci_high"])
 
 
 if __name__ == "__main__":

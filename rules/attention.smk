@@ -24,7 +24,7 @@ rule time_attention:
     wildcard_constraints:
         implementation="|".join(IMPLEMENTATIONS),
         d_head=r"\d+",
-    priority: 1  # after the ladder: the longer cells first
+    priority: 1  # before the short cells, so that several GPUs end together
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(ATTENTION_FOLDER)

@@ -19,7 +19,7 @@ rule time_ladder:
         samples=f"{LADDER_FOLDER}/samples.csv",
     log:
         f"{LADDER_FOLDER}/measure.log",
-    priority: 2  # the longest cells first, so that several GPUs finish together
+    priority: 1  # before the short cells, so that several GPUs end together
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(LADDER_FOLDER)

@@ -87,12 +87,23 @@ def say_where_the_report_is():
 
 
 def given_flags():
-    """The configuration that this run was given, as flags."""
-    settings = workflow.config_settings
-    files = " ".join(shlex.quote(os.path.relpath(path)) for path in settings.configfiles)
-    said = {key: value if isinstance(value, str) else json.dumps(value) for key, value in settings.config.items()}
-    keys = " ".join(shlex.quote(f"{key}={value}") for key, value in said.items())
-    return (f" --configfile {files}" if files else "") + (f" --config {keys}" if keys else "")
+    """The configuration that this run was given, as flags; with its folder, if that is not the project's."""
+    settings, folder = workflow.config_settings, Path.cwd()
+    elsewhere = f" --snakefile {shlex.quote(str(ROOT / 'Snakefile'))} --directory {shlex.quote(str(folder))}"
+    paths = [os.path.relpath(path) if folder == ROOT else str(Path(path).resolve()) for path in settings.configfiles]
+    keys = [f"{key}={as_word(value)}" for key, value in settings.config.items()]
+    return (
+        ("" if folder == ROOT else elsewhere)
+        + (f" --configfile {shlex.join(paths)}" if paths else "")
+        + (f" --config {shlex.join(keys)}" if keys else "")
+    )
+
+
+def as_word(value):
+    """A value as Snakemake reads it from the command line."""
+    if value is None:
+        return ""
+    return json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
 def say_what_is_missing():

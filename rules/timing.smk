@@ -21,7 +21,7 @@ rule time_step:
         samples=f"{TIMING_FOLDER}/samples.csv",
     log:
         f"{TIMING_FOLDER}/measure.log",
-    priority: 1  # after the ladder: the longer cells first
+    priority: 1  # before the short cells, so that several GPUs end together
     conda:
         "../envs/measure.yaml"
     threads: cell_cpus(TIMING_FOLDER)

@@ -1,6 +1,9 @@
 """A cell that fails: the others go on, the end says what is missing, and a partial report names it."""
 
 import html
+import json
+import re
+import shlex
 import shutil
 
 SDPA_FILE = "scripts/stepscope/model/attention/sdpa.py"
@@ -104,8 +107,21 @@ def test_the_commands_at_the_end_repeat_the_configuration_that_was_given(bare_pr
         "scripts/time_step.py", "def main() -> None:\n", "def main() -> None:\n    raise SystemExit('no')\n"
     )
     (bare_project.folder / "mine.yaml").write_text("model: {seed: 3}\n")
-    given = ("--configfile", "mine.yaml", "--config", "threads=1", "preset=default")
+    given = ("--configfile", "mine.yaml", "--config", "threads=1", "preset=default", "baseline=")
     run = bare_project.run("--cores", 1, "report", "--until", "time_step", *given)
     assert run.code != 0
     for target in ("partial", "report"):
         assert f"`snakemake --cores 1 {target} {' '.join(given)}` " in run.text
+
+
+def test_the_commands_at_the_end_name_the_folder_of_a_run_elsewhere(project, tmp_path):
+    project.edit("scripts/time_step.py", "def main() -> None:\n", "def main() -> None:\n    raise SystemExit('no')\n")
+    (tmp_path / "other place").mkdir()
+    (project.folder / "mine.yaml").write_text("ceilings: {cpu: {matmul_order: 48}}\n")
+    record = str((project.result(project.MATMUL) / "record.json").relative_to(project.folder))
+    words = ["--directory", tmp_path / "other place", "--configfile", project.folder / "mine.yaml"]
+    failed = project.run("--cores", 1, "report", "--until", "time_step", *words)
+    (command,) = re.findall("^`snakemake (.*)` writes a report of the others", failed.text, re.MULTILINE)
+    measured = project.run(*shlex.split(command.replace("partial", record)), cwd="/")
+    assert measured.code == 0, measured.text
+    assert json.loads((tmp_path / "other place" / record).read_text())["spec"]["order"] == 48

@@ -8,6 +8,7 @@ measures on, such a step takes as long beside others as alone (benchmarks/severa
 import itertools
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from stepscope.plan import places
@@ -15,7 +16,7 @@ from stepscope.plan import places
 SYS = Path("/sys")
 PROC = Path("/proc")
 
-# Programs that start others which need cores too: a profiler, a compiler's workers.
+# What starts other programs, which need cores too: Nsight Systems, a compiler's workers.
 _STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
 
 
@@ -29,34 +30,43 @@ def is_enough_for(command: list[str]) -> bool:
 
 
 def take(uuid: str, others: int) -> int | None:
-    """A core near the GPU that no other job has, for this process and the program that it becomes (execve(2)).
+    """A core that no other job has, near the GPU if it can be, for this process and the program that it becomes.
 
     None, and nothing changes, if that would leave no core for anything but this job and `others` like it, if all are
     taken, or if the machine does not let a process choose.
     """
-    cores = near(uuid)
+    usable = os.sched_getaffinity(0)
+    beside = usable & _beside(uuid) or usable
+    cores = _cores(beside) | _cores(usable - beside)
     if len(cores) <= others + 1:
         return None
     folder = places.folder()
-    apart = len(cores) // (others + 1)  # not side by side: a virtual machine may not know which share a core
-    for core in (core for first in range(apart) for core in cores[first::apart]):
+    for core in _apart(_cores(beside), others + 1) + _apart(_cores(usable - beside), others + 1):
         place = places.take(folder / f"core-{core}.place")
         if place is not None:
             try:
-                os.sched_setaffinity(0, {core})
+                os.sched_setaffinity(0, {cores[core]})
             except OSError:  # a sandbox that denies it
                 os.close(place)
                 return None
             places.keep(place)
-            return core
+            return cores[core]
     return None
 
 
-def near(uuid: str) -> list[int]:
-    """Usable cores, one processor of each, last first (the first serve most interrupts); those by the GPU if known."""
-    usable = os.sched_getaffinity(0)
-    usable = usable & _beside(uuid) or usable
-    return sorted({min(_siblings(processor) & usable | {processor}) for processor in usable}, reverse=True)
+def _cores(processors: set[int]) -> dict[int, int]:
+    """Each core (its first processor, usable or not) with the first of these processors that is on it."""
+    return {min(_siblings(processor) | {processor}): processor for processor in sorted(processors, reverse=True)}
+
+
+def _apart(cores: Iterable[int], jobs: int) -> list[int]:
+    """The cores in an order in which neighbours are far apart; the last, which serve fewest interrupts, first.
+
+    A virtual machine may not know which of its processors share a core; these have neighbouring numbers.
+    """
+    order = sorted(cores, reverse=True)
+    step = max(1, len(order) // jobs)
+    return [core for first in range(step) for core in order[first::step]]
 
 
 def _beside(uuid: str) -> set[int]:

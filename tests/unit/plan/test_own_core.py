@@ -1,5 +1,6 @@
 """Which core a cell gets that runs beside others."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -32,30 +33,35 @@ def host(tmp_path, monkeypatch):
     return given
 
 
-def test_cores_are_on_the_gpus_node_and_no_two_processors_of_one(host):
-    assert own_core.near("GPU-a") == [7, 6, 5, 4]
+def takers(count, uuid, others):
+    """The cores that so many takers get, one after the other."""
+    return [own_core.take(uuid, others) for _ in range(count)]
 
 
-def test_where_the_gpus_node_is_unknown_or_not_usable_any_core_will_do(host):
-    assert own_core.near("GPU-b") == [7, 6, 5, 4, 3, 2, 1, 0]
+def test_each_taker_gets_a_core_of_the_gpus_node_far_from_the_others_then_any_other(host):
+    assert takers(9, "GPU-a", others=1) == [7, 5, 6, 4, 3, 1, 2, 0, None]
+    assert host["taken"] == [{7}, {5}, {6}, {4}, {3}, {1}, {2}, {0}]
+
+
+def test_where_the_gpus_node_is_unknown_any_core_will_do(host):
+    assert takers(9, "GPU-b", others=3) == [7, 5, 3, 1, 6, 4, 2, 0, None]
+
+
+def test_no_two_get_processors_of_one_core(host):
     host["usable"] = {0, 1, 9, 10}
-    assert own_core.near("GPU-a") == [10, 1, 0]
-
-
-def test_each_taker_gets_another_core_far_from_the_others(host):
-    assert [own_core.take("GPU-a", others=1) for _ in range(5)] == [7, 5, 6, 4, None]
-    assert host["taken"] == [{7}, {5}, {6}, {4}]
-    assert [own_core.take("GPU-b", others=3) for _ in range(3)] == [3, 1, 2]
+    assert takers(4, "GPU-a", others=0) == [10, 1, 0, None]
+    host["usable"] = {2, 8, 15}
+    assert takers(2, "GPU-a", others=0) == [15, None]
 
 
 def test_a_core_is_left_for_everything_else(host):
-    assert own_core.take("GPU-a", others=3) is None
-    assert own_core.take("GPU-a", others=2) == 7
+    assert own_core.take("GPU-a", others=7) is None
+    assert own_core.take("GPU-a", others=6) == 7
 
 
 def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
     def denied(_process, _cores):
-        raise PermissionError
+        raise OSError(errno.EINVAL, "no such thing here")
 
     allowed = os.sched_setaffinity
     monkeypatch.setattr(os, "sched_setaffinity", denied)
@@ -64,11 +70,18 @@ def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
     assert own_core.take("GPU-a", others=1) == 7
 
 
+def test_where_the_kernel_shows_no_topology_each_processor_is_a_core(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
+    monkeypatch.setattr(own_core, "PROC", tmp_path / "none")
+    assert takers(3, "GPU-a", others=7) == [15, 13, 11]
+
+
 def test_a_core_lasts_as_long_as_the_program_that_its_taker_becomes(tmp_path):
-    cores = own_core.near("GPU-a")
+    cores = sorted(os.sched_getaffinity(0))[-2:][::-1]
     if len(cores) < 2:
-        pytest.skip("needs two cores")
-    take = "import os, sys; from stepscope.plan import own_core; print(own_core.take('GPU-a', 0), flush=True)\n"
+        pytest.skip("needs two processors")
+    take = "import os, pathlib, sys; from stepscope.plan import own_core; own_core.SYS = pathlib.Path('none')\n"
+    take += "print(own_core.take('GPU-a', 0), flush=True)\n"
     shown = "import os; print(os.sched_getaffinity(0), flush=True); input()"
     become = f"os.execv(sys.executable, [sys.executable, '-c', {shown!r}])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "STEPSCOPE_LOCKS": str(tmp_path)}
