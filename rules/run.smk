@@ -6,7 +6,7 @@ import shlex
 from snakemake.logging import logger
 
 from stepscope.plan import arrival, slurm
-from stepscope.plan.run import Progress, RunLock, unwritable
+from stepscope.plan.run import Progress, RunLock, tell_jobs, unwritable
 
 RUN_LOCK = RunLock()
 
@@ -50,7 +50,7 @@ def begin_run():
             refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings)
     if refused:
         sys.exit(refused)
-    os.environ["STEPSCOPE_CONFIGURATION"] = given_flags()  # for what a job says that should be run next
+    tell_jobs(given_flags())
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())
     if BY_JOBS:  # a job that ends before its program starts must not be told by the log of another attempt

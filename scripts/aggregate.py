@@ -1,8 +1,7 @@
 """Put a study's cells together: results/…/record.json and samples.csv become STUDY.csv and STUDY_samples.csv.
 
 Refuses, by name, a cell that is damaged or that was measured by another spec, other code or on another type of
-machine, and prints the command that measures just those again, with the configuration that the run was given
-(STEPSCOPE_CONFIGURATION: as flags).
+machine, and prints the command that measures just those again, with the configuration that the run was given.
 """
 
 import argparse
@@ -11,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from stepscope.plan import run
 from stepscope.tables import cells
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     except cells.Refusal as refusal:
         for name, problem in refusal.problems.items():
             print(f"error: results/{name}: {problem}", file=sys.stderr)
-        sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get("STEPSCOPE_CONFIGURATION", "")))
+        sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get(run.CONFIGURATION, "")))
     try:
         tables = importlib.import_module(f"stepscope.tables.{given.study}")
         tables.write(found, given.out)

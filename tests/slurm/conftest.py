@@ -22,7 +22,7 @@ labs = load("slurm_lab", HERE / "lab.py")
 workflow = load("workflow_of_projects", HERE.parent / "workflow/conftest.py")
 
 # The study of the step by the clock alone: a cell of any study is a job in the same way.
-SNAKEFILE_PARTS = ("common", "timing", "report")
+SNAKEFILE_PARTS = ("common", "timing", "run", "report")
 
 
 def is_kept(line: str) -> bool:

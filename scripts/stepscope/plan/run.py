@@ -7,6 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+CONFIGURATION = "STEPSCOPE_CONFIGURATION"  # environment variable: the configuration that the run was given, as flags
+
+
+def tell_jobs(flags: str) -> None:
+    """Let this machine's jobs know the run's configuration, for what they say should be run next."""
+    os.environ[CONFIGURATION] = flags
+
 
 class RunLock:
     """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL included."""
