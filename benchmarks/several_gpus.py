@@ -6,7 +6,8 @@ Each run measures the whole grid in a folder of its own, N cells at a time, with
 all GPUs are visible to each, figures and report are left out. The grid runs twice on one GPU, first and last: the
 second run says how far medians move by themselves. Printed for each run: wall time, and how many times faster than the
 quicker one of the two on one GPU (at least 3.5 on 4). Then the median over the series of (median time among others /
-alone), which should be within 1 % of 1, and how many series lie outside the other run's interval.
+alone), which should be within 1 % of 1, and how many series lie outside the other run's interval; the same for the
+series that are the same in both runs alone, as those whose time is the GPU's, not that of the host's launches.
 
 --folder keeps the runs there; one that is there already is not run again, so that a call that was cut off can go on.
 
@@ -68,9 +69,13 @@ def main() -> None:
             seconds[name] = measured(base / name, count, max(counts.values()), given)
             print(f"{name:>5}: {count} GPU(s), {seconds[name]:.1f} s", flush=True)
         one = min(seconds["alone"], seconds["again"])
+        found = {name: dict(series(base / name / "results")) for name in counts}
+        alone, again = found["alone"], found["again"]
+        steady = [key for key in alone if key in again and abs(again[key][0] / alone[key][0] - 1) <= 0.01]
         for name in list(counts)[1:]:
-            compared = against(base / "alone/results", base / name / "results")
-            print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU; against alone: {compared}")
+            print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU")
+            print(f"       all series against alone: {compared(alone, found[name], list(alone))}")
+            print(f"       those that agree alone within 1 %: {compared(alone, found[name], steady)}")
 
 
 def measured(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
@@ -132,16 +137,26 @@ def use_fakes(scripts: Path, count: int, seconds: float) -> None:
         (scripts / f"{program}.py").write_text(STUB.format(seconds=seconds))
 
 
-def against(alone: Path, other: Path) -> str:
-    """How the medians of all series moved, in words."""
-    before, ratios, outside = dict(series(alone)), [], 0
-    for key, (median, low, high) in series(other):
-        if key in before:
-            ratios.append(median / before[key][0])
-            outside += not before[key][1] <= median <= before[key][2] and not low <= before[key][0] <= high
-    if not ratios:
-        return "no series to compare"
-    return f"median ratio {statistics.median(ratios):.4f}; {outside} of {len(ratios)} series outside both intervals"
+Series = dict[tuple, tuple[float, float, float]]
+
+
+def compared(alone: Series, other: Series, keys: list[tuple]) -> str:
+    """How the medians of these series moved, in words."""
+    keys = [key for key in keys if key in other]
+    if not keys:
+        return "none"
+    ratios = sorted(other[key][0] / alone[key][0] for key in keys)
+    ends = [ratios[round(share * (len(ratios) - 1))] for share in (0.05, 0.95)]
+    outside = sum(not inside(alone[key], other[key]) and not inside(other[key], alone[key]) for key in keys)
+    return (
+        f"median ratio {statistics.median(ratios):.4f} (nine tenths {ends[0]:.3f} to {ends[1]:.3f}); "
+        f"{outside} of {len(ratios)} outside both intervals"
+    )
+
+
+def inside(interval: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    """Whether the other's median lies in an interval."""
+    return interval[1] <= other[0] <= interval[2]
 
 
 def series(results: Path) -> Iterator[tuple[tuple, tuple[float, float, float]]]:
