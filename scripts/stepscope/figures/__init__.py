@@ -1,4 +1,4 @@
-"""One module a study, found by the study's name.
+"""Figures of one study: a module or a package of its name, found by that name.
 
 Each has `FIGURES = {name: function(tables) -> Figure}`; a study that draws each of its cells has `cell_figures(tables)`
 too, which gives the same for the cells in the tables.

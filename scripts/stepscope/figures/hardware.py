@@ -4,8 +4,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from stepscope.figures import colours, theme
-from stepscope.figures.profile_data import left_out
-from stepscope.figures.timing import MOST_PANELS, pick
+from stepscope.figures.choosing import MOST_PANELS, pick
+from stepscope.figures.profile.data import left_out
 from stepscope.report.formatting import known
 from stepscope.report.hardware.compared import ratio_text
 from stepscope.report.hardware.machines import Limits

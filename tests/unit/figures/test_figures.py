@@ -12,8 +12,8 @@ sys.path.insert(0, str(ROOT / "tests/unit/report"))
 
 import synthetic  # noqa: E402
 from stepscope.figures import colours, figures_of, theme  # noqa: E402
-from stepscope.figures.timing import _apart, pick  # noqa: E402
-from stepscope.figures.timing_samples import noisiest, selection, series_of  # noqa: E402
+from stepscope.figures.choosing import apart, pick  # noqa: E402
+from stepscope.figures.timing.samples import noisiest, selection, series_of  # noqa: E402
 from stepscope.report.tables import Tables  # noqa: E402
 
 STUDIES = ("timing", "ceilings")
@@ -81,7 +81,7 @@ def test_labels_are_moved_apart_evenly():
 def test_picking_keeps_the_ends():
     assert pick([1, 2, 3], 5) == [1, 2, 3]
     assert pick(list(range(10)), 4) == [0, 3, 6, 9]
-    assert _apart([1.0, 1.01, 10.0]) == [True, False, True]
+    assert apart([1.0, 1.01, 10.0]) == [True, False, True]
 
 
 def test_the_noisiest_is_the_one_with_the_widest_interval():

@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 import synthetic_ladder as made
 from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.ladder_checkpoint import draw_checkpoint
-from stepscope.figures.ladder_rates import draw_rates, names_of
-from stepscope.figures.ladder_steps import draw_steps
+from stepscope.figures.ladder.checkpoint import draw_checkpoint
+from stepscope.figures.ladder.rates import draw_rates, names_of
+from stepscope.figures.ladder.steps import draw_steps
 from stepscope.report.ladder.cells import ladders
 from stepscope.report.tables import Tables
 

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from matplotlib.patches import PathPatch, Rectangle
 from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.profile import draw_matmul_share, matmul_shares
-from stepscope.figures.profile_bound import bound_rows, draw_bound
-from stepscope.figures.profile_categories import draw_categories
-from stepscope.figures.profile_cell import draw_cell
-from stepscope.figures.profile_data import by_category, profiled, tick
-from stepscope.figures.profile_launches import draw_launches
-from stepscope.figures.profile_timeline import LANE, beside, text_width
+from stepscope.figures.profile.bound import bound_rows, draw_bound
+from stepscope.figures.profile.categories import draw_categories
+from stepscope.figures.profile.cell import draw_cell
+from stepscope.figures.profile.data import by_category, profiled, tick
+from stepscope.figures.profile.launches import draw_launches
+from stepscope.figures.profile.matmul_share import draw_matmul_share, matmul_shares
+from stepscope.figures.profile.timeline import LANE, beside, text_width
 from stepscope.plan.training import figure_name
 from stepscope.trace.categories import CATEGORIES
 

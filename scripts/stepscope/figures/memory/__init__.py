@@ -1,0 +1,20 @@
+"""Figures of the memory study: peaks, what is alive at them, the prediction, and each cell by itself."""
+
+from stepscope.figures.memory.cell import draw_cell
+from stepscope.figures.memory.peak_categories import draw_peak_categories
+from stepscope.figures.memory.peaks import draw_peaks
+from stepscope.figures.memory.predicted import draw_predicted
+from stepscope.plan.training import figure_name
+
+
+def cell_figures(tables) -> dict:
+    """The figure of each cell of the table, whether it was recorded or not: name -> function that draws it."""
+    names = tables["memory"].get("cell", [])
+    return {figure_name(name): lambda tables, name=name: draw_cell(tables, name) for name in names}
+
+
+FIGURES = {
+    "memory_peaks": draw_peaks,
+    "memory_peak_categories": draw_peak_categories,
+    "memory_predicted": draw_predicted,
+}
