@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 PARTS = ("Snakefile", "config.yaml", "rules", "scripts", "envs", "profiles", "report")
-RULES = (
+RULES = (  # each named as its program
     *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),
     *("probe_precision", "time_warmup", "time_ladder"),
 )
@@ -132,8 +132,7 @@ def use_fakes(scripts: Path, count: int, seconds: float) -> None:
     fakes = f'[Gpu("Fake", f"GPU-{{i}}", 80, "1.0") for i in range({count})]'
     text = path.read_text().replace("gpus = _gpus_from_nvml() or _gpus_from_proc()", f"gpus = {fakes}")
     path.write_text(text.replace('return _torch_version_fields().get("cuda") is not None', "return True"))
-    programs = ["time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"]
-    for program in [*programs, "probe_precision", "time_warmup", "time_ladder"]:
+    for program in RULES:
         (scripts / f"{program}.py").write_text(STUB.format(seconds=seconds))
 
 

@@ -13,7 +13,7 @@ from stepscope.report.attention.cells import (
     verdict,
 )
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import LOST, absent, everyone, legend, speed_cell
+from stepscope.report.hardware.compared import LOST, absent, everyone, legend, machines_of, speed_cell
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.tables import Tables, precision_rank
 from stepscope.report.timing.tables import number
@@ -56,11 +56,6 @@ def lines(tables: Tables, labels: list[str]) -> list[Line]:
     return made
 
 
-def present(found: list[Line], labels: list[str]) -> list[str]:
-    """Those of the machines that the lines are of."""
-    return [label for label in labels if found and label in found[0].rows]
-
-
 def _of(setting: Setting, groups: dict[str, Group]) -> list[Line]:
     names = ("implementation", "precision", "d_head", "direction")
     keys = {tuple(row[name] for name in names) for group in groups.values() for row in group.rows}
@@ -84,8 +79,8 @@ def attention_tables(found: list[Line], labels: list[str]) -> list[Table]:
     """A table a setting: a row an implementation, precision and d, a column a direction and machine."""
     if not found:
         return []
-    own_labels = present(found, labels)
-    baseline, *others = own_labels
+    present = machines_of(found, labels)
+    baseline, *others = present
     several, tables = len(others) > 1, []
     for at, setting in enumerate(dict.fromkeys(line.setting for line in found)):
         own = {}
@@ -102,11 +97,11 @@ def attention_tables(found: list[Line], labels: list[str]) -> list[Table]:
         of = "each machine" if several else others[0]
         caption = (
             f"How many times as fast attention is on {of} as on {baseline}, at the longest length that "
-            f"{everyone(labels, own_labels)} finished; below it the baseline's ms → its own; {setting.title}."
+            f"{everyone(labels, present)} finished; below it the baseline's ms → its own; {setting.title}."
         )
         is_long = len(rows) > MOST_ROWS
         notes = ["In brackets: the 95 % intervals of the medians overlap.", *legend(rows)]
-        notes += absent(labels, own_labels, "attention")
+        notes += absent(labels, present, "attention")
         tables.append(
             Table(f"hardware-attention-{at}", caption, columns, rows, notes, is_long, True, page_only=is_long)
         )

@@ -34,6 +34,11 @@ def legend(rows: list[list[Cell]]) -> list[str]:
     return ["; ".join(meanings) + "."] if meanings else []
 
 
+def machines_of(found: list, labels: list[str]) -> list[str]:
+    """Those of the machines that a study has; `found` are what it compares, each with `rows` by hardware label."""
+    return [label for label in labels if found and label in found[0].rows]
+
+
 def everyone(labels: list[str], present: list[str]) -> str:
     """`all machines`, or the names of those that a study has, where it lacks some."""
     return "all machines" if labels == present else formatting.listing(present)

@@ -4,7 +4,7 @@ from statistics import median
 
 from stepscope.report import formatting
 from stepscope.report.hardware import attention, memory, mixed
-from stepscope.report.hardware.compared import absent, everyone, judged, ratio_text
+from stepscope.report.hardware.compared import absent, everyone, judged, machines_of, ratio_text
 from stepscope.report.hardware.machines import NEAR
 from stepscope.report.hardware.points import Grid
 from stepscope.report.memory.cells import Memory
@@ -166,7 +166,7 @@ def fastest(grid: Grid) -> str:
 def of_attention(tables: Tables, grid: Grid) -> str:
     """Range and median of attention's speed-ups at the longest lengths that all machines finished."""
     lines = attention.lines(tables, grid.labels)
-    present = attention.present(lines, grid.labels)
+    present = machines_of(lines, grid.labels)
     parts = []
     for other in present[1:]:
         ratios = [ratio for line in lines if (ratio := line.ratio(other, present[0]))]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import LOST, absent, everyone, legend, ratio_text, speed_cell
+from stepscope.report.hardware.compared import LOST, absent, everyone, legend, machines_of, ratio_text, speed_cell
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.ladder.cells import TIMES, Ladder, ladders, time, verdict
 from stepscope.report.tables import Tables
@@ -58,7 +58,7 @@ def ladder_table(found: list[Rung], labels: list[str]) -> Table | None:
     """A row a place and rung, a column a machine: its speed over the baseline's."""
     if not found:
         return None
-    present = [label for label in labels if label in found[0].rows]
+    present = machines_of(found, labels)
     baseline, *others = present
     several = len(others) > 1
     batches = len({rung.ladder.batch for rung in found}) > 1

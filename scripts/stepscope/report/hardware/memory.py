@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
-from stepscope.report.hardware.compared import absent, everyone, legend
+from stepscope.report.hardware.compared import absent, everyone, legend, machines_of
 from stepscope.report.hardware.tables import MOST_ROWS
 from stepscope.report.memory.cells import Memory
 from stepscope.report.memory.sizes import change, percent_change, unit_of
@@ -76,7 +76,7 @@ def peaks_table(found: list[Peaks], labels: list[str]) -> Table | None:
     """A row a point: the closed form, the peak on each machine, and the differences to the baseline's."""
     if not found:
         return None
-    present = _present(found, labels)
+    present = machines_of(found, labels)
     baseline, *others = present
     unit = unit_of(value for each in found for value in each.bytes.values())
     extra = [name for name in ("batch", "options") if len({str(each.row.get(name)) for each in found}) > 1]
@@ -107,11 +107,6 @@ def peaks_table(found: list[Peaks], labels: list[str]) -> Table | None:
     return Table("hardware-memory", caption, columns, rows, notes, is_long, True, page_only=is_long)
 
 
-def _present(found: list[Peaks], labels: list[str]) -> list[str]:
-    """Those of the machines that the points are of."""
-    return [label for label in labels if found and label in found[0].rows]
-
-
 def _difference(found: Peaks, name: str, baseline: str) -> Cell:
     own, other = found.bytes[name], found.bytes[baseline]
     if not own or not other:
@@ -121,7 +116,7 @@ def _difference(found: Peaks, name: str, baseline: str) -> Cell:
 
 def findings(found: list[Peaks], labels: list[str]) -> list[str]:
     """Where the peak is the smallest, by how much they differ, and what fits on some machines only."""
-    present = _present(found, labels)
+    present = machines_of(found, labels)
     done = [each for each in found if each.finished]
     sentences = [_least(done, present, everyone(labels, present))] if done else []
     fits: dict[tuple[tuple[str, ...], ...], list[str]] = {}
