@@ -5,15 +5,15 @@
 MACHINES is the file in which a run wrote down what it knows of its labels. The program ends with one line if this
 machine is not of the type that the label expects. It says so if driver or software are others than those of the
 label's newest record. Where several GPUs are visible the program sees a free one alone (CUDA_VISIBLE_DEVICES); only
-GPUs of the first one's type are taken: results stand under one name. What it measures is still guarded by the lock
-that every measuring program takes.
+GPUs of the first one's type are taken: results stand under one name. Where a core is enough, it has one of its own,
+too. What it measures is still guarded by the lock that every measuring program takes.
 """
 
 import os
 import sys
 from pathlib import Path
 
-from stepscope.plan import arrival, free_gpu, machine
+from stepscope.plan import arrival, free_gpu, machine, own_core
 
 
 def main() -> None:
@@ -43,7 +43,9 @@ def main() -> None:
         )
     uuids = free_gpu.alike(gpus)
     if len(uuids) > 1:
-        environment["CUDA_VISIBLE_DEVICES"] = free_gpu.take(uuids)
+        environment["CUDA_VISIBLE_DEVICES"] = gpu = free_gpu.take(uuids)
+        if own_core.is_enough_for(command):
+            own_core.take(gpu, others=len(uuids) - 1)
     _become([python, *command], environment)
 
 

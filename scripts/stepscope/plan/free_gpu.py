@@ -4,14 +4,12 @@ A job holds a *place* on a GPU, a file lock beside the GPU's own lock, from the 
 takes the GPU's lock only later, and by then another job must not have chosen the same GPU.
 """
 
-import contextlib
-import fcntl
 import os
 import sys
 import time
 from pathlib import Path
 
-from stepscope.measure.device_lock import lock_folder
+from stepscope.plan import places
 from stepscope.plan.machine import Gpu
 
 AGAIN = 0.2  # seconds between two looks for a free GPU
@@ -27,18 +25,15 @@ def take(uuids: list[str]) -> str:
 
     This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)).
     """
-    folder = lock_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user made it, with these rights
-        folder.chmod(0o1777)
+    folder = places.folder()
     said = False
     while True:
         for uuid in uuids:
-            place = _lock(folder / f"{uuid}.place")
+            place = places.take(folder / f"{uuid}.place")
             if place is None:
                 continue
             if _is_free(folder / f"{uuid}.lock"):
-                os.set_inheritable(place, True)
+                places.keep(place)
                 if said:
                     print(f"got {uuid}", file=sys.stderr, flush=True)
                 return uuid
@@ -51,24 +46,8 @@ def take(uuids: list[str]) -> str:
 
 def _is_free(path: Path) -> bool:
     """Whether nobody holds the lock now."""
-    descriptor = _lock(path)
+    descriptor = places.take(path)
     if descriptor is None:
         return False
     os.close(descriptor)
     return True
-
-
-def _lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of a file that all users of the machine share; None if another has it."""
-    try:  # without O_CREAT, which Linux forbids on another user's file in a sticky folder (fs.protected_regular)
-        descriptor = os.open(path, os.O_RDWR)
-    except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        with contextlib.suppress(PermissionError):  # made by another user just now
-            os.fchmod(descriptor, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
