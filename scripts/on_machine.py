@@ -45,7 +45,9 @@ def main() -> None:
     if len(uuids) > 1:
         environment["CUDA_VISIBLE_DEVICES"] = gpu = free_gpu.take(uuids)
         if own_core.is_enough_for(command):
-            own_core.take(gpu, others=len(uuids) - 1)
+            own_core.take(gpu, uuids)
+        else:
+            own_core.leave(uuids)
     _become([python, *command], environment)
 
 

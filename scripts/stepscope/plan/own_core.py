@@ -29,34 +29,57 @@ def is_enough_for(command: list[str]) -> bool:
     return chosen.isdisjoint(_STARTING_OTHERS)
 
 
-def take(uuid: str, others: int) -> int | None:
+def take(uuid: str, uuids: list[str]) -> int | None:
     """A core that no other job has, near the GPU if it can be, for this process and the program that it becomes.
 
-    None, and nothing changes, if that would leave no core for anything but this job and `others` like it, if all are
-    taken, or if the machine does not let a process choose.
+    `uuids`: the GPUs of the machine that jobs may measure on. None, and nothing changes, if a core for each of them
+    would leave none for anything else, if all are taken, or if the machine does not let a process choose.
     """
     usable = os.sched_getaffinity(0)
-    beside = usable & _beside(uuid) or usable
-    cores = _cores(beside) | _cores(usable - beside)
-    if len(cores) <= others + 1:
-        return None
     folder = places.folder()
-    for core in _apart(_cores(beside), others + 1) + _apart(_cores(usable - beside), others + 1):
+    for core in _order(usable, uuid, len(uuids)):
         place = places.take(folder / f"core-{core}.place")
         if place is not None:
-            try:
-                os.sched_setaffinity(0, {cores[core]})
-            except OSError:  # a sandbox that denies it
+            processor = _cores(usable)[core]
+            if not _keep_to({processor}):
                 os.close(place)
                 return None
             places.keep(place)
-            return cores[core]
+            return processor
     return None
+
+
+def leave(uuids: list[str]) -> None:
+    """Keep this process, and the program that it becomes, off the cores that jobs on these GPUs `take` first."""
+    usable = os.sched_getaffinity(0)
+    theirs = {core for uuid in uuids for core in _order(usable, uuid, len(uuids))[: len(uuids)]}
+    others = {processor for processor in usable if _core(processor) not in theirs}
+    if others != usable:
+        _keep_to(others)
+
+
+def _keep_to(processors: set[int]) -> bool:
+    try:
+        os.sched_setaffinity(0, processors)
+    except OSError:  # a sandbox that denies it, or none are left
+        return False
+    return True
+
+
+def _order(usable: set[int], uuid: str, jobs: int) -> list[int]:
+    """The cores in the order in which a job on this GPU asks for one; none if there are too few for so many jobs."""
+    beside = usable & _beside(uuid) or usable
+    near, far = _cores(beside), _cores(usable - beside)
+    return _apart(near, jobs) + _apart(far.keys() - near.keys(), jobs) if len(near | far) > jobs else []
 
 
 def _cores(processors: set[int]) -> dict[int, int]:
     """Each core (its first processor, usable or not) with the first of these processors that is on it."""
-    return {min(_siblings(processor) | {processor}): processor for processor in sorted(processors, reverse=True)}
+    return {_core(processor): processor for processor in sorted(processors, reverse=True)}
+
+
+def _core(processor: int) -> int:
+    return min(_siblings(processor) | {processor})
 
 
 def _apart(cores: Iterable[int], jobs: int) -> list[int]:

@@ -33,30 +33,41 @@ def host(tmp_path, monkeypatch):
     return given
 
 
-def takers(count, uuid, others):
-    """The cores that so many takers get, one after the other."""
-    return [own_core.take(uuid, others) for _ in range(count)]
+def takers(count, uuid, gpus):
+    """The cores that so many takers get, one after the other, on a machine with so many GPUs."""
+    return [own_core.take(uuid, [uuid] * gpus) for _ in range(count)]
 
 
 def test_each_taker_gets_a_core_of_the_gpus_node_far_from_the_others_then_any_other(host):
-    assert takers(9, "GPU-a", others=0) == [7, 4, 6, 5, 3, 0, 2, 1, None]
+    assert takers(9, "GPU-a", gpus=1) == [7, 4, 6, 5, 3, 0, 2, 1, None]
     assert host["taken"] == [{7}, {4}, {6}, {5}, {3}, {0}, {2}, {1}]
 
 
+def test_a_program_that_needs_more_cores_leaves_those_that_others_get_first(host):
+    own_core.leave(["GPU-a", "GPU-b"])  # one asks for 7 and 6, the other for 7 and 4; 15, 14 and 12 are on these, too
+    assert host["taken"] == [set(range(16)) - {7, 15, 6, 14, 4, 12}]
+    assert takers(1, "GPU-b", gpus=2) + takers(1, "GPU-a", gpus=2) == [7, 6]
+
+
+def test_it_keeps_all_where_the_others_get_none(host):
+    own_core.leave([f"GPU-{i}" for i in range(8)])
+    assert host["taken"] == []
+
+
 def test_where_the_gpus_node_is_unknown_any_core_will_do(host):
-    assert takers(9, "GPU-b", others=1) == [7, 4, 1, 6, 3, 0, 5, 2, None]
+    assert takers(9, "GPU-b", gpus=2) == [7, 4, 1, 6, 3, 0, 5, 2, None]
 
 
 def test_no_two_get_processors_of_one_core(host):
     host["usable"] = {0, 1, 9, 10}
-    assert takers(4, "GPU-a", others=0) == [10, 1, 0, None]
+    assert takers(4, "GPU-a", gpus=1) == [10, 1, 0, None]
     host["usable"] = {2, 8, 15}
-    assert takers(2, "GPU-a", others=0) == [15, None]
+    assert takers(2, "GPU-a", gpus=1) == [15, None]
 
 
 def test_a_core_is_left_for_everything_else(host):
-    assert own_core.take("GPU-a", others=7) is None
-    assert own_core.take("GPU-a", others=6) == 7
+    assert takers(1, "GPU-a", gpus=8) == [None]
+    assert takers(1, "GPU-a", gpus=7) == [7]
 
 
 def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
@@ -65,14 +76,14 @@ def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
 
     allowed = os.sched_setaffinity
     monkeypatch.setattr(os, "sched_setaffinity", denied)
-    assert own_core.take("GPU-a", others=1) is None
+    assert takers(1, "GPU-a", gpus=2) == [None]
     monkeypatch.setattr(os, "sched_setaffinity", allowed)
-    assert own_core.take("GPU-a", others=1) == 7
+    assert takers(1, "GPU-a", gpus=2) == [7]
 
 
 def test_where_the_kernel_shows_no_topology_each_processor_is_a_core(host, monkeypatch, tmp_path):
     monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
-    assert takers(16, "GPU-b", others=7) == [*range(15, -1, -1)]
+    assert takers(16, "GPU-b", gpus=8) == [*range(15, -1, -1)]
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
@@ -80,7 +91,7 @@ def test_where_the_kernel_hides_who_shares_a_core_the_takers_do_not(host, monkey
     monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
     count = 16 * gpus
     host["usable"] = set(range(count))
-    taken = takers(gpus, "GPU-b", others=gpus - 1)
+    taken = takers(gpus, "GPU-b", gpus=gpus)
     assert len({core % (count // 2) for core in taken}) == gpus  # n and n + half
     assert len({core // 2 for core in taken}) == gpus  # n and n + 1
 
@@ -90,7 +101,7 @@ def test_a_core_lasts_as_long_as_the_program_that_its_taker_becomes(tmp_path):
     if len(cores) < 2:
         pytest.skip("needs two processors")
     take = "import os, pathlib, sys; from stepscope.plan import own_core; own_core.SYS = pathlib.Path('none')\n"
-    take += "print(own_core.take('GPU-a', 0), flush=True)\n"
+    take += "print(own_core.take('GPU-a', ['GPU-a']), flush=True)\n"
     shown = "import os; print(os.sched_getaffinity(0), flush=True); input()"
     become = f"os.execv(sys.executable, [sys.executable, '-c', {shown!r}])"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "STEPSCOPE_LOCKS": str(tmp_path)}
