@@ -44,10 +44,7 @@ def main() -> None:
     uuids = free_gpu.alike(gpus)
     if len(uuids) > 1:
         environment["CUDA_VISIBLE_DEVICES"] = gpu = free_gpu.take(uuids)
-        if own_core.is_enough_for(command):
-            own_core.take(gpu, uuids)
-        else:
-            own_core.leave(uuids)
+        own_core.keep_to(command, gpu, uuids)
     _become([python, *command], environment)
 
 

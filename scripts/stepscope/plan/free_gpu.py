@@ -4,12 +4,14 @@ A job holds a *place* on a GPU, a file lock beside the GPU's own lock, from the 
 takes the GPU's lock only later, and by then another job must not have chosen the same GPU.
 """
 
+import contextlib
+import fcntl
 import os
 import sys
 import time
 from pathlib import Path
 
-from stepscope.plan import places
+from stepscope.measure.device_lock import lock_folder
 from stepscope.plan.machine import Gpu
 
 AGAIN = 0.2  # seconds between two looks for a free GPU
@@ -25,15 +27,18 @@ def take(uuids: list[str]) -> str:
 
     This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)).
     """
-    folder = places.folder()
+    folder = lock_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user made it, with these rights
+        folder.chmod(0o1777)
     said = False
     while True:
         for uuid in uuids:
-            place = places.take(folder / f"{uuid}.place")
+            place = _lock(folder / f"{uuid}.place")
             if place is None:
                 continue
             if _is_free(folder / f"{uuid}.lock"):
-                places.keep(place)
+                os.set_inheritable(place, True)
                 if said:
                     print(f"got {uuid}", file=sys.stderr, flush=True)
                 return uuid
@@ -46,8 +51,24 @@ def take(uuids: list[str]) -> str:
 
 def _is_free(path: Path) -> bool:
     """Whether nobody holds the lock now."""
-    descriptor = places.take(path)
+    descriptor = _lock(path)
     if descriptor is None:
         return False
     os.close(descriptor)
     return True
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor that holds the lock of a file that all users of the machine share; None if another has it."""
+    try:  # without O_CREAT, which Linux forbids on another user's file in a sticky folder (fs.protected_regular)
+        descriptor = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        usual = os.umask(0)  # for all users from its first moment on
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        os.umask(usual)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor

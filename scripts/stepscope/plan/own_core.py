@@ -1,17 +1,17 @@
-"""A processor core of its own for each of several cells at a time. Standard library only.
+"""A processor core of its own for a cell on one of several GPUs. Standard library only.
 
 A step of many short kernels takes as long as the host needs to launch them. Free to move, its threads change
 cores, which first have to wake. On one core that nobody else measures on, such a step is quicker and its time is
 much steadier, alone and beside others (benchmarks/several_gpus.py; figures in docs/measuring.md).
+
+Each GPU of the machine has its core, so whoever holds the GPU holds the core.
 """
 
+import contextlib
 import itertools
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
-
-from stepscope.plan import places
 
 SYS = Path("/sys")
 PROC = Path("/proc")
@@ -20,85 +20,69 @@ PROC = Path("/proc")
 _STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
 
 
-def is_enough_for(command: list[str]) -> bool:
-    """Whether a measuring program, given with its flags, has one thread and starts no program that works beside it."""
+def keep_to(command: list[str], uuid: str, uuids: list[str]) -> None:
+    """Keep this process, and the measuring program that it becomes, to the core of its GPU; or off the cores of all.
+
+    `command` is the program with its flags, `uuid` its GPU, `uuids` those that jobs may measure on. One thread that
+    starts no other program needs one core; any other leaves the cores of the GPUs alone. Nothing changes where programs
+    have more threads, the cores are too few for that, or a sandbox does not let a process choose.
+    """
     flags = dict(itertools.pairwise(command))
-    if flags.get("--threads") != "1" or flags.get("--compile", "none") != "none":
-        return False
+    if flags.get("--threads") != "1":
+        return
+    usable = os.sched_getaffinity(0)
+    cores = _cores_of_gpus(usable, uuids)
+    if uuid not in cores:
+        return
     chosen = {Path(command[0]).name, flags.get("--attention"), flags.get("--implementation")}
-    return chosen.isdisjoint(_STARTING_OTHERS)
-
-
-def take(uuid: str, uuids: list[str]) -> int | None:
-    """A core that no other job has, near the GPU if it can be, for this process and the program that it becomes.
-
-    `uuids`: the GPUs of the machine that jobs may measure on. None, and nothing changes, if a core for each of them
-    would leave none for anything else, if all are taken, or if the machine does not let a process choose.
-    """
-    usable = os.sched_getaffinity(0)
-    folder = places.folder()
-    for core in _order(usable, uuid, len(uuids)):
-        place = places.take(folder / f"core-{core}.place")
-        if place is not None:
-            processor = _cores(usable)[core]
-            if not _keep_to({processor}):
-                os.close(place)
-                return None
-            places.keep(place)
-            return processor
-    return None
-
-
-def leave(uuids: list[str]) -> None:
-    """Keep this process, and the program that it becomes, off the cores that jobs on these GPUs `take` first."""
-    usable = os.sched_getaffinity(0)
-    theirs = {core for uuid in uuids for core in _order(usable, uuid, len(uuids))[: len(uuids)]}
-    others = {processor for processor in usable if _core(processor) not in theirs}
-    if others != usable:
-        _keep_to(others)
-
-
-def _keep_to(processors: set[int]) -> bool:
-    try:
+    if flags.get("--compile", "none") == "none" and chosen.isdisjoint(_STARTING_OTHERS):
+        processors = {max(cores[uuid])}
+    else:
+        processors = usable - set().union(*cores.values())
+    with contextlib.suppress(OSError):  # a sandbox
         os.sched_setaffinity(0, processors)
-    except OSError:  # a sandbox that denies it, or none are left
-        return False
-    return True
 
 
-def _order(usable: set[int], uuid: str, jobs: int) -> list[int]:
-    """The cores in the order in which a job on this GPU asks for one; none if there are too few for so many jobs."""
-    beside = usable & _beside(uuid) or usable
-    near, far = _cores(beside), _cores(usable - beside)
-    return _apart(near, jobs) + _apart(far.keys() - near.keys(), jobs) if len(near | far) > jobs else []
+def _cores_of_gpus(usable: set[int], uuids: list[str]) -> dict[str, frozenset[int]]:
+    """For each GPU the usable processors of its core; of a group of GPUs for all or none.
 
-
-def _cores(processors: set[int]) -> dict[int, int]:
-    """Each core (its first processor, usable or not) with the first of these processors that is on it."""
-    return {_core(processor): processor for processor in sorted(processors, reverse=True)}
-
-
-def _core(processor: int) -> int:
-    return min(_siblings(processor) | {processor})
-
-
-def _apart(cores: Iterable[int], jobs: int) -> list[int]:
-    """The cores in an order in which neighbours are far apart; the last, which serve fewest interrupts, first.
-
-    A virtual machine may not know which of its processors share a core: n and n + 1, or n and half their number more.
-    So the distance is odd.
+    A group are the GPUs that are near the same processors. It gets at most half of their cores.
     """
-    order = sorted(cores, reverse=True)
-    step = max(1, (len(order) // jobs - 1) | 1)
-    return [core for first in range(step) for core in order[first::step]]
+    on_bus = _gpus_on_bus()
+    groups: dict[frozenset[int], list[str]] = {}
+    for uuid in dict.fromkeys([*on_bus, *uuids]):
+        groups.setdefault(frozenset(usable & on_bus.get(uuid, usable) or usable), []).append(uuid)
+    found: dict[str, frozenset[int]] = {}
+    for near, members in groups.items():
+        cores = [core for core in _cores(near) if not any(core & taken for taken in found.values())]
+        if len(cores) >= 2 * len(members):
+            apart = cores[:: len(cores) // len(members)]
+            found |= dict(zip(members, apart, strict=False))
+    return found
 
 
-def _beside(uuid: str) -> set[int]:
-    """Processors on the GPU's NUMA node."""
-    for file in (PROC / "driver/nvidia/gpus").glob("*/information"):
-        if re.search(rf"^GPU UUID:\s*{re.escape(uuid)}\s*$", _text(file), re.MULTILINE):
-            return _processors(_text(SYS / "bus/pci/devices" / file.parent.name / "local_cpulist"))
-    return set()
+def _cores(usable: frozenset[int]) -> list[frozenset[int]]:
+    """Processors by the core that they share, the last first: they serve fewest interrupts. No efficiency cores.
+
+    A virtual machine may not show who shares a core. It is n and n + 1, or n and half the number more: of the second
+    half every other processor is on a core of its own either way.
+    """
+    full = usable - _processors(_text(SYS / "devices/cpu_atom/cpus")) or usable
+    cores = {usable & (_siblings(processor) | {processor}) for processor in full}
+    if all(len(_siblings(processor)) < 2 for processor in full):
+        order = sorted(full)
+        cores = {frozenset({processor}) for processor in order[len(order) // 2 :][::-2]}
+    return sorted(cores, key=max, reverse=True)
+
+
+def _gpus_on_bus() -> dict[str, set[int]]:
+    """UUID of each GPU of the machine, whoever may use it, with the processors near it; in the order of the bus."""
+    found = {}
+    for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information")):
+        if uuid := re.search(r"^GPU UUID:\s*(\S+)\s*$", _text(file), re.MULTILINE):
+            address = file.parent.name.lower()
+            found[uuid[1]] = _processors(_text(SYS / "bus/pci/devices" / address / "local_cpulist"))
+    return found
 
 
 def _siblings(processor: int) -> set[int]:
@@ -107,13 +91,15 @@ def _siblings(processor: int) -> set[int]:
 
 
 def _processors(text: str) -> set[int]:
-    """The processors of a list as the kernel writes it: "0-3,8"."""
-    spans = [span.split("-") for span in text.strip().split(",") if span]
+    """The processors of a list as the kernel writes it: "0-3,8". None of anything else."""
+    if not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", text.strip()):
+        return set()
+    spans = [span.split("-") for span in text.strip().split(",")]
     return {processor for span in spans for processor in range(int(span[0]), int(span[-1]) + 1)}
 
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return ""

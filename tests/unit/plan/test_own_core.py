@@ -1,136 +1,160 @@
-"""Which core a cell gets that runs beside others."""
+"""Which processors a cell keeps to that runs beside others."""
 
 import errno
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from stepscope.plan import own_core
 
 ALONE = ["scripts/time_step.py", "--precision", "bf16", "--threads", "1"]
+BUSY = ["scripts/profile_step.py", "--threads", "1"]
+GPUS = ["GPU-a", "GPU-b", "GPU-c"]
+
+
+def show(folder: Path, cores: dict[int, str], gpus: dict[str, tuple[str, str]]) -> None:
+    """Fake /sys and /proc: who shares a core with a processor, and each GPU's address and the processors near it."""
+    for processor, shared in cores.items():
+        topology = folder / f"sys/devices/system/cpu/cpu{processor}/topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text(f"{shared}\n")
+    for uuid, (address, near) in gpus.items():
+        gpu = folder / f"proc/driver/nvidia/gpus/{address}"
+        gpu.mkdir(parents=True)
+        (gpu / "information").write_text(f"Model: \t\t Fake\nIRQ:   \t\t 99\nGPU UUID: \t {uuid}\n")
+        pci = folder / f"sys/bus/pci/devices/{address.lower()}"
+        pci.mkdir(parents=True)
+        (pci / "local_cpulist").write_text(f"{near}\n")
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host of two nodes with four cores each, two processors a core (n and n + 8), and a GPU on the second node."""
-    for processor in range(16):
-        topology = tmp_path / f"sys/devices/system/cpu/cpu{processor}/topology"
-        topology.mkdir(parents=True)
-        (topology / "thread_siblings_list").write_text(f"{processor % 8},{processor % 8 + 8}\n")
-    pci = tmp_path / "sys/bus/pci/devices/0000:8a:00.0"
-    pci.mkdir(parents=True)
-    (pci / "local_cpulist").write_text("4-7,12-15\n")
-    gpu = tmp_path / "proc/driver/nvidia/gpus/0000:8a:00.0"
-    gpu.mkdir(parents=True)
-    (gpu / "information").write_text("Model: \t\t Fake\nIRQ:   \t\t 99\nGPU UUID: \t GPU-a\n")
+    """A host of two nodes with four cores each, two processors a core (n and n + 8); one GPU near the first, two near
+    the second."""
+    near = {"GPU-c": ("0000:1A:00.0", "0-3,8-11"), "GPU-a": ("0000:8A:00.0", "4-7,12-15")}
+    near["GPU-b"] = ("0000:8B:00.0", "4-7,12-15")
+    show(tmp_path, {n: f"{n % 8},{n % 8 + 8}" for n in range(16)}, near)
     monkeypatch.setattr(own_core, "SYS", tmp_path / "sys")
     monkeypatch.setattr(own_core, "PROC", tmp_path / "proc")
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
-    given = {"usable": set(range(16)), "taken": []}
+    given = {"usable": set(range(16)), "kept": []}
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: given["usable"])
-    monkeypatch.setattr(os, "sched_setaffinity", lambda _process, cores: given["taken"].append(cores))
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _process, processors: given["kept"].append(processors))
+
+    def kept(command, uuid, uuids=GPUS):
+        given["kept"].clear()
+        own_core.keep_to(command, uuid, uuids)
+        return list(given["kept"])
+
+    given["of"] = kept
     return given
 
 
-def takers(count, uuid, gpus):
-    """The cores that so many takers get, one after the other, on a machine with so many GPUs."""
-    return [own_core.take(uuid, [uuid] * gpus) for _ in range(count)]
+def test_each_gpu_has_a_core_near_it_far_from_the_others(host):
+    assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[{15}], [{13}], [{11}]]
 
 
-def test_each_taker_gets_a_core_of_the_gpus_node_far_from_the_others_then_any_other(host):
-    assert takers(9, "GPU-a", gpus=1) == [7, 4, 6, 5, 3, 0, 2, 1, None]
-    assert host["taken"] == [{7}, {4}, {6}, {5}, {3}, {0}, {2}, {1}]
-
-
-def test_a_program_that_needs_more_cores_leaves_those_that_others_get_first(host):
-    own_core.leave(["GPU-a", "GPU-b"])  # one asks for 7 and 6, the other for 7 and 4; 15, 14 and 12 are on these, too
-    assert host["taken"] == [set(range(16)) - {7, 15, 6, 14, 4, 12}]
-    assert takers(1, "GPU-b", gpus=2) + takers(1, "GPU-a", gpus=2) == [7, 6]
-
-
-def test_it_keeps_all_where_the_others_get_none(host):
-    own_core.leave([f"GPU-{i}" for i in range(8)])
-    assert host["taken"] == []
-
-
-def test_where_the_gpus_node_is_unknown_any_core_will_do(host):
-    assert takers(9, "GPU-b", gpus=2) == [7, 4, 1, 6, 3, 0, 5, 2, None]
-
-
-def test_no_two_get_processors_of_one_core(host):
-    host["usable"] = {0, 1, 9, 10}
-    assert takers(4, "GPU-a", gpus=1) == [10, 1, 0, None]
-    host["usable"] = {2, 8, 15}
-    assert takers(2, "GPU-a", gpus=1) == [15, None]
-
-
-def test_a_core_is_left_for_everything_else(host):
-    assert takers(1, "GPU-a", gpus=8) == [None]
-    assert takers(1, "GPU-a", gpus=7) == [7]
-
-
-def test_where_a_process_may_not_choose_it_keeps_all_cores(host, monkeypatch):
-    def denied(_process, _cores):
-        raise OSError(errno.EINVAL, "no such thing here")
-
-    allowed = os.sched_setaffinity
-    monkeypatch.setattr(os, "sched_setaffinity", denied)
-    assert takers(1, "GPU-a", gpus=2) == [None]
-    monkeypatch.setattr(os, "sched_setaffinity", allowed)
-    assert takers(1, "GPU-a", gpus=2) == [7]
-
-
-def test_where_the_kernel_shows_no_topology_each_processor_is_a_core(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
-    assert takers(16, "GPU-b", gpus=8) == [*range(15, -1, -1)]
-
-
-@pytest.mark.parametrize("gpus", [2, 4, 8])
-def test_where_the_kernel_hides_who_shares_a_core_the_takers_do_not(host, monkeypatch, tmp_path, gpus):
-    monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
-    count = 16 * gpus
-    host["usable"] = set(range(count))
-    taken = takers(gpus, "GPU-b", gpus=gpus)
-    assert len({core % (count // 2) for core in taken}) == gpus  # n and n + half
-    assert len({core // 2 for core in taken}) == gpus  # n and n + 1
-
-
-def test_a_core_lasts_as_long_as_the_program_that_its_taker_becomes(tmp_path):
-    cores = sorted(os.sched_getaffinity(0))[-2:][::-1]
-    if len(cores) < 2:
-        pytest.skip("needs two processors")
-    take = "import os, pathlib, sys; from stepscope.plan import own_core; own_core.SYS = pathlib.Path('none')\n"
-    take += "print(own_core.take('GPU-a', ['GPU-a']), flush=True)\n"
-    shown = "import os; print(os.sched_getaffinity(0), flush=True); input()"
-    become = f"os.execv(sys.executable, [sys.executable, '-c', {shown!r}])"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "STEPSCOPE_LOCKS": str(tmp_path)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
-    first = subprocess.Popen([sys.executable, "-c", take + become], **pipes)
-    assert first.stdout.readline() == f"{cores[0]}\n"
-    assert first.stdout.readline() == f"{{{cores[0]}}}\n"
-    second = subprocess.run([sys.executable, "-c", take], timeout=60, **pipes | {"stdin": None})
-    assert second.stdout == f"{cores[1]}\n"
-    first.communicate("\n", timeout=60)
-    third = subprocess.run([sys.executable, "-c", take], timeout=60, **pipes | {"stdin": None})
-    assert third.stdout == f"{cores[0]}\n"
+def test_it_is_the_same_core_whichever_gpus_a_run_may_use(host):
+    assert host["of"](ALONE, "GPU-b", ["GPU-b", "GPU-c"]) == [{13}]
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        ["scripts/profile_step.py", "--threads", "1"],
+        BUSY,
         [*ALONE, "--compile", "block"],
         [*ALONE, "--attention", "flex"],
         ["scripts/time_attention.py", "--threads", "1", "--implementation", "compiled"],
-        ["scripts/time_step.py", "--threads", "2"],
-        ["scripts/time_step.py"],
     ],
 )
-def test_programs_with_others_beside_them_keep_all_cores(command):
-    assert not own_core.is_enough_for(command)
+def test_programs_that_start_others_leave_the_cores_of_all_gpus(host, command):
+    assert host["of"](command, "GPU-b") == [{0, 1, 2, 4, 6, 8, 9, 10, 12, 14}]  # not 3, 5, 7 and those 8 further on
 
 
-def test_a_program_of_one_thread_needs_one_core():
-    assert own_core.is_enough_for(ALONE)
-    assert own_core.is_enough_for([*ALONE, "--attention", "triton"])
+def test_other_ways_to_run_the_model_need_one_core(host):
+    assert host["of"]([*ALONE, "--attention", "triton", "--compile", "none"], "GPU-a") == [{15}]
+
+
+@pytest.mark.parametrize("command", [["scripts/time_step.py", "--threads", "2"], ["scripts/time_step.py"]])
+def test_programs_of_more_threads_keep_all_cores(host, command):
+    assert host["of"](command, "GPU-a") == []
+
+
+def test_of_the_processors_that_a_process_may_use(host):
+    host["usable"] = {2, 3, 4, 5, 6, 7, 15}  # as in a container
+    assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[{15}], [{5}], [{3}]]
+    assert host["of"](BUSY, "GPU-a") == [{2, 4, 6}]
+    host["usable"] = {0, 1, 2, 8, 9, 10}  # none near two of them: three cores for three GPUs are too few
+    assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[], [], []]
+
+
+def test_half_of_the_cores_are_left_for_everything_else(host):
+    host["usable"] = {4, 12, 5, 13, 6, 14, 0}
+    assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[], [], []]
+    assert host["of"](BUSY, "GPU-a") == []
+
+
+def test_where_nothing_tells_where_the_gpus_are_they_stand_in_their_order(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_core, "PROC", tmp_path / "none")
+    assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[{15}], [{13}], [{11}]]
+    assert [host["of"](ALONE, uuid, GPUS[:2]) for uuid in GPUS[:2]] == [[{15}], [{11}]]
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 7, 8])
+@pytest.mark.parametrize("each", [8, 15, 16])
+def test_where_a_virtual_machine_hides_who_shares_a_core_no_two_do(host, monkeypatch, tmp_path, gpus, each):
+    monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
+    monkeypatch.setattr(own_core, "PROC", tmp_path / "none")
+    count = gpus * each + gpus * each % 2
+    host["usable"] = set(range(count))
+    uuids = [f"GPU-{i}" for i in range(gpus)]
+    kept = [next(iter(found)) for uuid in uuids for found in host["of"](ALONE, uuid, uuids)]
+    assert len(kept) == gpus
+    assert len({processor % (count // 2) for processor in kept}) == gpus  # n and n + half
+    assert len({processor // 2 for processor in kept}) == gpus  # n and n + 1
+
+
+def test_what_cannot_be_read_counts_as_hidden(host, tmp_path):
+    for file in (tmp_path / "sys").rglob("thread_siblings_list"):
+        file.write_text("garbage")
+    for file in (tmp_path / "sys").rglob("local_cpulist"):
+        file.write_text("0-")
+    next((tmp_path / "proc").rglob("information")).write_bytes(b"\xff\xfe")
+    host["usable"] = set(range(32))
+    kept = [next(iter(found)) for uuid in GPUS for found in host["of"](ALONE, uuid)]
+    assert len(set(kept)) == 3
+    assert all(processor >= 16 and processor % 2 for processor in kept)
+
+
+def test_efficiency_cores_are_for_others(host, monkeypatch, tmp_path):
+    monkeypatch.setattr(own_core, "PROC", tmp_path / "none")
+    (tmp_path / "sys/devices/cpu_atom").mkdir()
+    (tmp_path / "sys/devices/cpu_atom/cpus").write_text("4-7,12-15\n")
+    assert [host["of"](ALONE, uuid, ["GPU-a", "GPU-b"]) for uuid in ("GPU-a", "GPU-b")] == [[{11}], [{9}]]
+
+
+def test_where_a_process_may_not_choose_nothing_changes(host, monkeypatch):
+    def denied(_process, _processors):
+        raise OSError(errno.EPERM, "not here")
+
+    monkeypatch.setattr(os, "sched_setaffinity", denied)
+    own_core.keep_to(ALONE, "GPU-a", GPUS)
+
+
+def test_the_program_that_the_process_becomes_keeps_to_it_too(tmp_path):
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < 2:
+        pytest.skip("needs two processors")
+    show(tmp_path, {n: f"{n},{n + 1000}" for n in usable}, {})
+    program = f"""
+import os, pathlib, sys
+from stepscope.plan import own_core
+own_core.SYS, own_core.PROC = pathlib.Path({str(tmp_path)!r}) / "sys", pathlib.Path({str(tmp_path)!r}) / "proc"
+own_core.keep_to({ALONE!r}, "GPU-a", ["GPU-a"])
+os.execv(sys.executable, [sys.executable, "-c", "import os; print(list(os.sched_getaffinity(0)))"])
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout) == [usable[-1]]
