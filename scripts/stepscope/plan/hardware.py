@@ -67,8 +67,6 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
             f"config key hardware: {at_hand[0]} is the machine at hand and {by_jobs[0]} is measured by Slurm's jobs, "
             f"but a run does one of the two; measure {at_hand[0]} by itself, then give it measure: false here"
         )
-    for size in (size for line in config["limits"] for size in line.get("size", []) if size not in config["sizes"]):
-        raise ConfigError(f"config key limits: there is no size {size!r}; choose from {', '.join(config['sizes'])}")
     baseline = config["baseline"]
     if baseline and baseline not in entries:
         raise ConfigError(f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}")

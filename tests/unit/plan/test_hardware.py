@@ -103,12 +103,6 @@ def test_a_cpu_elsewhere_needs_its_threads(make_config):
     assert hardware_of(make_config(hardware={"node": entry | {"threads": 8}}))[0].threads == 8
 
 
-def test_a_limit_of_a_size_that_does_not_exist(make_config):
-    assert refusal(make_config, limits=[{"memory": 16}, {"size": ["small", "27B"], "memory": 64}]).startswith(
-        "config key limits: there is no size '27B'; choose from nano, tiny, small, "
-    )
-
-
 def test_the_last_limit_that_fits_holds():
     limits = [{"memory": 16, "cpus": 4}, {"study": ["profile"], "memory": 32}, {"size": ["2.7B"], "memory": 64}]
     assert [limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]] == [16, 32]
