@@ -5,9 +5,10 @@ python benchmarks/several_gpus.py [--gpus 4 2] [--preset smoke] [--rules RULE â€
 Each run measures the whole grid in a folder of its own, N cells at a time, with caches of compiled kernels of its own;
 all GPUs are visible to each, figures and report are left out. The grid runs twice on one GPU, first and last: the
 second run says how far medians move by themselves. Printed for each run: wall time, and how many times faster than the
-quicker one of the two on one GPU (at least 3.5 on 4). Then the median over the series of (median time among others /
-alone), which should be within 1 % of 1, and how many series lie outside the other run's interval; the same for the
-series that are the same in both runs alone, as those whose time is the GPU's, not that of the host's launches.
+quicker one of the two on one GPU (at least 3.5 on 4). Then, against each of the two, the median over the series of
+(median time among others / alone), which should be within 1 % of 1, and how many series lie outside the other run's
+interval; the same for the series that are the same in both runs alone, as those whose time is the GPU's, not that of
+the host's launches.
 
 --folder keeps the runs there; one that is there already is not run again, so that a call that was cut off can go on.
 
@@ -71,11 +72,12 @@ def main() -> None:
         one = min(seconds["alone"], seconds["again"])
         found = {name: dict(series(base / name / "results")) for name in counts}
         alone, again = found["alone"], found["again"]
-        steady = [key for key in alone if key in again and abs(again[key][0] / alone[key][0] - 1) <= 0.01]
+        steady = {key: alone[key] for key in alone if key in again and abs(again[key][0] / alone[key][0] - 1) <= 0.01}
         for name in list(counts)[1:]:
             print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU")
-            print(f"       all series against alone: {compared(alone, found[name], list(alone))}")
-            print(f"       those that agree alone within 1 %: {compared(alone, found[name], steady)}")
+            for reference in [one for one in ("alone", "again") if one != name]:
+                print(f"       all series against {reference}: {compared(found[reference], found[name])}")
+            print(f"       those that agree alone within 1 %: {compared(steady, found[name])}")
 
 
 def measured(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
@@ -139,9 +141,9 @@ def use_fakes(scripts: Path, count: int, seconds: float) -> None:
 Series = dict[tuple, tuple[float, float, float]]
 
 
-def compared(alone: Series, other: Series, keys: list[tuple]) -> str:
-    """How the medians of these series moved, in words."""
-    keys = [key for key in keys if key in other]
+def compared(alone: Series, other: Series) -> str:
+    """How the medians of the first's series moved, in words."""
+    keys = [key for key in alone if key in other]
     if not keys:
         return "none"
     ratios = sorted(other[key][0] / alone[key][0] for key in keys)
