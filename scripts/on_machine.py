@@ -32,6 +32,7 @@ def main() -> None:
         gpus = machine.visible_gpus() if expected.device == "cuda" else []
         arrival.check_type(label, expected, gpus[0].name if gpus else None)
         difference = arrival.news(expected, machine.identity(expected.device))
+        free_gpu.usable_folder()  # in which the program will hold its lock
     except (ValueError, machine.MachineError) as error:
         sys.exit(f"error: {error}")
     if difference:
