@@ -6,7 +6,7 @@ import shlex
 from snakemake.logging import logger
 
 from stepscope.plan import arrival, slurm
-from stepscope.plan.run import Progress, RunLock, tell_jobs, unwritable
+from stepscope.plan.run import Progress, RunLock, tell_jobs, unlockable, unwritable
 
 RUN_LOCK = RunLock()
 
@@ -46,8 +46,8 @@ def begin_run():
     refused = RUN_LOCK.take() or unwritable(Path("results"))
     if to_measure and not refused:
         refused = wrong_executor()
-        if BY_JOBS and not refused:
-            refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings)
+        if not refused:
+            refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings) if BY_JOBS else unlockable()
     if refused:
         sys.exit(refused)
     tell_jobs(given_flags())

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from stepscope.plan import arrival, free_gpu, machine, own_core
+from stepscope.plan import arrival, free_gpu, machine, own_core, run
 
 
 def main() -> None:
@@ -32,9 +32,10 @@ def main() -> None:
         gpus = machine.visible_gpus() if expected.device == "cuda" else []
         arrival.check_type(label, expected, gpus[0].name if gpus else None)
         difference = arrival.news(expected, machine.identity(expected.device))
-        free_gpu.usable_folder()  # in which the program will hold its lock
     except (ValueError, machine.MachineError) as error:
         sys.exit(f"error: {error}")
+    if refused := run.unlockable():
+        sys.exit(f"error: {refused}")
     if difference:
         print(
             f"note: {os.uname().nodename} is not as {label} was: {difference}. This cell is measured here; the next "

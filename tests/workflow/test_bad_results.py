@@ -116,6 +116,16 @@ def test_a_folder_that_cannot_be_written_is_named(bare_project):
     assert os.listdir(results) == []
 
 
+def test_a_place_for_locks_that_is_none_is_named_before_anything_runs(bare_project, tmp_path):
+    (tmp_path / "file").touch()
+    shown = bare_project.run("--cores", 1, "report", environment={"STEPSCOPE_LOCKS": tmp_path / "file"})
+    assert shown.code != 0
+    assert "Traceback" not in shown.text
+    (line,) = [line for line in shown.text.splitlines() if "STEPSCOPE_LOCKS" in line]
+    assert line.startswith(f"cannot write in {tmp_path}/file: File exists; set STEPSCOPE_LOCKS to a folder that all ")
+    assert not list(bare_project.folder.glob("results/*/timing"))
+
+
 def test_no_room_left_is_said_in_one_line_and_leaves_no_half_file(project):
     record = str((project.result(project.COPY) / "record.json").relative_to(project.folder))
     project.edit(

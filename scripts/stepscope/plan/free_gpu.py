@@ -5,7 +5,6 @@ takes the GPU's lock only later, and by then another job must not have chosen th
 """
 
 import contextlib
-import errno
 import fcntl
 import os
 import sys
@@ -13,26 +12,9 @@ import time
 from pathlib import Path
 
 from stepscope.measure.device_lock import lock_folder
-from stepscope.plan.machine import Gpu, MachineError
+from stepscope.plan.machine import Gpu
 
 AGAIN = 0.2  # seconds between two looks for a free GPU
-
-
-def usable_folder() -> Path:
-    """The folder of the locks, for all users of the machine. Raises MachineError where there can be none."""
-    folder = lock_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(PermissionError):  # another user made it, with these rights
-            folder.chmod(0o1777)
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as error:
-        raise MachineError(
-            f"no lock can be held in {folder}: {error.strerror}; set STEPSCOPE_LOCKS to a folder that all who measure "
-            "on this machine may write to"
-        ) from error
-    return folder
 
 
 def alike(gpus: list[Gpu]) -> list[str]:
@@ -45,7 +27,10 @@ def take(uuids: list[str]) -> str:
 
     This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)).
     """
-    folder = usable_folder()
+    folder = lock_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user made it, with these rights
+        folder.chmod(0o1777)
     said = False
     while True:
         for uuid in uuids:

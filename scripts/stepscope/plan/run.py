@@ -7,12 +7,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+from stepscope.measure.device_lock import lock_folder
+
 CONFIGURATION = "STEPSCOPE_CONFIGURATION"  # environment variable: the configuration that the run was given, as flags
 
 
 def tell_jobs(flags: str) -> None:
     """Let this machine's jobs know the run's configuration, for what they say should be run next."""
     os.environ[CONFIGURATION] = flags
+
+
+def unlockable() -> str | None:
+    """None if programs can lock their GPU or CPU on this machine; else one line that says why not."""
+    return unwritable(lock_folder(), "set STEPSCOPE_LOCKS to a folder that all who measure here may write to")
 
 
 class RunLock:
@@ -71,11 +78,11 @@ def missing(records: list[str]) -> list[str]:
     return [record for record in records if not os.path.isfile(record)]  # a third of the time of Path's
 
 
-def unwritable(folder: Path) -> str | None:
+def unwritable(folder: Path, remedy: str = "make it writable, or choose another --directory") -> str | None:
     """None if files can be made in a folder, which is made if it is not there; else one line that says why not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        return f"cannot write in {folder.resolve()}: {error.strerror}; make it writable, or choose another --directory"
+        return f"cannot write in {folder.resolve()}: {error.strerror}; {remedy}"
     return None

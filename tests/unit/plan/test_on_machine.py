@@ -23,6 +23,7 @@ def started(tmp_path, monkeypatch):
         monkeypatch.setattr(free_gpu, "take", lambda uuids: uuids[-1])
         monkeypatch.setattr(own_core, "keep_to", lambda *given: asked.append(given))
         monkeypatch.setattr(on_machine, "_become", lambda words, environment: became.append((words, environment)))
+        monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
         arrival.write(tmp_path / "machines.json", [Hardware("a", "cuda", 1)], {})
         words = ["on_machine.py", str(tmp_path / "machines.json"), "python", "a", *command]
         monkeypatch.setattr(sys, "argv", words)
@@ -41,3 +42,12 @@ def test_a_free_gpu_of_the_first_ones_type_and_its_core(started):
 
 def test_the_only_gpu_of_its_type_is_taken_as_it_is(started):
     assert started(CELL, ["A", "B"]) == ({}, [])
+
+
+def test_a_node_without_a_place_for_locks_is_refused_in_one_line(started, monkeypatch, tmp_path):
+    (tmp_path / "locks").touch()
+    with pytest.raises(SystemExit) as refused:
+        started(CELL, ["A"])
+    assert str(refused.value).startswith(
+        f"error: cannot write in {tmp_path}/locks: File exists; set STEPSCOPE_LOCKS to "
+    )
