@@ -108,6 +108,13 @@ def test_the_page_does_not_scroll_sideways(open_page, width):
         assert first.bounding_box()["x"] >= 0
 
 
+def test_on_a_phone_the_summary_stands_on_the_first_screen(open_page):
+    page = open_page(390)
+    assert page.locator("h2").first.bounding_box()["y"] < 844
+    assert not page.locator("nav.contents .level-3").first.is_visible()
+    assert open_page(1300).locator("nav.contents .level-3").first.is_visible()
+
+
 CONTRAST = """() => {
   const linear = (v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4;
   const luminance = (text) => { const c = text.match(/[\\d.]+/g).slice(0, 3).map((v) => linear(v / 255));
