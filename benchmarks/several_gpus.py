@@ -75,7 +75,7 @@ def main() -> None:
         steady = {key: alone[key] for key in alone if key in again and abs(again[key][0] / alone[key][0] - 1) <= 0.01}
         for name in list(counts)[1:]:
             print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU")
-            for reference in [one for one in ("alone", "again") if one != name]:
+            for reference in [other for other in ("alone", "again") if other != name]:
                 print(f"       all series against {reference}: {compared(found[reference], found[name])}")
             print(f"       those that agree alone within 1 %: {compared(steady, found[name])}")
 

@@ -68,7 +68,7 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
             "allocator": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "default",
             "threads": torch.get_num_threads(),
-            "cores": machine.usable_cores(),
+            "cpus": machine.usable_cores(),
             "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],
         },
     }

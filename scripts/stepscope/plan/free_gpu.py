@@ -4,7 +4,6 @@ A job holds a *place* on a GPU, a file lock beside the GPU's own lock, from the 
 takes the GPU's lock only later, and by then another job must not have chosen the same GPU.
 """
 
-import contextlib
 import fcntl
 import os
 import sys
@@ -25,12 +24,10 @@ def alike(gpus: list[Gpu]) -> list[str]:
 def take(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
-    This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)).
+    This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)). The folder of
+    the locks has to be there: stepscope.plan.run.unlockable sees to it.
     """
     folder = lock_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user made it, with these rights
-        folder.chmod(0o1777)
     said = False
     while True:
         for uuid in uuids:

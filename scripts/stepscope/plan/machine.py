@@ -82,12 +82,24 @@ def _text(value: str | bytes) -> str:
 def _gpus_from_proc() -> list[Gpu]:
     try:
         driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text())
-        files = sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
-        found = [dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", file.read_text(), re.MULTILINE)) for file in files]
     except OSError:
         return []
     version = driver.group(1) if driver else "unknown"
-    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in found]
+    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in gpus_on_bus().values()]
+
+
+def gpus_on_bus() -> dict[str, dict[str, str]]:
+    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus and in its order."""
+    try:
+        texts = {
+            file.parent.name.lower(): file.read_text(errors="replace")
+            for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
+        }
+    except OSError:
+        return {}
+    return {
+        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE)) for address, text in texts.items()
+    }
 
 
 @functools.cache

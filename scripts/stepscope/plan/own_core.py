@@ -13,8 +13,9 @@ import os
 import re
 from pathlib import Path
 
+from stepscope.plan import machine
+
 SYS = Path("/sys")
-PROC = Path("/proc")
 
 # What starts other programs, which need cores too: Nsight Systems, a compiler's workers.
 _STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
@@ -48,7 +49,11 @@ def _cores_of_gpus(usable: set[int], uuids: list[str]) -> dict[str, frozenset[in
 
     A group are the GPUs that are near the same processors. It gets at most half of their cores.
     """
-    on_bus = _gpus_on_bus()
+    on_bus = {
+        info["GPU UUID"]: _processors(_text(SYS / "bus/pci/devices" / address / "local_cpulist"))
+        for address, info in machine.gpus_on_bus().items()
+        if "GPU UUID" in info
+    }
     groups: dict[frozenset[int], list[str]] = {}
     for uuid in dict.fromkeys([*on_bus, *uuids]):
         groups.setdefault(frozenset(usable & on_bus.get(uuid, usable) or usable), []).append(uuid)
@@ -73,16 +78,6 @@ def _cores(usable: frozenset[int]) -> list[frozenset[int]]:
         order = sorted(full)
         cores = {frozenset({processor}) for processor in order[len(order) // 2 :][::-2]}
     return sorted(cores, key=max, reverse=True)
-
-
-def _gpus_on_bus() -> dict[str, set[int]]:
-    """UUID of each GPU of the machine, whoever may use it, with the processors near it; in the order of the bus."""
-    found = {}
-    for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information")):
-        if uuid := re.search(r"^GPU UUID:\s*(\S+)\s*$", _text(file), re.MULTILINE):
-            address = file.parent.name.lower()
-            found[uuid[1]] = _processors(_text(SYS / "bus/pci/devices" / address / "local_cpulist"))
-    return found
 
 
 def _siblings(processor: int) -> set[int]:

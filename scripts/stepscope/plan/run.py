@@ -1,5 +1,6 @@
 """What holds for one run of the workflow: it is alone in its folder, and says how far it is."""
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -18,8 +19,14 @@ def tell_jobs(flags: str) -> None:
 
 
 def unlockable() -> str | None:
-    """None if programs can lock their GPU or CPU on this machine; else one line that says why not."""
-    return unwritable(lock_folder(), "set STEPSCOPE_LOCKS to a folder that all who measure here may write to")
+    """None if programs can lock their GPU or CPU on this machine, for which there is then a folder for all its users;
+    else one line that says why not."""
+    folder = lock_folder()
+    refused = unwritable(folder, "set STEPSCOPE_LOCKS to a folder that all who measure here may write to")
+    if not refused:
+        with contextlib.suppress(PermissionError):  # another user made it, with these rights
+            folder.chmod(0o1777)
+    return refused
 
 
 class RunLock:

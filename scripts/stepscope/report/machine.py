@@ -18,7 +18,7 @@ _FACTS = (
     ("driver", "driver", None),
     ("power limit", "power_limit_w", lambda value: f"{value:,.0f} W"),
     ("CPU threads", "threads", formatting.count),
-    ("CPU cores for a cell", "cores", formatting.count),
+    ("CPUs that a cell may use", "cpus", formatting.count),
     ("Python", "python", None),
     ("PyTorch", "torch", None),
     ("CUDA", "cuda", None),

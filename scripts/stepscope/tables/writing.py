@@ -27,7 +27,7 @@ def machine_columns(record: dict) -> dict:
         "driver": hardware.get("driver"),
         "power_limit_w": hardware.get("power_limit_w"),
         "threads": provenance["settings"]["threads"],
-        "cores": provenance["settings"].get("cores"),  # older records do not say
+        "cpus": provenance["settings"].get("cpus"),  # older records do not say
         **{key: versions.get(key) for key in ("python", "torch", "cuda", "triton")},
     }
 

@@ -45,7 +45,7 @@ def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(run_program
     assert sorted(path.name for path in (tmp_path / "cell").iterdir()) == ["record.json", "samples.csv"]
     assert record["spec"] == tiny
     assert record["provenance"]["settings"]["threads"] == 1
-    assert record["provenance"]["settings"]["cores"] == len(os.sched_getaffinity(0))
+    assert record["provenance"]["settings"]["cpus"] == len(os.sched_getaffinity(0))
     assert record["provenance"]["hardware"]["device"] == record["machine"]["device"] == "cpu"
     assert record["provenance"]["command"].startswith("python scripts/time_step.py --d-model 8 --d-ff 16 ")
     shown = {(e["mode"], e["kind"], e["phase"]): e["median"] for e in record["summary"]["phases"]}

@@ -17,6 +17,7 @@ SMALLER, OTHER = Gpu("A100", "GPU-d", 40, "1"), Gpu("T4", "GPU-e", 16, "1")
 def locks(tmp_path, monkeypatch):
     """Folder of the locks."""
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
+    (tmp_path / "locks").mkdir()
     return tmp_path / "locks"
 
 
@@ -27,7 +28,6 @@ def test_only_gpus_of_the_first_ones_type_are_taken():
 
 
 def test_each_taker_gets_another_one_and_none_that_is_measured_on_by_hand(locks):
-    locks.mkdir()
     with open(locks / "GPU-a.lock", "w") as by_hand:
         fcntl.flock(by_hand, fcntl.LOCK_EX)
         assert free_gpu.take(["GPU-a", "GPU-b", "GPU-c"]) == "GPU-b"

@@ -4,13 +4,14 @@ import errno
 import fcntl
 import logging
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from stepscope.plan.run import Progress, RunLock, missing
+from stepscope.plan.run import Progress, RunLock, missing, unlockable
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = "from stepscope.plan.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"
@@ -94,3 +95,10 @@ def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monk
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert RunLock(tmp_path / "lock").take() is None
     assert "cannot be locked (Operation not supported); start one run at a time" in capsys.readouterr().err
+
+
+def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "new/locks"))
+    assert unlockable() is None
+    assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
+    assert list((tmp_path / "new/locks").iterdir()) == []

@@ -98,14 +98,14 @@ def test_cpu_report_shows_resident_memory_and_no_gpu_columns(cpu):
     assert "SM clock" not in text and "power limit" not in text
 
 
-def test_the_machine_says_how_many_cores_its_cells_had(tmp_path, h100):
+def test_the_machine_says_how_many_cpus_its_cells_had(tmp_path, h100):
     def change(frames):
-        frames["timing"]["cores"] = 1
-        frames["timing"].loc[0, "cores"] = 62
+        frames["timing"]["cpus"] = 1
+        frames["timing"].loc[0, "cpus"] = 62
 
     text = read(make_report(tmp_path, "h100", change), "report.md")
-    assert "| CPU cores for a cell | 1, 62 |" in text
-    assert "CPU cores for a cell" not in read(h100, "report.md")  # records that do not say
+    assert "| CPUs that a cell may use | 1, 62 |" in text
+    assert "CPUs that a cell may use" not in read(h100, "report.md")  # records that do not say
 
 
 def test_hostile_text_stays_text(tmp_path):
