@@ -309,3 +309,16 @@ def test_a_table_that_cannot_be_finished_leaves_the_one_before(tmp_path):
     assert (tmp_path / "study.csv").read_text() == "cell\nold\n"
     assert (tmp_path / "study_samples.csv").read_text() == "cell\nold,1\n"
     assert sorted(os.listdir(tmp_path)) == ["study.csv", "study_samples.csv"]
+
+
+def test_a_record_whose_code_was_accepted_since_is_taken(results, cell):
+    edit(cell, lambda record: record.update(code="0123", accepted=[{"code": "4567"}]))
+    assert "measured by other code (digest 0123" in refusal(results)[1]
+    entry = results.plan()["studies"]["timing"]["cells"][0]
+    edit(cell, lambda record: record["accepted"].append({"code": entry["code"]}))
+    assert read(results)[0].status == "measured"
+
+
+def test_a_record_whose_list_of_accepted_edits_is_none_is_refused(results, cell):
+    edit(cell, lambda record: record.update(accepted=5))
+    assert refusal(results)[1] == DAMAGED
