@@ -20,7 +20,7 @@ rule write_report:
         "../envs/report.yaml"
     params:
         code=report_code(
-            "write_report.py", *[f"stepscope.report.sections.{name}" for name in [*REGISTRY.studies, *COMPARISONS]]
+            "write_report.py", *[f"stepscope.report.studies.{name}.section" for name in [*REGISTRY.studies, *COMPARISONS]]
         ),
         studies=" ".join(f"--study {study}" for study in REGISTRY.studies),
         comparisons=" ".join(f"--comparison {name}" for name in COMPARISONS),

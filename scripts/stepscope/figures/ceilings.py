@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, theme
-from stepscope.report.formatting import significant
+from stepscope.report.kit.formatting import significant
 from stepscope.report.tables import machine_labels, precision_rank
 
 MOST_BARS = 24

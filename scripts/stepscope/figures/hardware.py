@@ -6,10 +6,10 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLo
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import MOST_PANELS, pick
 from stepscope.figures.profile.data import left_out
-from stepscope.report.formatting import known
-from stepscope.report.hardware.compared import ratio_text
-from stepscope.report.hardware.machines import Limits
-from stepscope.report.hardware.points import EXTRA, Grid, Point
+from stepscope.report.data.machines import Limits
+from stepscope.report.data.points import EXTRA, Grid, Point
+from stepscope.report.kit.formatting import known
+from stepscope.report.studies.hardware.compared import ratio_text
 from stepscope.report.tables import label, ordered
 
 MOST_MACHINES = 4

@@ -1,7 +1,7 @@
 """A digest of the code that a job really runs, and what of it can change a measured number.
 
-It covers the program and the modules of this library that it imports, transitively, as parsed code without docstrings: a
-comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest.
+It covers the program and the modules of this library that it imports, transitively, as parsed code without docstrings:
+a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest.
 """
 
 import ast
@@ -40,9 +40,7 @@ DECLARED = (
     Declared("stepscope.model.footprint_formulas", False, "the text of these formulas"),
     Declared("stepscope.model.footprint_peak", False, "the predicted peak"),
     Declared("stepscope.attention", True, "our attention kernels and how they are launched"),
-    Declared(
-        "stepscope.measure", True, "clock, steps, stopping rule, precision, and each study's own measuring module"
-    ),
+    Declared("stepscope.measure", True, "clock, steps, precision, and each study's own measuring module"),
     Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
     Declared("stepscope.measure.cell_arguments", False, "the same, of programs that run the model"),
     Declared("stepscope.measure.outputs", False, "where files grow, and how they get to their place"),

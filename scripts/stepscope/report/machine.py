@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from stepscope.report import formatting
-from stepscope.report.blocks import Box, Cell, Column, Table
+from stepscope.report.kit import formatting
+from stepscope.report.kit.blocks import Box, Cell, Column, Table
 from stepscope.report.tables import Tables, column, machine_labels, ordered
 
 _BAD = ("missing", "failed")

@@ -8,13 +8,13 @@ from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from stepscope.report.escaping import Prose, markdown
-from stepscope.report.hardware.machines import labels
+from stepscope.report.data.machines import labels
+from stepscope.report.kit.escaping import Prose, markdown
+from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.webpage import WebBlocks
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
-from stepscope.report.markdown import MarkdownBlocks
-from stepscope.report.sections import section_of
+from stepscope.report.studies import section_of
 from stepscope.report.tables import Tables, column, machine_labels
-from stepscope.report.webpage import WebBlocks
 
 # Section -> what its findings are about.
 ABOUT = {

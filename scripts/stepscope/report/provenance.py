@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from stepscope.report import formatting
-from stepscope.report.blocks import Cell, Column, Table
+from stepscope.report.kit import formatting
+from stepscope.report.kit.blocks import Cell, Column, Table
 
 MOST_IN_MARKDOWN = 30  # cells
 

@@ -16,7 +16,7 @@ from stepscope.figures import colours, figures_of, theme
 from stepscope.figures.ladder.checkpoint import draw_checkpoint
 from stepscope.figures.ladder.rates import draw_rates, names_of
 from stepscope.figures.ladder.steps import draw_steps
-from stepscope.report.ladder.cells import ladders
+from stepscope.report.data.ladder import ladders
 from stepscope.report.tables import Tables
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -12,7 +12,7 @@ import matplotlib  # noqa: E402
 import roofline_maker as maker  # noqa: E402
 from stepscope.figures import colours, figures_of, roofline, theme  # noqa: E402
 from stepscope.figures.roofline.panels import limits  # noqa: E402
-from stepscope.report.roofline.cells import Point, Roof  # noqa: E402
+from stepscope.report.data.roofline import Point, Roof  # noqa: E402
 
 
 def lines_of(figure):

@@ -4,8 +4,8 @@ import math
 
 import pytest
 import synthetic_attention as made
-from stepscope.report.attention import findings as attention_findings
-from stepscope.report.attention import memory as attention_memory
+from stepscope.report.studies.attention import findings as attention_findings
+from stepscope.report.studies.attention import memory as attention_memory
 from test_attention_tables import attention_of, texts
 
 GIB = 2**30

@@ -2,12 +2,12 @@
 
 import pytest
 import synthetic_attention as made
-from stepscope.report.attention import costs as attention_costs
-from stepscope.report.attention import growth as attention_growth
-from stepscope.report.attention import precision as attention_precision
-from stepscope.report.attention import rates as attention_rates
-from stepscope.report.attention import tables as attention_tables
-from stepscope.report.attention.cells import Attention, compared, speed, verdict
+from stepscope.report.data.attention import Attention, compared, speed, verdict
+from stepscope.report.studies.attention import costs as attention_costs
+from stepscope.report.studies.attention import growth as attention_growth
+from stepscope.report.studies.attention import precision as attention_precision
+from stepscope.report.studies.attention import rates as attention_rates
+from stepscope.report.studies.attention import tables as attention_tables
 from stepscope.report.tables import Tables
 
 

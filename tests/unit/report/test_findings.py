@@ -2,9 +2,9 @@
 
 import pandas as pd
 import pytest
+from stepscope.report.data.repeats import spreads, verdict
+from stepscope.report.studies.timing.findings import findings
 from stepscope.report.tables import main_grid, with_order
-from stepscope.report.timing.findings import findings
-from stepscope.report.timing.repeats import spreads, verdict
 
 
 def cell(size, precision, step, repeat=1, status="ok", **more):

@@ -5,7 +5,7 @@ import math
 import pytest
 from markdown_it import MarkdownIt
 from pages import markdown_page
-from stepscope.report import escaping, formatting
+from stepscope.report.kit import escaping, formatting
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ import pytest
 from hardware_maker import GIB
 from pages import Page, markdown_page
 from roofline_maker import ceilings
-from stepscope.report.hardware import attention, ladder, memory, mixed, tables
-from stepscope.report.hardware import findings as hardware_findings
-from stepscope.report.hardware.machines import Limits, labels, limits
-from stepscope.report.hardware.points import Grid
-from stepscope.report.memory.cells import Memory
+from stepscope.report.data.machines import Limits, labels, limits
+from stepscope.report.data.memory import Memory
+from stepscope.report.data.points import Grid
 from stepscope.report.page import by_machine
-from stepscope.report.sections import hardware
+from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
+from stepscope.report.studies.hardware import findings as hardware_findings
+from stepscope.report.studies.hardware import section as hardware
 from stepscope.report.tables import merged_labels, with_order
 
 NO_ANT = "The attention study has no cells of ant."

@@ -8,13 +8,13 @@ import synthetic_ladder as made
 from pages import Page, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
-from stepscope.report.ladder import findings as ladder_findings
-from stepscope.report.ladder.beside import agreement_table, compiling_table
-from stepscope.report.ladder.cells import ladders, times
-from stepscope.report.ladder.checkpoint import checkpoint_table, in_forwards, recomputed, rule_table
-from stepscope.report.ladder.tables import gains_table, rungs_table
+from stepscope.report.data.ladder import ladders, times
 from stepscope.report.page import Request, report
-from stepscope.report.sections import ladder as section_module
+from stepscope.report.studies.ladder import findings as ladder_findings
+from stepscope.report.studies.ladder import section as section_module
+from stepscope.report.studies.ladder.beside import agreement_table, compiling_table
+from stepscope.report.studies.ladder.checkpoint import checkpoint_table, in_forwards, recomputed, rule_table
+from stepscope.report.studies.ladder.tables import gains_table, rungs_table
 from stepscope.report.tables import Tables
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"

@@ -2,8 +2,8 @@
 
 import pytest
 import synthetic_memory as made
-from stepscope.report.memory import findings as memory_findings
-from stepscope.report.memory import sentences as memory_sentences
+from stepscope.report.studies.memory import findings as memory_findings
+from stepscope.report.studies.memory import sentences as memory_sentences
 from test_memory_report_tables import memory_of
 
 MIB = 2**20

@@ -3,14 +3,14 @@
 import pandas as pd
 import pytest
 import synthetic_memory as made
-from stepscope.report.memory import blocks as memory_blocks
-from stepscope.report.memory import cell_tables as memory_cell_tables
-from stepscope.report.memory import peaks as memory_peaks
-from stepscope.report.memory import precision as memory_precision
-from stepscope.report.memory import predicted as memory_predicted
-from stepscope.report.memory.cells import Memory, part, title, where
-from stepscope.report.memory.sizes import change, percent_change, size
-from stepscope.report.sections import memory as section
+from stepscope.report.data.memory import Memory, part, title, where
+from stepscope.report.kit.sizes import change, percent_change, size
+from stepscope.report.studies.memory import blocks as memory_blocks
+from stepscope.report.studies.memory import cell_tables as memory_cell_tables
+from stepscope.report.studies.memory import peaks as memory_peaks
+from stepscope.report.studies.memory import precision as memory_precision
+from stepscope.report.studies.memory import predicted as memory_predicted
+from stepscope.report.studies.memory import section as section
 from stepscope.report.tables import Tables
 
 MIB, GIB = 2**20, 2**30

@@ -1,11 +1,11 @@
 """Mixed precision across the timing grid: speed-ups, verdicts, reasons, sentences; numbers worked out by hand."""
 
 import pytest
-from stepscope.report.precision import mixed_findings
-from stepscope.report.precision.mixed_bound import bound
-from stepscope.report.precision.mixed_pairs import Mixed, speeds_frame
-from stepscope.report.precision.mixed_tables import slower_table, speedup_tables
-from stepscope.report.profile.cells import Profile
+from stepscope.report.data.mixed import Mixed, speeds_frame
+from stepscope.report.data.profile import Profile
+from stepscope.report.studies.precision import mixed_findings
+from stepscope.report.studies.precision.mixed_bound import bound
+from stepscope.report.studies.precision.mixed_tables import slower_table, speedup_tables
 from synthetic_precision import GIB, lost, profile, timing, write
 
 SINGLE = "(single runs, disjoint 95 % intervals)"

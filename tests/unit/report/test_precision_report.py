@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from stepscope.figures import theme
+from stepscope.report.data.precision import Precision, scientific
 from stepscope.report.page import Request, report
-from stepscope.report.precision import findings as precision_findings
-from stepscope.report.precision.cells import Precision, scientific
-from stepscope.report.precision.norms import forced_tables, outcome, summary_table
-from stepscope.report.precision.tables import accumulation_table, dtypes_table, gradients_table, signed
-from stepscope.report.sections import precision as section
+from stepscope.report.studies.precision import findings as precision_findings
+from stepscope.report.studies.precision import section as section
+from stepscope.report.studies.precision.norms import forced_tables, outcome, summary_table
+from stepscope.report.studies.precision.tables import accumulation_table, dtypes_table, gradients_table, signed
 from synthetic_precision import dtypes, probe, summed, timing, tried, write
 
 ROOT = Path(__file__).resolve().parents[3]

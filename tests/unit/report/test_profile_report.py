@@ -8,10 +8,10 @@ from pages import Page, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
 from stepscope.plan.training import figure_name
-from stepscope.report.blocks import Fold
-from stepscope.report.markdown import MarkdownBlocks
+from stepscope.report.kit.blocks import Fold
+from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.webpage import WebBlocks
 from stepscope.report.page import Request, report
-from stepscope.report.webpage import WebBlocks
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 LONG = "void kernel<" + "x" * 2000 + ">(T1)"

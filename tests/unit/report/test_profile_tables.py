@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report.profile import cell_attention as attention
-from stepscope.report.profile import cell_device as device
-from stepscope.report.profile import cell_kernels as kernels
-from stepscope.report.profile import tables as across
-from stepscope.report.profile.cells import HOST, Profile, named, shortened
-from stepscope.report.profile.cost import agreement, cost_table, costs
-from stepscope.report.profile.findings import findings, opening
+from stepscope.report.data.profile import HOST, Profile, named, shortened
+from stepscope.report.studies.profile import cell_attention as attention
+from stepscope.report.studies.profile import cell_device as device
+from stepscope.report.studies.profile import cell_kernels as kernels
+from stepscope.report.studies.profile import tables as across
+from stepscope.report.studies.profile.cost import agreement, cost_table, costs
+from stepscope.report.studies.profile.findings import findings, opening
 from stepscope.report.tables import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]

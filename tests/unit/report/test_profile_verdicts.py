@@ -2,8 +2,8 @@
 
 import pytest
 import synthetic_profile as made
-from stepscope.report.profile import verdicts
-from stepscope.report.profile.cells import Profile
+from stepscope.report.data import occupation as verdicts
+from stepscope.report.data.profile import Profile
 from stepscope.report.tables import Tables, with_order
 
 

@@ -3,10 +3,10 @@
 import pytest
 import roofline_maker as maker
 from pages import Page
-from stepscope.report.roofline import cells as roofline_cells
-from stepscope.report.roofline import findings as roofline_findings
-from stepscope.report.roofline.cells import Point, Roof
-from stepscope.report.sections import roofline
+from stepscope.report.data import roofline as roofline_cells
+from stepscope.report.data.roofline import Point, Roof
+from stepscope.report.studies.roofline import findings as roofline_findings
+from stepscope.report.studies.roofline import section as roofline
 
 
 def by_phase(points):

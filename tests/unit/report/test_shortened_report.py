@@ -3,8 +3,8 @@
 import pytest
 from report_maker import ROOT
 from stepscope.report import page
-from stepscope.report.blocks import Cell, Column, Fold, Table
-from stepscope.report.markdown import MarkdownBlocks
+from stepscope.report.kit.blocks import Cell, Column, Fold, Table
+from stepscope.report.kit.markdown import MarkdownBlocks
 
 COLUMNS = [Column("a", number=False)]
 

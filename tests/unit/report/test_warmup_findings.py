@@ -3,12 +3,12 @@
 import pandas as pd
 import pytest
 import synthetic_warmup as made
+from stepscope.report.data.warmup import Warmups, part_excess, profiled_excess, set_up_excess
+from stepscope.report.studies.warmup import findings as warmup_findings
+from stepscope.report.studies.warmup import runs as warmup_runs
+from stepscope.report.studies.warmup.steps import by_step
+from stepscope.report.studies.warmup.tables import verdicts_table
 from stepscope.report.tables import Tables
-from stepscope.report.warmup import findings as warmup_findings
-from stepscope.report.warmup import runs as warmup_runs
-from stepscope.report.warmup.cells import Warmups, part_excess, profiled_excess, set_up_excess
-from stepscope.report.warmup.steps import by_step
-from stepscope.report.warmup.tables import verdicts_table
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.figures import colours
-from stepscope.report.formatting import listing
+from stepscope.report.kit.formatting import listing
 from stepscope.report.tables import column, machine_places, ordered, precision_rank
 
 DIRECTIONS = ("forward", "backward")

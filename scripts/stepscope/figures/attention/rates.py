@@ -8,7 +8,7 @@ from stepscope.figures.attention.data import DIRECTIONS, WORDS, measured, of_one
 from stepscope.figures.attention.growth import head
 from stepscope.figures.choosing import pick
 from stepscope.figures.profile.data import left_out, tick
-from stepscope.report.formatting import significant
+from stepscope.report.kit.formatting import significant
 from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 MOST_DIMENSIONS, MOST_LENGTHS, MOST_ROWS = 2, 3, 9

@@ -4,8 +4,8 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import theme
 from stepscope.figures.choosing import pick
-from stepscope.report.formatting import known
-from stepscope.report.ladder.cells import Ladder, ladders
+from stepscope.report.data.ladder import Ladder, ladders
+from stepscope.report.kit.formatting import known
 
 NOTHING = "No rung of the ladder has been measured: nothing to draw."
 MOST = 8  # ladders in a figure

@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 from stepscope.figures import colours, theme
 from stepscope.figures.ladder.data import NOTHING, drawn
 from stepscope.figures.profile.data import left_out
-from stepscope.report.formatting import known, percent
-from stepscope.report.ladder.cells import Ladder, agrees, by_hardware, rate, time
+from stepscope.report.data.ladder import Ladder, agrees, by_hardware, rate, time
+from stepscope.report.kit.formatting import known, percent
 
 MOST_HARDWARE = 3
 # One colour a ladder; a ladder is no precision, phase or category, whose colours mean something else.

@@ -9,7 +9,7 @@ from stepscope.figures.memory.data import CATEGORIES, measured, rows_of, size_te
 from stepscope.figures.memory.timeline import PARTS, Timeline
 from stepscope.figures.profile.data import more, size_name, tick, trouble
 from stepscope.figures.profile.timeline import beside, text_width
-from stepscope.report.formatting import known, significant
+from stepscope.report.kit.formatting import known, significant
 
 # Inches.
 LEFT, RIGHT, EDGE = 0.62, 1.5, 0.06

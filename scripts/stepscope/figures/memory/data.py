@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import pick
 from stepscope.figures.profile.data import profiled
-from stepscope.report.formatting import known, significant
+from stepscope.report.kit.formatting import known, significant
 from stepscope.report.tables import column, machine_labels, ordered
 
 NOTHING = "No memory cell has been measured: nothing to draw."

@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 from stepscope.figures import colours, theme
 from stepscope.figures.memory.data import CATEGORIES, NOTHING, Grid, alive_at_peak, in_unit, measured
 from stepscope.figures.profile.data import left_out, tick, trouble
-from stepscope.report.formatting import known, significant
+from stepscope.report.kit.formatting import known, significant
 
 BAR, BETWEEN = 0.19, 0.3  # inches a bar; gap between contexts in bars
 MOST_OVER = 1.45  # a prediction is drawn up to so many times the largest measured peak

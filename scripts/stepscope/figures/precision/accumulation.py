@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, theme
-from stepscope.report.precision.cells import Precision
+from stepscope.report.data.precision import Precision
 
 MOST_HARDWARE = 3
 _HAND = " cast to fp32"

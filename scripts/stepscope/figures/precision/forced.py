@@ -4,9 +4,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
-from stepscope.report.formatting import known
-from stepscope.report.precision.cells import Precision
-from stepscope.report.precision.norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
+from stepscope.report.data.precision import Precision
+from stepscope.report.kit.formatting import known
+from stepscope.report.studies.precision.norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
 
 MOST_HARDWARE = 3
 # (operation, what is varied, the way that is drawn) and the panel's title and axis.

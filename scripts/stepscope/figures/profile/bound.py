@@ -22,8 +22,8 @@ from stepscope.figures.profile.data import (
     trouble,
     words,
 )
-from stepscope.report.formatting import known, significant
-from stepscope.report.profile.unprofiled import free_step, same_point
+from stepscope.report.data.unprofiled import free_step, same_point
+from stepscope.report.kit.formatting import known, significant
 from stepscope.report.tables import machine_labels, with_order
 
 PALE = 0.28

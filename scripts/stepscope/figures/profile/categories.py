@@ -16,7 +16,7 @@ from stepscope.figures.profile.data import (
     trouble,
     words,
 )
-from stepscope.report.formatting import significant
+from stepscope.report.kit.formatting import significant
 from stepscope.report.tables import ordered, precision_rank
 
 

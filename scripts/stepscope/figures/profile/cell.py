@@ -7,7 +7,7 @@ from matplotlib.patches import Patch
 from stepscope.figures import colours, theme
 from stepscope.figures.profile.data import PHASES, by_category, rows_of, tick, trouble, words
 from stepscope.figures.profile.timeline import LABEL_SIZE, LEFT, POINTS, RIGHT, View, text_width
-from stepscope.report.formatting import significant
+from stepscope.report.kit.formatting import significant
 
 # Inches.
 BAR, TITLE, AXIS, BETWEEN = 0.215, 0.24, 0.42, 0.02

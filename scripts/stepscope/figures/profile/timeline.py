@@ -16,7 +16,7 @@ from matplotlib.textpath import TextPath
 
 from stepscope.figures import colours, theme
 from stepscope.figures.profile.data import tick
-from stepscope.report.formatting import significant
+from stepscope.report.kit.formatting import significant
 
 # Inches.
 LEFT, RIGHT = 1.42, 0.55

@@ -15,9 +15,9 @@ from stepscope.figures.roofline.panels import (
     roof_handles,
     tell_roofs,
 )
-from stepscope.report.attention.cells import DIRECTIONS, implementation_rank
-from stepscope.report.formatting import listing
-from stepscope.report.roofline.cells import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
+from stepscope.report.data.attention import DIRECTIONS, implementation_rank
+from stepscope.report.data.roofline import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
+from stepscope.report.kit.formatting import listing
 from stepscope.report.tables import machine_labels, ordered
 
 MOST_ROWS = 8

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
-from stepscope.report.formatting import significant
-from stepscope.report.roofline.cells import Point, Roof
+from stepscope.report.data.roofline import Point, Roof
+from stepscope.report.kit.formatting import significant
 
 MOST_MACHINES = 4
 MOST_NAMED = 3

@@ -16,8 +16,8 @@ from stepscope.figures.roofline.panels import (
     roof_handles,
     tell_roofs,
 )
-from stepscope.report.formatting import significant
-from stepscope.report.roofline.cells import PHASES, Point, Roof, groups, model_points, roofs
+from stepscope.report.data.roofline import PHASES, Point, Roof, groups, model_points, roofs
+from stepscope.report.kit.formatting import significant
 from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "D"}

@@ -6,9 +6,9 @@ from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import drawn, setting_name
-from stepscope.report.formatting import significant
-from stepscope.report.warmup.cells import Point, Setting, Warmups, part_excess, profiled_excess
-from stepscope.report.warmup.first import profiled_points
+from stepscope.report.data.warmup import Point, Setting, Warmups, part_excess, profiled_excess
+from stepscope.report.kit.formatting import significant
+from stepscope.report.studies.warmup.first import profiled_points
 from stepscope.tables.warmup_names import PARTS
 
 MOST_BARS = 12

@@ -6,8 +6,8 @@ from matplotlib.ticker import FixedLocator
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import PHASES, columns_of, drawn, name_row, sizes_of
-from stepscope.report.formatting import known, percent
-from stepscope.report.warmup.cells import CLOSE, Point, Warmups
+from stepscope.report.data.warmup import CLOSE, Point, Warmups
+from stepscope.report.kit.formatting import known, percent
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "^", "step": "D"}
 NEAR_ONE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.5, 1.7, 2.0)

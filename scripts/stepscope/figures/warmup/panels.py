@@ -2,7 +2,7 @@
 
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import pick
-from stepscope.report.warmup.cells import Point, Setting, Warmups
+from stepscope.report.data.warmup import Point, Setting, Warmups
 
 MOST_SETTINGS = 4
 MOST_SIZES = 5

@@ -5,8 +5,8 @@ from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import PHASES, columns_of, drawn, name_row, sizes_of
-from stepscope.report.warmup.cells import Point, Warmups
-from stepscope.report.warmup.steps import by_step
+from stepscope.report.data.warmup import Point, Warmups
+from stepscope.report.studies.warmup.steps import by_step
 
 MOST_STEPS = 60
 

@@ -1,0 +1,93 @@
+"""The machines of a report, the first of which is the baseline; their rates, and those as ratios to the baseline's."""
+
+import math
+from dataclasses import dataclass
+
+from stepscope.report.data.roofline import ROOFS, device_name
+from stepscope.report.kit.formatting import known
+from stepscope.report.machine import every_cell
+from stepscope.report.studies.timing.tables import ceiling_of
+from stepscope.report.tables import Tables, column, machine_labels, merged_labels
+from stepscope.tables import peaks
+
+NEAR = 0.8  # of a ratio, from which on a speed-up reaches it
+
+
+def labels(tables: Tables) -> list[str]:
+    """The hardware labels in the order of the configuration, which every table has: the baseline first."""
+    return merged_labels(machine_labels(column(tables[study], "hardware")) for study in tables.studies)
+
+
+def rate(tables: Tables, hardware: str, precision: str, source: str) -> float | None:
+    """TFLOP/s of matrix products in a precision, by one of ROOFS: measured, or by the data sheet."""
+    if source == "measured":
+        return ceiling_of(tables["ceilings"], hardware, precision)
+    return peaks.tflops(device_name(tables, hardware), precision)
+
+
+def bandwidth(tables: Tables, hardware: str, source: str) -> float | None:
+    """GB/s of the memory, by one of ROOFS."""
+    if source != "measured":
+        return peaks.bandwidth(device_name(tables, hardware))
+    ceilings = tables["ceilings"]
+    own = column(ceilings, "gb_per_s")[column(ceilings, "hardware") == hardware].astype(float).dropna()
+    return float(own.max()) if len(own) else None
+
+
+def facts(tables: Tables, hardware: str) -> dict:
+    """Columns of a machine that its cells record: device_memory_bytes, driver, torch …; several values as a list."""
+    cells = every_cell(tables)
+    own = cells[cells["hardware"] == hardware]
+    return {name: list(dict.fromkeys(own[name].dropna())) for name in own}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """A machine's rates over the baseline's: of arithmetic in a precision and of memory; None where one is not known.
+
+    sources: `data sheet` or `measured`, of either ratio.
+    """
+
+    arithmetic: float | None
+    memory: float | None
+    sources: tuple[str, str] = ("", "")
+
+    def reached(self, name: str, speed: float) -> bool | None:
+        """Is a speed-up at least NEAR of the ratio of this name? None where it is not known."""
+        ratio = getattr(self, name)
+        return None if ratio is None else speed >= NEAR * ratio
+
+    def follows(self, speed: float) -> str:
+        """Which ratio a speed-up is near to: arithmetic, memory or both; else where it lies.
+
+        between: both ratios; neither: nearer to 1 than both; beyond: outside both, and no nearer to 1 than the nearer
+        of them, on either side of 1. Nearer is by the logarithm. Empty where not both ratios are known.
+        """
+        if self.arithmetic is None or self.memory is None:
+            return ""
+        near = [name for name in ("arithmetic", "memory") if NEAR <= speed / getattr(self, name) <= 1 / NEAR]
+        if near:
+            return " or ".join(near)
+        low, high = sorted(math.log(each) for each in (self.arithmetic, self.memory))
+        place = math.log(speed)
+        if low < place < high:
+            return "between"
+        return "neither" if abs(place) < min(abs(low), abs(high)) else "beyond"
+
+
+def limits(tables: Tables, hardware: str, baseline: str, precision: str) -> Limits:
+    """Ratios of the data sheets, or of measured ceilings where a data sheet of either machine is not known."""
+    arithmetic = _first((rate(tables, each, precision, source) for each in (hardware, baseline)) for source in _SOURCES)
+    memory = _first((bandwidth(tables, each, source) for each in (hardware, baseline)) for source in _SOURCES)
+    return Limits(arithmetic[0], memory[0], (arithmetic[1], memory[1]))
+
+
+_SOURCES = tuple(reversed(ROOFS))
+
+
+def _first(pairs) -> tuple[float | None, str]:
+    """The ratio of the first pair of which both numbers are known, and its source."""
+    for source, (own, other) in zip(_SOURCES, pairs, strict=True):
+        if known(own) and known(other) and own > 0 and other > 0:
+            return own / other, source
+    return None, ""

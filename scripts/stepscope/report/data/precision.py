@@ -1,0 +1,94 @@
+"""The precision study's tables as rows of text and numbers, a hardware at a time."""
+
+import pandas as pd
+
+from stepscope.report.kit import formatting
+from stepscope.report.tables import Tables, machine_labels
+
+FORMATS = ("fp16", "bf16")
+# Columns that hold numbers; all others of the study's tables are text. `inner` and `sum` may be inf or nan.
+_NUMBERS = frozenset(
+    {
+        *("times", "addend", "sum", "exact", "last_change", "modules", "loss", "loss_fp32", "zero_share", "not_finite"),
+        *("error", "elements", "order", "value", "inner", "inner_exact", "sum_exact", "infinite", "nan", "zero"),
+        *("zero_exact", "step", "d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch"),
+    }
+)
+
+
+class Precision:
+    """The study's tables: `probes` is a row a cell, rows() gives what the probes found."""
+
+    def __init__(self, tables: Tables):
+        self.probes = tables["precision"]
+        self._tables = tables
+        self._read: dict[str, pd.DataFrame] = {}
+
+    @property
+    def hardware(self) -> list[str]:
+        """The machines that any probe was planned for."""
+        return machine_labels(self.probes["hardware"]) if len(self.probes) else []
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one machine."""
+        return len(self.hardware) > 1
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """precision_<name>.csv; empty where it is not there."""
+        if name not in self._read:
+            path = self._tables.folder / f"precision_{name}.csv"
+            there = path.exists() and "precision" in self._tables.studies
+            self._read[name] = _typed(pd.read_csv(path, dtype="str", **_PLAIN)) if there else pd.DataFrame()
+        return self._read[name]
+
+    def rows(self, name: str, hardware: str, **where) -> list[dict]:
+        """A machine's rows of a table with these values, in their order; what is missing is None."""
+        frame = self.frame(name)
+        rows = frame[frame["hardware"] == hardware].to_dict("records") if "hardware" in frame else []
+        rows = [{key: None if pd.isna(value) and key not in _MAYBE_NAN else value for key, value in row.items()}
+                for row in rows]  # fmt: skip
+        return [row for row in rows if all(row.get(key) == value for key, value in where.items())]
+
+    def place(self, hardware: str) -> str:
+        """` on <hardware>`; on a CPU that says so, since its autocast has other rules than that of CUDA."""
+        return f" on {hardware}{' (a CPU)' if self.is_cpu(hardware) else ''}"
+
+    def is_cpu(self, hardware: str) -> bool:
+        """Whether the machine's probes ran on its CPU."""
+        own = self.probes[self.probes["hardware"] == hardware] if len(self.probes) else self.probes
+        return "device" in own and (own["device"] == "cpu").any()
+
+    def model(self, hardware: str) -> str:
+        """The model that was probed: `d_model = 128, …, context 64, batch 2`; empty where there was none."""
+        row = next(iter(self.rows("gradients", hardware)), None)
+        if row is None or any(row.get(name) is None for name in ("d_model", "context", "batch")):
+            return ""
+        shape = ", ".join(f"{name} = {row[name]:,.0f}" for name in ("d_model", "d_ff", "num_layers", "num_heads"))
+        return f"{shape}, context {row['context']:,.0f}, batch {row['batch']:,.0f}"
+
+
+_PLAIN = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
+_MAYBE_NAN = frozenset({"inner", "sum"})
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    numbers = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in frame if name in _NUMBERS}
+    return frame.assign(**numbers)
+
+
+def unsupported(rows: list[dict], *names: str) -> list[str]:
+    """What could not be run and why, as notes; `names` are the columns that say what it was."""
+    lost = [row for row in rows if row.get("status") == "unsupported"]
+    return list(dict.fromkeys(f"{', '.join(str(row[each]) for each in names)}: not possible: {row['reason']}"
+                              for row in lost))[:6]  # fmt: skip
+
+
+def scientific(value: float) -> str:
+    """Two significant digits, with a power of ten where it is far from 1: `2.8e−3`, `31`; 0 is `0`."""
+    if value == 0:
+        return "0"
+    if 0.1 <= abs(value) < 1000:
+        return formatting.significant(float(f"{value:.2g}"), 2)
+    digits, exponent = f"{value:.1e}".split("e")
+    return f"{digits}e{int(exponent)}".replace("-", "\N{MINUS SIGN}")

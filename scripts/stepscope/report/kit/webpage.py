@@ -1,0 +1,181 @@
+"""The HTML back end: rich tables, figures as inline SVG, and one file that needs nothing else."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup, escape
+
+from stepscope.figures import colours
+from stepscope.report.kit.blocks import BADGES, Box, Cell, Column, Fold, Picture, Table, badge
+from stepscope.report.kit.escaping import Prose, one_line, relative_link
+
+# Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
+_LARGEST, _SMALLEST = 1.43, 0.95
+_MARK = "\ue000{}\ue001"
+
+
+class WebBlocks:
+    """Keeps the blocks' HTML aside and leaves a mark in the prose, which goes through Markdown first."""
+
+    shortened = 0  # the page has everything
+
+    def __init__(self, figures: Path) -> None:
+        self.folder = figures
+        self.tables = 0
+        self.figures = 0
+        self.kept: list[str] = []
+
+    def _keep(self, html: str) -> Prose:
+        self.kept.append(html)
+        return Prose(f"\n\n{_MARK.format(len(self.kept) - 1)}\n\n")
+
+    def table(self, table: Table) -> Prose:
+        """A table in a box that scrolls sideways by itself."""
+        self.tables += 1
+        html = _table(table, f"Table {self.tables}.")
+        notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
+        if table.folded:
+            summary = f"Table {self.tables}. {table.caption}"
+            summary = f"<summary>{escape(summary)} ({len(table.rows):,} rows)</summary>"
+            html = f"<details class=folded>{summary}{html}{notes}</details>"
+            notes = ""
+        return self._keep(f'<div class=table-block id="table-{self.tables}">{html}{notes}</div>')
+
+    def figure(self, picture: Picture) -> Prose:
+        """Inline SVG, its text recoloured by the page's theme."""
+        self.figures += 1
+        path = self.folder / f"{picture.name}.svg"
+        svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative)
+        caption = f"<figcaption><b>Figure {self.figures}.</b> {escape(picture.caption)}</figcaption>"
+        image = f'<div class=scroll tabindex=0 role=group aria-label="Figure {self.figures}">{svg}</div>'
+        return self._keep(f'<figure id="figure-{self.figures}">{image}{caption}</figure>')
+
+    def commands(self, table: Table) -> Prose:
+        """The commands are a table like any other; the page's script adds a button that copies each."""
+        return self.table(table)
+
+    def box(self, box: Box) -> Prose:
+        """A warning."""
+        head = f"<p><strong>{escape(box.title)}</strong> {escape(box.sentence)}</p>"
+        return self._keep(f"<aside class=box role=note>{head}{_table(box.table, '')}</aside>")
+
+    def fold(self, fold: Fold, caller: Callable[[], str]) -> Prose:
+        """A part that opens by a click."""
+        facts = f" <span>{escape(fold.facts)}</span>" if fold.facts else ""
+        summary = f"<summary><b>{escape(fold.title)}</b>{facts}</summary>"
+        opening = self._keep(f"<details class=part>{summary}<div class=inside>")
+        return Prose(opening + caller() + self._keep("</div></details>"))
+
+    def command_line(self, command: str) -> Prose:
+        """A command in the text; a mark of its own, since it stands within a paragraph."""
+        self.kept.append(f"<code class=command>{escape(one_line(command))}</code>")
+        return Prose(_MARK.format(len(self.kept) - 1))
+
+    def page(self, text: str) -> tuple[Markup, list[tuple[int, str, str]]]:
+        """Markdown with marks -> (HTML, headings as (level, id, text)). HTML in the Markdown is not passed through."""
+        reader = MarkdownIt("commonmark", {"html": False})
+        tokens = reader.parse(text)
+        headings: list[tuple[int, str, str]] = []
+        for at, token in enumerate(tokens):
+            if token.type == "heading_open":
+                words = "".join(child.content for child in tokens[at + 1].children or [])
+                name = _identifier(words, [known for _, known, _ in headings])
+                token.attrSet("id", name)
+                headings.append((int(token.tag[1]), name, words))
+        html = reader.renderer.render(tokens, reader.options, {})
+        html = re.sub(r"<p>\ue000(\d+)\ue001</p>", lambda found: self.kept[int(found[1])], html)
+        return Markup(re.sub(r"\ue000(\d+)\ue001", lambda found: self.kept[int(found[1])], html)), headings
+
+
+def _identifier(words: str, taken: list[str]) -> str:
+    """A heading's id, distinct from those before it."""
+    base = "section-" + (re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "part")
+    name, count = base, 2
+    while name in taken:
+        name, count = f"{base}-{count}", count + 1
+    return name
+
+
+def _table(table: Table, number: str) -> str:
+    caption = f"<b>{number}</b> {escape(table.caption)}" if number else escape(table.caption)
+    label = escape(one_line(f"{number} {table.caption}")[:120])
+    parts = [f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table>']
+    parts.append(f"<caption><span>{caption}</span></caption><thead>{_head(table)}</thead><tbody>")
+    for at, row in enumerate(table.rows):
+        begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
+        parts.append("<tr class=begins>" if begins else "<tr>")
+        pairs = zip(row, table.columns, strict=True)
+        parts += [_cell(cell, column, place == 0) for place, (cell, column) in enumerate(pairs)]
+        parts.append("</tr>")
+    parts.append("</tbody></table></div>")
+    return "".join(parts)
+
+
+def _head(table: Table) -> str:
+    """One row of headings, or two where columns are grouped."""
+    grouped = any(column.group for column in table.columns)
+    first, second = [], []
+    at = 0
+    while at < len(table.columns):
+        column = table.columns[at]
+        span = 1
+        while column.group and at + span < len(table.columns) and table.columns[at + span].group == column.group:
+            span += 1
+        if column.group:
+            first.append(f"<th scope=colgroup colspan={span}>{escape(column.group)}</th>")
+            second += [_heading(table.columns[at + i], "") for i in range(span)]
+        else:
+            (first if grouped else second).append(_heading(column, " rowspan=2" if grouped else ""))
+        at += span
+    rows = [first, second] if grouped else [second]
+    return "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+
+
+def _heading(column: Column, more: str) -> str:
+    kind = "n" if column.number else "t"
+    unit = f"<small>{escape(column.unit)}</small>" if column.unit else ""
+    label = str(escape(column.label)).replace("+", "+<wbr>")
+    return f"<th scope=col class={kind}{more}>{label}{unit}</th>"
+
+
+def _cell(cell: Cell, column: Column, first: bool) -> str:
+    tag = "th scope=row" if first else "td"
+    text = str(escape(cell.text)) if cell.text else ""
+    if cell.code:
+        text = f"<code>{text}</code>"
+    if cell.link:
+        text = f'<a href="{escape(relative_link(cell.link))}">{text}</a>'
+    badges = "".join(_badge(key) for key in cell.badges)
+    text = badges + text if column.number else text + badges
+    if cell.below:
+        text += f"<small>{escape(cell.below)}</small>"
+    sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
+    title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
+    kind = "n" if column.number else "w" if column.wrap else "t"
+    return f"<{tag} class={kind}{sort}{title}>{text}</{tag.split()[0]}>"
+
+
+def _badge(key: str) -> str:
+    word, meaning = badge(key)
+    kind = key if key in BADGES else "other"
+    return f'<span class="badge {kind}" title="{escape(meaning)}">{escape(word)}</span>'
+
+
+def inline_svg(svg: str, name: str, alternative: str) -> str:
+    """An SVG file as part of a page: ids of its own, colours as variables, no style that reaches outside."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    for colour, variable in colours.VARIABLES.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    left, top, width, height = re.search(r'viewBox="([^"]+)"', svg)[1].split()
+    size = f"max-width: {float(width) * _LARGEST:.0f}px; min-width: {float(width) * _SMALLEST:.0f}px"
+    label = escape(one_line(alternative))
+    opening = f'<svg viewBox="{left} {top} {width} {height}" style="{size}" role="img" aria-label="{label}">'
+    return re.sub(r"^<svg[^>]*>", lambda _: opening, svg, count=1).strip()

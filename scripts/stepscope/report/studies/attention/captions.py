@@ -1,0 +1,51 @@
+"""The attention study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
+
+from stepscope.report.data.attention import Attention, median
+from stepscope.report.kit import formatting
+from stepscope.report.kit.blocks import Picture
+from stepscope.report.studies.attention.tables import before_backward
+
+_LOST = " A hollow cross marks what ran out of memory."
+
+
+def pictures(attention: Attention) -> dict[str, Picture]:
+    """The figures by name; none where nothing was measured."""
+    if not any(median(row) for row in attention.rows):
+        return {}
+    end = f"{formatting.listing(attention.hardware, 3)}."
+    drawn = [group for group in attention.groups if not group.setting.tokens] or attention.groups
+    lost = _LOST if any(row["status"] == "oom" for group in drawn for row in group.rows) else ""
+    return {
+        name: Picture(name, f"{caption}{lost if name != 'attention_rates' else ''} {end}", other)
+        for name, (caption, other) in _words(any(before_backward(row) for row in attention.rows)).items()
+    }
+
+
+def _words(with_memory: bool) -> dict[str, tuple[str, str]]:
+    """Figure -> (caption, alternative text)."""
+    memory = {
+        "attention_memory": (
+            "Memory before backward over the length, and dashed the peak of a pass, on logarithmic axes. The dotted "
+            "guides grow with the length squared and in proportion.",
+            "Line charts of the memory before backward over the length, a line for each implementation.",
+        )
+    }
+    return {
+        "attention_time": (
+            "Median time of a pass over the length, on logarithmic axes, with its 95 % interval; a line an "
+            "implementation. The dotted guide grows with the length squared; where a line is flatter, launching "
+            "kernels may set the time.",
+            "Line charts of the median time of forward and backward over the length, a line for each implementation.",
+        ),
+        **(memory if with_memory else {}),
+        "attention_head_dimension": (
+            "Median time of a pass over d, on logarithmic axes: what a larger d costs at the same length. The dotted "
+            "guide grows in proportion to d.",
+            "Line charts of the median time of forward and backward over d, a line for each implementation.",
+        ),
+        "attention_rates": (
+            "Arithmetic rate by length and d, forward and backward, beside the measured rate of a large matrix "
+            "product (matmul).",
+            "TFLOP/s of forward and backward by length, for each implementation.",
+        ),
+    }

@@ -1,0 +1,84 @@
+"""The attention study's part of the report."""
+
+from stepscope.report.data.attention import Attention, median
+from stepscope.report.kit.blocks import Table
+from stepscope.report.provenance import commands_table
+from stepscope.report.studies.attention import costs as attention_costs
+from stepscope.report.studies.attention import findings as attention_findings
+from stepscope.report.studies.attention.captions import pictures
+from stepscope.report.studies.attention.costs import costs_table
+from stepscope.report.studies.attention.growth import growth_table
+from stepscope.report.studies.attention.memory import accounting_table, limits_table
+from stepscope.report.studies.attention.precision import tf32_table
+from stepscope.report.studies.attention.rates import ours_table, rates_table
+from stepscope.report.studies.attention.tables import detail_tables, memory_table, times_table
+from stepscope.report.tables import Tables
+
+
+def findings(tables: Tables) -> list[str]:
+    """Sentences for the summary."""
+    return attention_findings.findings(Attention(tables))
+
+
+def context(tables: Tables) -> dict:
+    """What report/sections/attention.md.j2 is filled with."""
+    attention = Attention(tables)
+    commands = commands_table(attention.cells(), "attention")
+    accounts = [accounting_table(attention, hardware) for hardware in attention.hardware]
+    return {
+        "opening": _opening(attention),
+        "pictures": pictures(attention),
+        "times": _of_each(attention, times_table),
+        "memory": _of_each(attention, memory_table),
+        "growth": _of_batches(attention, growth_table),
+        "tf32": _made(tf32_table(group) for group in attention.groups),
+        "rates": _of_each(attention, lambda group, precision: rates_table(attention, group, precision), papers=True),
+        "ours": _of_each(attention, ours_table, papers=True),
+        "limits": _made(limits_table(group) for group in attention.groups),
+        "accounts": _made(accounts),
+        "costs": _of_batches(attention, costs_table),
+        "details": [table for group in attention.groups for table in detail_tables(group)],
+        "commands_of_cells": _page_only([commands])[0] if commands else None,
+    }
+
+
+def _opening(attention: Attention) -> list[str]:
+    """How many passes were timed, or that there is nothing."""
+    if not any(median(row) for row in attention.rows):
+        return ["No pass of attention was timed."]
+    return [attention_costs.passes_sentence(attention)]
+
+
+def _of_each(attention: Attention, make, papers: bool = False) -> list[Table]:
+    """`make(group, precision)` of every group and precision.
+
+    Those of the groups with a fixed batch are in the Markdown too, or of the papers' shapes, with a fixed number of
+    tokens; all of them where there is but one kind.
+    """
+    kinds = {bool(group.setting.tokens) for group in attention.groups}
+    found = []
+    for group in attention.groups:
+        made = _made(make(group, precision) for precision in group.values("precision"))
+        found += made if len(kinds) == 1 or bool(group.setting.tokens) is papers else _page_only(made)
+    return found
+
+
+def _of_batches(attention: Attention, make) -> list[Table]:
+    """`make(group)` of every group; those of the papers' shapes beside others are for the page alone."""
+    both = len({bool(group.setting.tokens) for group in attention.groups}) > 1
+    found = []
+    for group in attention.groups:
+        made = _made([make(group)])
+        found += _page_only(made) if both and group.setting.tokens else made
+    return found
+
+
+def _made(tables) -> list[Table]:
+    return [table for table in tables if table]
+
+
+def _page_only(tables: list[Table]) -> list[Table]:
+    """The same tables, closed and for the page alone."""
+    for table in tables:
+        table.page_only = table.folded = True
+    return tables

@@ -1,0 +1,64 @@
+"""The part of the report that sets machines beside each other. It has no cells of its own: it compares the studies'."""
+
+from stepscope.report.data.machines import labels
+from stepscope.report.data.memory import Memory
+from stepscope.report.data.points import Grid
+from stepscope.report.kit.blocks import Picture
+from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
+from stepscope.report.studies.hardware import findings as hardware_findings
+from stepscope.report.tables import Tables
+
+
+def applies(found: Tables) -> bool:
+    """With one machine there is nothing to compare, and the report does without the section."""
+    return len(labels(found)) > 1
+
+
+def findings(found: Tables) -> list[str]:
+    """Sentences for the summary."""
+    return hardware_findings.findings(found, Grid(found)) if applies(found) else []
+
+
+def context(found: Tables) -> dict:
+    """What report/sections/hardware.md.j2 is filled with."""
+    grid = Grid(found)
+    passes = attention.lines(found, grid.labels)
+    inverted = mixed.inversions(grid)
+    return {
+        "machines": tables.machines_table(found, grid.labels),
+        "picture": _picture(grid),
+        "alone": _alone(grid),
+        "summary": tables.summary_table(grid),
+        "grid": tables.grid_table(grid),
+        "phases": tables.phases_table(grid),
+        "mixed": mixed.mixed_table(grid),
+        "inversions": mixed.inversions_table(inverted),
+        "inverted": mixed.findings(grid, inverted),
+        "attention": attention.attention_tables(passes, grid.labels),
+        "memory": memory.peaks_table(memory.peaks(Memory(found), grid.labels), grid.labels),
+        "ladder": ladder.ladder_table(ladder.rungs(found, grid.labels), grid.labels),
+    }
+
+
+def _alone(grid: Grid) -> str:
+    """How many cells no second machine has, which nothing here can be said of."""
+    count = len(grid.every) - len(grid.points)
+    if not count:
+        return ""
+    which = "1 cell of the timing study is" if count == 1 else f"{count:,} cells of the timing study are"
+    return f"{which} in the grid of one machine alone and left out here."
+
+
+def _picture(grid: Grid) -> Picture | None:
+    """The figure; None where no cell has a time on two machines."""
+    if not any(grid.speed(point, label, phase) for phase in grid.phases for point, label in grid.pairs):
+        return None
+    caption = (
+        f"How many times as fast the same cell runs as on {grid.baseline}, over the model size: a column a precision, "
+        "a line a context, with what the 95 % intervals of both allow. Level lines: the ratios of the machines' rates "
+        "of arithmetic in that precision (dashed) and of their bandwidths (dotted). Where a line lies at neither, but "
+        "near 1, something sets the time that both machines share, such as the host's launches. A hollow cross at the "
+        "top marks a size that ran out of memory on one of both."
+    )
+    words = "Line charts of the speed-up over the baseline by model size, a column of panels for each precision."
+    return Picture("hardware_speedup", caption, words)
