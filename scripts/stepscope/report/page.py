@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.data.machines import labels
 from stepscope.report.kit.escaping import Prose, markdown
+from stepscope.report.kit.finding import Finding, by_machine
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.webpage import WebBlocks
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
@@ -116,21 +117,21 @@ def _findings(sections: dict, tables: Tables, labels: list[str]) -> list[tuple[s
     for name, section in sections.items():
         own = machine_labels(column(tables[name], "hardware"))
         alone = own[0] if len(own) == 1 < len(labels) else ""
-        parts.append((ABOUT.get(name, name.capitalize()), by_machine(section.findings(tables), labels, alone)))
+        parts.append(
+            (
+                ABOUT.get(name, name.capitalize()),
+                by_machine([_as_finding(one, labels) for one in section.findings(tables)], labels, alone),
+            )
+        )
     return [(about, machines) for about, machines in parts if machines]
 
 
-def by_machine(sentences: list[str], labels: list[str], alone: str = "") -> list[tuple[str, list[str]]]:
-    """First (`""`, what is said of no single machine), then (label, what is said of it), machine by machine.
-
-    A sentence is of one machine if it begins with `On <label>: `, which is left out then; `alone`: the one machine of
-    several that a study ran on, so that its sentences need not name it.
-    """
-    parts: dict[str, list[str]] = {label: [] for label in ["", *labels]}
-    for sentence in sentences:
-        place = next((label for label in labels if sentence.startswith(f"On {label}: ")), "")
-        parts[place or alone].append(sentence.removeprefix(f"On {place}: ") if place else sentence)
-    return [(label, own) for label, own in parts.items() if own]
+def _as_finding(found: Finding | str, labels: list[str]) -> Finding:
+    """A sentence that is not yet a finding, of the machine that it names in front."""
+    if isinstance(found, Finding):
+        return found
+    place = next((label for label in labels if found.startswith(f"On {label}: ")), "")
+    return Finding("", found.removeprefix(f"On {place}: ") if place else found, hardware=place)
 
 
 def _environment(templates: Path) -> Environment:

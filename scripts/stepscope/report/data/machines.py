@@ -3,10 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.roofline import ROOFS, device_name
 from stepscope.report.kit.formatting import known
 from stepscope.report.machine import every_cell
-from stepscope.report.studies.timing.tables import ceiling_of
 from stepscope.report.tables import Tables, column, machine_labels, merged_labels
 from stepscope.tables import peaks
 
@@ -21,7 +21,7 @@ def labels(tables: Tables) -> list[str]:
 def rate(tables: Tables, hardware: str, precision: str, source: str) -> float | None:
     """TFLOP/s of matrix products in a precision, by one of ROOFS: measured, or by the data sheet."""
     if source == "measured":
-        return ceiling_of(tables["ceilings"], hardware, precision)
+        return matmul_ceiling(tables["ceilings"], hardware, precision)
     return peaks.tflops(device_name(tables, hardware), precision)
 
 

@@ -6,7 +6,7 @@ from stepscope.report.data.profile import count
 from stepscope.report.data.unprofiled import mode, same_point
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column
-from stepscope.report.studies.timing.tables import marks
+from stepscope.report.kit.table import marks
 from stepscope.report.tables import MODES, Tables, label, machine_places, precision_rank, with_order
 from stepscope.snapshot.table_names import CATEGORIES
 

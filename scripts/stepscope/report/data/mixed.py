@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from stepscope.report.data.repeats import spreads, typical_spreads, verdict
+from stepscope.report.data.repeats import spreads, typical_spreads
+from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
 from stepscope.report.kit.formatting import known
 from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank, with_order
 
@@ -18,29 +19,12 @@ _POINT = ("hardware", "size", "context", "batch", "mode", "options")
 
 
 @dataclass(frozen=True)
-class Speed:
-    """fp32's time over the time in 16 bits, with the ends that the two 95 % intervals allow; and what may be said.
-
-    verdict: `faster`, `slower` or `equal`; by_repeats: decided by the spread between repeated runs of both, else the
-    intervals must not overlap, nor may the difference be within the spread of the one that was repeated. times: ms, of
-    fp32 and in 16 bits.
-    """
-
-    ratio: float
-    low: float
-    high: float
-    verdict: str
-    by_repeats: bool
-    times: tuple[float, float]
-
-
-@dataclass(frozen=True)
 class Pair:
     """A cell in 16 bits and the fp32 cell of the same point, rows of the timing table; the speed of each phase."""
 
     row: dict
     reference: dict
-    speeds: dict[str, Speed]
+    speeds: dict[str, Comparison]
 
     @property
     def precision(self) -> str:
@@ -67,7 +51,7 @@ class Pair:
         return None, None
 
 
-def judged(speeds: Iterable[Speed]) -> str:
+def judged(speeds: Iterable[Comparison]) -> str:
     """What faster and slower are judged by, where it is not the spread between repeated runs."""
     return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
 
@@ -97,43 +81,24 @@ class Mixed:
 
     def _pairs(self) -> list[Pair]:
         first = self.timing[self.timing["repeat"] == 1].to_dict("records")
-        found = {_key(row): row for row in first if row["precision"] == REFERENCE}
         return [
-            Pair(row, found[_key(row)], self._speeds(row, found[_key(row)]))
-            for row in first
-            if row["precision"] in MIXED and _key(row) in found
+            Pair(row, reference, self._speeds(row, reference))
+            for row, reference in pairs(first, "precision", REFERENCE, by_fields(*_POINT))
+            if row["precision"] in MIXED
         ]
 
-    def _speeds(self, row: dict, reference: dict) -> dict[str, Speed]:
+    def _speeds(self, row: dict, reference: dict) -> dict[str, Comparison]:
         made = {phase: self.speed(row, reference, phase) for phase in PHASES}
         return {phase: speed for phase, speed in made.items() if speed}
 
-    def speed(self, row: dict, reference: dict, phase: str) -> Speed | None:
+    def speed(self, row: dict, reference: dict, phase: str) -> Comparison | None:
         """How many times as fast `row` is as `reference` in a phase; None unless both have a time."""
-        own, other = (each.get(f"{phase}_median_ms") for each in (row, reference))
-        if not (known(own) and known(other) and own > 0 and other > 0):
-            return None
-        (low, high), (other_low, other_high) = (_interval(each, phase) for each in (row, reference))
-        spread = self._spread(row, phase), self._spread(reference, phase)
-        by_repeats = None not in spread
-        word = verdict(other, own, sum(each or 0.0 for each in spread))
-        if not by_repeats and not (high < other_low or low > other_high):
-            word = "equal"
-        return Speed(other / own, other_low / high, other_high / low, word, by_repeats, (other, own))
+        spreads_of_both = self._spread(row, phase), self._spread(reference, phase)
+        return compare(timed(row, f"{phase}_"), timed(reference, f"{phase}_"), spreads_of_both)
 
     def _spread(self, row: dict, phase: str) -> float | None:
         """The largest difference between runs of the machine and precision in a phase, as a share; None unrepeated."""
         return self._typical[phase].get((row["hardware"], row["precision"]))
-
-
-def _key(row: dict) -> tuple:
-    return tuple(row.get(name) for name in _POINT)
-
-
-def _interval(row: dict, phase: str) -> tuple[float, float]:
-    """The median's interval; the median itself where there is none."""
-    ends = (row.get(f"{phase}_ci_low_ms"), row.get(f"{phase}_ci_high_ms"))
-    return ends if all(map(known, ends)) and min(ends) > 0 else (row[f"{phase}_median_ms"],) * 2
 
 
 def speeds_frame(mixed: Mixed) -> pd.DataFrame:

@@ -6,10 +6,10 @@ import pandas as pd
 
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.data.unprofiled import free_step, mode
 from stepscope.report.kit import formatting
-from stepscope.report.studies.timing.tables import ceiling_of
 
 GPU_BOUND, LAUNCH_BOUND = 0.9, 0.7
 LATENCY_US = 5.0
@@ -139,7 +139,7 @@ def roof(profile: Profile, row: dict) -> Roof:
         own = ceilings[(ceilings["hardware"] == row["hardware"]) & (ceilings["operation"] == "copy")]
         rates = own["gb_per_s"].dropna() if "gb_per_s" in own else []
         copy = float(max(rates)) if len(rates) else None
-    return Roof(ceiling_of(ceilings, row["hardware"], row["precision"]), copy)
+    return Roof(matmul_ceiling(ceilings, row["hardware"], row["precision"]), copy)
 
 
 def products(profile: Profile, row: dict, phase: str) -> dict:

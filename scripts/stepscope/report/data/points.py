@@ -4,7 +4,8 @@ import functools
 from dataclasses import dataclass
 
 from stepscope.report.data.machines import Limits, labels, limits
-from stepscope.report.data.mixed import PHASES, Mixed, Speed
+from stepscope.report.data.mixed import PHASES, Mixed
+from stepscope.report.kit.compare import Comparison
 from stepscope.report.kit.formatting import known
 from stepscope.report.tables import Tables, precision_rank
 
@@ -77,7 +78,7 @@ class Grid:
         self.every = _points(self.mixed)
         self.points = [point for point in self.every if len(point.rows) > 1]
         self._limits: dict[tuple[str, str], Limits] = {}
-        self._speeds: dict[tuple, Speed | None] = {}
+        self._speeds: dict[tuple, Comparison | None] = {}
 
     @property
     def baseline(self) -> str:
@@ -110,7 +111,7 @@ class Grid:
         """(point, label) of every machine but the baseline."""
         return [(point, label) for label in self.others for point in self.points]
 
-    def speed(self, point: Point, label: str, phase: str, over: str | None = None) -> Speed | None:
+    def speed(self, point: Point, label: str, phase: str, over: str | None = None) -> Comparison | None:
         """A machine's speed-up over the baseline, or over another machine; None unless both have a time."""
         key = (id(point), label, phase, over or self.baseline)
         if key not in self._speeds:

@@ -7,7 +7,7 @@ import pandas as pd
 from stepscope.report.data.unprofiled import mode, same_point
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column
-from stepscope.report.studies.timing.tables import marks as marks_of_measured
+from stepscope.report.kit.table import marks as marks_of_measured
 from stepscope.report.tables import Tables, with_order
 
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")

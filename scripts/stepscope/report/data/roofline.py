@@ -9,8 +9,8 @@ from stepscope.model import attention_flops, flops, traffic
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.report.data.attention import Attention, Group, median
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
-from stepscope.report.studies.timing.tables import ceiling_of
 from stepscope.report.tables import Tables, column, machine_labels, main_grid, ordered, precision_rank
 from stepscope.tables import peaks
 
@@ -78,7 +78,7 @@ class Point:
 
 def measured_roof(ceilings: pd.DataFrame, hardware: str, precision: str) -> Roof | None:
     """The large matrix product in this precision and the large copy; None unless both were measured."""
-    rate = ceiling_of(ceilings, hardware, precision)
+    rate = matmul_ceiling(ceilings, hardware, precision)
     own = column(ceilings, "gb_per_s")[column(ceilings, "hardware") == hardware].astype(float).dropna()
     return Roof(rate, float(own.max())) if rate and len(own) else None
 

@@ -1,18 +1,27 @@
 """What a section is made of besides prose. Each block is written by two back ends: markdown.py and webpage.py."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; `group` stands above neighbouring columns that share it. Numbers are right-aligned, `wrap`ped text may
-    take several lines."""
+    """A column: its heading, and how build() of table.py fills it.
+
+    `group` stands above neighbouring columns that share it. Numbers are right-aligned, `wrap`ped text may take several
+    lines. `value` is the name of a row's field, or a function of the row that gives a value or a whole Cell; `show`
+    prints a value. An `optional` column is omitted where no row has a value.
+    """
 
     label: str
     unit: str = ""
     group: str = ""
     number: bool = True
     wrap: bool = False
+    value: str | Callable[[Any], Any] | None = None
+    show: Callable[[Any], str] | None = None
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

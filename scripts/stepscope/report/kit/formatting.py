@@ -61,6 +61,11 @@ def count(value: object) -> str:
     return f"{value:,.0f}" if known(value) else ""
 
 
+def cells(number: int) -> str:
+    """`1 cell`, `12 cells`."""
+    return "1 cell" if number == 1 else f"{number:,} cells"
+
+
 def parameters(value: object) -> str:
     """Parameter count: 128.6 M, 3.41 B."""
     if not known(value):

@@ -14,6 +14,7 @@ from stepscope.report.data.attention import (
     speed,
     verdict,
 )
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
 from stepscope.report.kit.sizes import size
 from stepscope.report.studies.attention import memory as attention_memory
@@ -21,7 +22,6 @@ from stepscope.report.studies.attention import precision as attention_precision
 from stepscope.report.studies.attention.growth import Factor, Growth, factors, growths, two_decimals
 from stepscope.report.studies.attention.rates import fastest
 from stepscope.report.studies.attention.tables import before_backward
-from stepscope.report.studies.timing.tables import ceiling_of
 
 _RIVALS = ("sdpa-flash", "sdpa-cudnn", "flex")
 _SINGLE = "Single runs, here and below: only points with disjoint 95 % intervals count as faster or slower."
@@ -192,7 +192,7 @@ def _rates(attention: Attention, group: Group) -> str:
     for direction in DIRECTIONS:
         row = fastest(group, direction)
         if row:
-            ceiling = ceiling_of(attention.ceilings, group.hardware, row["precision"])
+            ceiling = matmul_ceiling(attention.ceilings, group.hardware, row["precision"])
             share = f"; {formatting.percent(row['tflops'] / ceiling)} of the matrix product's" if ceiling else ""
             rate = f"{formatting.significant(row['tflops'])} TFLOP/s"
             parts.append(f"{direction} {rate} ({point_name(row, ('direction',))}{share})")

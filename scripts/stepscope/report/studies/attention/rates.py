@@ -13,15 +13,15 @@ from stepscope.report.data.attention import (
     notes,
     speed,
 )
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.studies.attention.tables import POINT
-from stepscope.report.studies.timing.tables import ceiling_of
 
 
 def rates_table(attention: Attention, group: Group, precision: str) -> Table | None:
     """TFLOP/s of every implementation at each d and length, over their share of the ceiling; None where none ran."""
-    ceiling = ceiling_of(attention.ceilings, group.hardware, precision)
+    ceiling = matmul_ceiling(attention.ceilings, group.hardware, precision)
     names = group.values("implementation", precision)
     columns = [*POINT, *(Column(name, group=f"{way} (TFLOP/s)") for way in DIRECTIONS for name in names)]
     rows = []

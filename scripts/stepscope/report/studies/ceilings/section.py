@@ -4,8 +4,8 @@ import pandas as pd
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Picture, Table
+from stepscope.report.kit.table import badge_legend, marks, number
 from stepscope.report.provenance import commands_table
-from stepscope.report.studies.timing.tables import legend, marks, number
 from stepscope.report.tables import Tables, machine_labels, machine_places, precision_rank
 
 
@@ -67,7 +67,7 @@ def _table(ceilings: pd.DataFrame) -> Table | None:
     lost = ceilings[ceilings["reason"].notna()] if "reason" in ceilings else ceilings.iloc[:0]
     notes = ["Median of the time with its 95 % bootstrap confidence interval; n: order of the square matrices."]
     notes += [f"{row['operation']}, {row['precision'] or ''}: {row['reason']}" for row in lost.to_dict("records")][:8]
-    return Table("ceilings", "Measured ceilings.", columns, rows, notes + legend(rows))
+    return Table("ceilings", "Measured ceilings.", columns, rows, notes + badge_legend(rows))
 
 
 def _size(row: dict) -> Cell:

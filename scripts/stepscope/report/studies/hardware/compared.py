@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from stepscope.report.data.mixed import Speed
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell
+from stepscope.report.kit.compare import Comparison
 from stepscope.report.studies.precision.mixed_tables import ratio_text as two_decimals
 
 LOST = ("oom", "unsupported", "failed", "missing")
@@ -16,7 +16,7 @@ def ratio_text(ratio: float) -> str:
     return two_decimals(ratio) if 0.1 <= ratio < 100 else formatting.significant(ratio, 3 if ratio > 1 else 2)
 
 
-def judged(speeds: Iterable[Speed]) -> str:
+def judged(speeds: Iterable[Comparison]) -> str:
     """How faster, slower and about equal are told, where it is not by the spread between repeated runs of both."""
     by_repeats = [speed.by_repeats for speed in speeds]
     if all(by_repeats):

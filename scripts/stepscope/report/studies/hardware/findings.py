@@ -4,9 +4,9 @@ from statistics import median
 
 from stepscope.report.data.machines import NEAR
 from stepscope.report.data.memory import Memory
-from stepscope.report.data.mixed import Speed
 from stepscope.report.data.points import Grid
 from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import UNCLEAR, Comparison
 from stepscope.report.studies.hardware import attention, memory, mixed
 from stepscope.report.studies.hardware.compared import absent, everyone, judged, machines_of, ratio_text
 from stepscope.report.tables import Tables, label
@@ -66,7 +66,7 @@ def speed_up(grid: Grid, other: str) -> str:
 
 def _counted(found: list[tuple]) -> str:
     """`faster in 12 of 18 cells, about equal in 6 (small at 128 in bf16, …)`; the most frequent first, not named."""
-    kinds = {"faster": "faster", "equal": "about equal", "slower": "slower"}
+    kinds = {"faster": "faster", UNCLEAR: "about equal", "slower": "slower"}
     own = {kind: [point for point, speed in found if speed.verdict == kind] for kind in kinds}
     parts = []
     for kind in sorted(own, key=lambda each: -len(own[each])):
@@ -150,7 +150,7 @@ def fastest(grid: Grid) -> str:
     done = [point for point in grid.points if all(point.time(each, grid.main) for each in grid.labels)]
     if not done:
         return "No cell of the timing study has a time on all machines."
-    wins: dict[str, list[Speed]] = {}
+    wins: dict[str, list[Comparison]] = {}
     for point in done:
         best = min(grid.labels, key=lambda each: point.time(each, grid.main))
         speeds = [grid.speed(point, best, grid.main, over=each) for each in grid.labels if each != best]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from stepscope.report.data.ladder import TIMES, Ladder, ladders, time, verdict
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import (
     LOST,
     absent,
@@ -16,7 +17,6 @@ from stepscope.report.studies.hardware.compared import (
     speed_cell,
 )
 from stepscope.report.studies.hardware.tables import MOST_ROWS
-from stepscope.report.studies.timing.tables import number
 from stepscope.report.tables import Tables
 
 

@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 
 from stepscope.report.data.machines import rate
-from stepscope.report.data.mixed import MIXED, REFERENCE, Pair, Speed
+from stepscope.report.data.mixed import MIXED, REFERENCE, Pair
 from stepscope.report.data.points import EXTRA, Grid, Point, place_of, varying
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.compare import Comparison
+from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import judged, legend, ratio_text
 from stepscope.report.studies.hardware.tables import MOST_ROWS
 from stepscope.report.studies.precision.mixed_tables import speed_cell
-from stepscope.report.studies.timing.tables import number
 from stepscope.report.tables import label
 
 
@@ -69,7 +70,7 @@ class Inversion:
     precision: str
     other: str
     point: Point
-    speed: Speed
+    speed: Comparison
 
 
 def inversions(grid: Grid) -> list[Inversion]:
@@ -97,7 +98,7 @@ def inversions(grid: Grid) -> list[Inversion]:
     return found
 
 
-def _speed(grid: Grid, point: Point, machine: str, reference: Point, other: str) -> Speed | None:
+def _speed(grid: Grid, point: Point, machine: str, reference: Point, other: str) -> Comparison | None:
     """Of a machine at one point over another machine at the same point in fp32."""
     row, slow = point.rows.get(machine), reference.rows.get(other)
     return grid.mixed.speed(row, slow, grid.main) if row and slow else None

@@ -7,8 +7,9 @@ from stepscope.report.data.points import Grid, Point
 from stepscope.report.data.roofline import ROOFS
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.compare import UNCLEAR
+from stepscope.report.kit.table import marks, number
 from stepscope.report.studies.hardware.compared import LOST, legend, ratio_text, speed_cell
-from stepscope.report.studies.timing.tables import marks, number
 from stepscope.report.tables import PRECISIONS, Tables, label
 
 MOST_ROWS = 40  # of a table in the Markdown
@@ -99,7 +100,7 @@ def _summary_line(grid: Grid, other: str, precision: str, phase: str) -> list[Ce
     ratios, known = [each.ratio for each in speeds], grid.limits(other, precision)
     line = [Cell(other), Cell(precision), Cell(label(phase)), number(float(len(speeds)), formatting.count)]
     line += [number(float(value), ratio_text) for value in (min(ratios), median(ratios), max(ratios))]
-    for word in ("faster", "equal", "slower"):
+    for word in ("faster", UNCLEAR, "slower"):
         line.append(number(float(sum(each.verdict == word for each in speeds)), formatting.count))
     for name in ("arithmetic", "memory"):
         reached = [known.reached(name, each) for each in ratios]
@@ -160,7 +161,7 @@ def _speed_cell(grid: Grid, point: Point | None, other: str) -> Cell:
     times = [point.time(each, grid.main) for each in both]
     badges = dict.fromkeys(mark for each in both for mark in _marks(point, each, grid.main))
     statuses = [point.status(each, grid.main) for each in both]
-    return speed_cell(*times, bool(speed) and speed.verdict != "equal", statuses, tuple(badges))
+    return speed_cell(*times, bool(speed) and speed.verdict != UNCLEAR, statuses, tuple(badges))
 
 
 def _marks(point: Point, machine: str, phase: str) -> tuple[str, ...]:
@@ -201,7 +202,7 @@ def _phase_line(grid: Grid, point: Point, phase: str) -> list[Cell]:
             line.append(Cell("–"))
         else:
             text = ratio_text(speed.ratio)
-            line.append(Cell(f"({text})" if speed.verdict == "equal" else text, sort=speed.ratio))
+            line.append(Cell(f"({text})" if speed.verdict == UNCLEAR else text, sort=speed.ratio))
         line += [number(value, ratio_text) for value in (known.arithmetic, known.memory)]
         line.append(Cell(known.follows(speed.ratio) or "–" if speed else "–"))
     return line

@@ -2,11 +2,11 @@
 
 from collections import Counter
 
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.ladder import Ladder, agrees, by_hardware, ladders, rate, time, times, verdict
 from stepscope.report.kit import formatting
 from stepscope.report.studies.ladder import against_timing
 from stepscope.report.studies.ladder.checkpoint import Recomputed, recomputed, saving_sentence
-from stepscope.report.studies.timing.tables import ceiling_of
 
 _STEP = "step"
 
@@ -105,7 +105,7 @@ def _rate(hardware: str, found: list[Ladder], ceilings) -> str:
     if not rows:
         return ""
     one, row = max(rows, key=lambda pair: rate(pair[1], "tflops"))
-    ceiling = ceiling_of(ceilings, hardware, row["precision"])
+    ceiling = matmul_ceiling(ceilings, hardware, row["precision"])
     parts = [f"{formatting.significant(rate(row, 'tflops'))} TFLOP/s"]
     mfu = rate(row, "mfu")
     if mfu is not None:

@@ -3,8 +3,8 @@
 from stepscope.plan.training import figure_name
 from stepscope.report.data.memory import Memory, title
 from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import listing
-from stepscope.report.studies.timing.section import fixed
 from stepscope.report.tables import Tables, main_grid
 
 
@@ -12,7 +12,7 @@ def pictures(memory: Memory, tables: Tables) -> dict[str, Picture]:
     """The figures across cells; none without a recorded cell."""
     if not memory.recorded:
         return {}
-    end = fixed(main_grid(tables["memory"]))
+    end = fixed_parameters(main_grid(tables["memory"]))
     return {name: Picture(name, f"{caption} {end}".strip(), other) for name, (caption, other) in _words(memory).items()}
 
 

@@ -5,7 +5,7 @@ from stepscope.report.data.unprofiled import FREE, mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table, badge
 from stepscope.report.kit.sizes import Unit, size, unit_of
-from stepscope.report.studies.timing.tables import legend, number
+from stepscope.report.kit.table import badge_legend, number
 
 _COUNTED = ("peak_allocated_bytes", "peak_reserved_bytes")
 _BASELINES = {"model": "model made", "first_step": "first step done"}
@@ -39,7 +39,12 @@ def peaks_table(memory: Memory) -> Table | None:
     notes = [_peak_note(rows, reserved, resident), _time_note(memory)]
     caption = "Peak memory of each cell, and what it takes and yields when nothing is recorded."
     return Table(
-        "memory-peaks", caption, columns, lines, [*filter(None, notes), *reasons(memory), *legend(lines)], grouped=True
+        "memory-peaks",
+        caption,
+        columns,
+        lines,
+        [*filter(None, notes), *reasons(memory), *badge_legend(lines)],
+        grouped=True,
     )
 
 
@@ -129,7 +134,7 @@ def categories_table(memory: Memory) -> Table | None:
         "The sum is what tensors asked for, before the allocator rounds; categories with nothing in any cell are left "
         "out." + (" Unused: reserved, but not active at the peak, with its share of the reserved." if unused else "")
     ]
-    return Table("memory-categories", caption, columns, lines, [*notes, *legend(lines)], grouped=True)
+    return Table("memory-categories", caption, columns, lines, [*notes, *badge_legend(lines)], grouped=True)
 
 
 def _in_any(at_peaks: list[dict[str, float]]) -> list[str]:

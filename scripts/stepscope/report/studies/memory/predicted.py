@@ -6,8 +6,8 @@ from stepscope.report.data.memory import POINT, Memory, lead, leading, out_of_me
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.sizes import change, change_cell, percent_change, size_cell
+from stepscope.report.kit.table import badge_legend
 from stepscope.report.studies.memory.peaks import place
-from stepscope.report.studies.timing.tables import legend
 
 FAR = 0.05  # a difference from which on its causes are named
 _LEAST = 0.01  # share of the measured peak from which on a category is one
@@ -65,7 +65,7 @@ def predicted_table(memory: Memory) -> Table | None:
         "alive at the peak is in memory_predicted.csv."
     ]
     notes += [f"Categories are named where the difference is more than {100 * FAR:.0f} %."] if far else []
-    return Table("memory-predicted", caption, columns, lines, [*notes, *legend(lines)], grouped=True)
+    return Table("memory-predicted", caption, columns, lines, [*notes, *badge_legend(lines)], grouped=True)
 
 
 def _is_far(memory: Memory, row: dict) -> bool:

@@ -4,9 +4,10 @@ from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.compare import UNCLEAR
 from stepscope.report.kit.sizes import percent_change
+from stepscope.report.kit.table import badge_legend
 from stepscope.report.studies.precision.mixed_bound import Bound, bound
-from stepscope.report.studies.timing.tables import legend
 from stepscope.report.tables import ordered
 
 _MEMORY = ("inference", "step")
@@ -52,7 +53,7 @@ def speed_cell(pair: Pair, phase: str) -> Cell:
     speed = pair.speeds.get(phase)
     if speed is None:
         return _lost_cell(pair, phase)
-    text = f"({speed.ratio:.2f})" if speed.verdict == "equal" else ratio_text(speed.ratio)
+    text = f"({speed.ratio:.2f})" if speed.verdict == UNCLEAR else ratio_text(speed.ratio)
     return Cell(text, "slower" if speed.verdict == "slower" else "", sort=speed.ratio)
 
 
@@ -88,7 +89,7 @@ def _notes(pairs: list[Pair], rows: list[list[Cell]]) -> list[str]:
         notes.append(f"In brackets: the two differ {rule}.")
     if any(cell.text == REFERENCE for row in rows for cell in row):
         notes.append(f"With the name {REFERENCE}: only {REFERENCE} ran out of memory there.")
-    return notes + legend(rows)
+    return notes + badge_legend(rows)
 
 
 def slower_table(mixed: Mixed, profile: Profile) -> Table | None:
@@ -112,7 +113,7 @@ def slower_table(mixed: Mixed, profile: Profile) -> Table | None:
         "precision nearest in context; bf16 stands in for fp16 where fp16 was not profiled."
     )
     folded = len(rows) > 40
-    return Table("mixed-slower", caption, columns, rows, [note, *legend(rows)], folded=folded, page_only=folded)
+    return Table("mixed-slower", caption, columns, rows, [note, *badge_legend(rows)], folded=folded, page_only=folded)
 
 
 def _is(pair: Pair, phase: str, word: str) -> bool:

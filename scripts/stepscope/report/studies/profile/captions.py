@@ -3,8 +3,8 @@
 from stepscope.plan.training import figure_name
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import known
-from stepscope.report.studies.timing.section import fixed
 from stepscope.report.tables import Tables, main_grid
 
 
@@ -12,7 +12,7 @@ def pictures(profile: Profile, tables: Tables) -> dict[str, Picture]:
     """The figures across cells; none without a profiled cell."""
     if not profile.profiled():
         return {}
-    end = fixed(main_grid(tables["profile"]))
+    end = fixed_parameters(main_grid(tables["profile"]))
     text = _of_gpu() if profile.words_of_all() is GPU else _of_cpu()
     return {name: Picture(name, f"{caption} {end}".strip(), other) for name, (caption, other) in text.items()}
 

@@ -34,7 +34,7 @@ from stepscope.report.data.profile import (
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table, badge
-from stepscope.report.studies.timing.tables import legend
+from stepscope.report.kit.table import badge_legend
 
 _MOST_OPEN = 40
 _NO_PRODUCTS = (*PRODUCTS, "communication", "other")
@@ -44,7 +44,7 @@ def table(name: str, caption: str, columns: list[Column], rows: list[list[Cell]]
     """A table whose badges are explained, folded if it is long; None without rows."""
     if not rows:
         return None
-    return Table(name, caption, columns, rows, [*notes, *legend(rows)], folded=len(rows) > _MOST_OPEN)
+    return Table(name, caption, columns, rows, [*notes, *badge_legend(rows)], folded=len(rows) > _MOST_OPEN)
 
 
 def kernel_mean(profile: Profile, cell: str, phase: str) -> float | None:

@@ -2,10 +2,10 @@
 
 from stepscope.report.data.roofline import Point, attention_groups, attention_points, groups, model_points, roofs
 from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import listing
 from stepscope.report.studies.roofline import findings as roofline_findings
 from stepscope.report.studies.roofline.tables import attention_tables, phases_table, roofs_table
-from stepscope.report.studies.timing.section import fixed
 from stepscope.report.tables import Tables, machine_labels, main_grid, precision_rank
 
 _END = "Solid: a large matrix product and a large copy, measured here; dashed: the GPU's data sheet."
@@ -41,7 +41,7 @@ def _pictures(tables: Tables, points: list[Point], attention: list[Point]) -> di
         caption = (
             "Forward, backward and, in the lower panels, the optimizer below the roofs. A line a size; "
             "the smallest and the largest size are named; hollow marks are noisy or throttled. The gap to the roof is "
-            f"what a better program could gain at most. {_END} {fixed(main_grid(tables['timing']))}"
+            f"what a better program could gain at most. {_END} {fixed_parameters(main_grid(tables['timing']))}"
         )
         words = "Scatter charts of TFLOP/s over FLOP/byte for each precision, below a slanted and a level roof."
         found["roofline"] = Picture("roofline", caption.strip(), words)

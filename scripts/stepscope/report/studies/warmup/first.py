@@ -12,7 +12,7 @@ from stepscope.report.data.warmup import (
 )
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.studies.timing.tables import legend, number
+from stepscope.report.kit.table import badge_legend, number
 from stepscope.tables.warmup_names import PARTS, REST, SET_UP
 
 _STEPS = ("first", "steady")
@@ -47,7 +47,7 @@ def excess_table(warmups: Warmups, setting: Setting) -> Table | None:
     if any((point.profiled.get(f"{PARTS[REST]}_{which}_ms") or 0) < 0 for point in points for which in _STEPS):
         notes.append(f"{REST} is what is left of a step's time; below zero in a step whose threads overlap.")
     caption = f"What the first step spends its excess on: {warmups.place(setting)}."
-    return Table("warmup-first", caption, columns, rows, notes + legend(rows))
+    return Table("warmup-first", caption, columns, rows, notes + badge_legend(rows))
 
 
 def _lost(setting: Setting) -> list[tuple[str, str]]:

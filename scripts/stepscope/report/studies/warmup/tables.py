@@ -3,7 +3,7 @@
 from stepscope.report.data.warmup import CLOSE, WARM, Point, Setting, Warmups, phase_names, ratio
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.studies.timing.tables import legend, marks, number, reasons
+from stepscope.report.kit.table import badge_legend, marks, number, reasons
 
 _STEADY = "steady state"
 _PER_CENT = 100
@@ -26,7 +26,7 @@ def means_table(warmups: Warmups, setting: Setting) -> Table | None:
     ]
     part = warmups.cells[warmups.cells["cell"].isin([row["cell"] for point in setting.points for row in point.timed])]
     caption = f"What a benchmark gets after so many warm-up steps: {warmups.place(setting)}."
-    return Table("warmup-means", caption, columns, rows, notes + reasons(part) + legend(rows), grouped=True)
+    return Table("warmup-means", caption, columns, rows, notes + _reasons(part) + badge_legend(rows), grouped=True)
 
 
 def _mean_row(point: Point, row: dict) -> list[Cell]:
@@ -90,7 +90,7 @@ def rates_table(warmups: Warmups, setting: Setting) -> Table | None:
     columns += [Column(words, group="peak memory (GiB)") for _, words in peaks]
     note = "Tokens of a batch over the mean time; the share below it is the steady state's time over the mean."
     caption = f"Throughput that so many warm-up steps give, and peak memory: {warmups.place(setting)}."
-    return Table("warmup-rates", caption, columns, rows, [note, *legend(rows)], folded=True, grouped=True)
+    return Table("warmup-rates", caption, columns, rows, [note, *badge_legend(rows)], folded=True, grouped=True)
 
 
 def _rate_row(setting: Setting, point: Point, row: dict, shown: list, peaks: list) -> list[Cell]:
@@ -124,7 +124,7 @@ def verdicts_table(warmups: Warmups, setting: Setting) -> Table | None:
         f"{CLOSE * 100:.0f} % in the median step, so that the steady state is unsure."
     ] * bool(unsettled)]  # fmt: skip
     caption = f"Without warm-up, and how much warm-up is enough: {warmups.place(setting)}."
-    return Table("warmup-verdicts", caption, columns, rows, [*notes, *legend(rows)])
+    return Table("warmup-verdicts", caption, columns, rows, [*notes, *badge_legend(rows)])
 
 
 def _verdict_row(point: Point, enough: list[tuple[str, str]]) -> list[Cell]:
@@ -152,3 +152,12 @@ def _enough_cell(point: Point, phase: str) -> Cell:
 def _sure(point: Point, text: str) -> str:
     """In brackets where the steady state is unsure."""
     return text if point.is_settled else f"({text})"
+
+
+def _reasons(part) -> list[str]:
+    """Why cells have no result, each reason once."""
+    return reasons(
+        part.to_dict("records"),
+        lambda row: f"{row['size']} at {row['context']:,.0f}",
+        pattern="n/a ({names}): {reason}.",
+    )

@@ -1,0 +1,18 @@
+"""What the captions of all studies share."""
+
+import pandas as pd
+
+from stepscope.report.kit.formatting import listing
+from stepscope.report.tables import machine_labels, ordered
+
+
+def fixed_parameters(grid: pd.DataFrame) -> str:
+    """The fixed parameters of the figures: hardware, batch, vocabulary, options."""
+    if grid.empty:
+        return ""
+    parts = [listing(machine_labels(grid["hardware"]), 3)]
+    for name, words in (("batch", "batch"), ("vocab_size", "vocabulary")):
+        values = ordered(grid[name]) if name in grid else []
+        parts += [f"{words} {', '.join(f'{value:,.0f}' for value in values)}"] if values else []
+    parts += [value for value in ordered(grid["options"]) if value]
+    return "; ".join(parts) + "."

@@ -1,0 +1,145 @@
+"""Tables from columns that each say where their value comes from and how it is printed."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from stepscope.report.kit import formatting
+from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+
+NOTHING = Cell("–")
+LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
+LONG = 40  # rows; a longer table is folded, or on the page alone, where build() is told so
+
+
+def build(
+    name: str,
+    caption: str,
+    columns: Iterable[Column],
+    rows: Iterable,
+    notes: Iterable[str] = (),
+    *,
+    legend: bool = True,
+    meanings: Mapping[str, str] | None = None,
+    folded: bool = False,
+    grouped: bool = False,
+    page_only: bool = False,
+) -> Table | None:
+    """The table of these columns with a line for each row; None without rows.
+
+    Optional columns without any value are omitted. Below come the notes that are not empty and, with `legend`, what
+    the badges mean; `meanings` replaces that of some badges.
+    """
+    rows = list(rows)
+    if not rows:
+        return None
+    filled = [(column, [cell_of(column, row) for row in rows]) for column in columns]
+    kept = [(column, cells) for column, cells in filled if not (column.optional and all(map(is_empty, cells)))]
+    lines = [list(line) for line in zip(*(cells for _, cells in kept), strict=True)]
+    told = [*filter(None, notes), *(badge_legend(lines, meanings) if legend else [])]
+    return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped, page_only)
+
+
+def cell_of(column: Column, row: object) -> Cell:
+    """A column's cell in a row."""
+    value = column.value(row) if callable(column.value) else row.get(column.value)
+    if isinstance(value, Cell):
+        return value
+    return number(value, column.show or formatting.significant) if column.number else text(value, column.show)
+
+
+def number(
+    value: object, show: Callable[[float], str] = formatting.significant, below: str = "", badges: Sequence[str] = ()
+) -> Cell:
+    """A number and its text; without one its badges, or a dash."""
+    if not formatting.known(value):
+        return Cell("" if badges else "–", badges=tuple(badges))
+    return Cell(show(value), below, sort=float(value), badges=tuple(badges))
+
+
+def text(value: object, show: Callable[[object], str] | None = None) -> Cell:
+    """A text; a dash where it is missing or empty."""
+    is_missing = value is None or value == "" or value != value
+    return NOTHING if is_missing else Cell(show(value) if show else str(value))
+
+
+def count(value: object, below: str = "") -> Cell:
+    """A whole number."""
+    return number(value, formatting.count, below)
+
+
+def is_empty(cell: Cell) -> bool:
+    """Whether a cell says nothing."""
+    return cell.text in ("", "–") and not cell.badges and not cell.below
+
+
+def badge_legend(lines: Iterable[Iterable[Cell]], meanings: Mapping[str, str] | None = None) -> list[str]:
+    """One note on what the badges in these lines mean; none without badges. `meanings` replaces that of some."""
+    used = {key for line in lines for cell in line for key in cell.badges}
+    told = [f"{word}: {(meanings or {}).get(key, meaning)}" for key, (word, meaning) in BADGES.items() if key in used]
+    return ["; ".join(told) + "."] if told else []
+
+
+def lost(row: Mapping) -> tuple[str, ...]:
+    """The badge of a row that has no result."""
+    return (row["status"],) if row.get("status") in LOST else ()
+
+
+def disturbed(row: Mapping) -> tuple[str, ...]:
+    """The badges of a cell that was measured on a GPU that throttled or was not its own."""
+    others = row.get("other_processes")
+    return ("throttled",) * bool(row.get("throttle")) + ("shared",) * bool(formatting.known(others) and others > 0)
+
+
+def marks(row: Mapping) -> tuple[str, ...]:
+    """The badges of a whole cell: failed or missing, throttled, shared."""
+    return (row.get("status"),) * (row.get("status") in ("failed", "missing")) + disturbed(row)
+
+
+def reasons(
+    rows: Iterable[Mapping],
+    name: Callable[[Mapping], str],
+    pattern: str = "{badge} ({names}): {reason}.",
+    *,
+    statuses: Sequence[str] = ("unsupported", "failed"),
+    most_names: int = 4,
+    between: str = ", ",
+    most: int = 8,
+) -> list[str]:
+    """Why rows have no result: a note for each status and reason, sorted, which names the rows that it is about."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        if row["status"] in statuses:
+            reason = str(row.get("reason") or "no reason was recorded")
+            found.setdefault((str(row["status"]), reason), {})[name(row)] = None
+    return [
+        pattern.format(
+            badge=BADGES[status][0],
+            names=formatting.listing(list(names), most_names, between),
+            reason=reason.rstrip("."),
+        )
+        for (status, reason), names in sorted(found.items())
+    ][:most]
+
+
+def varying(rows: Iterable[Mapping], names: Iterable[str]) -> list[str]:
+    """Those of the fields in which the rows differ."""
+    rows = list(rows)
+    return [name for name in names if len({str(row.get(name)) for row in rows}) > 1]
+
+
+# The columns that say which point of a grid a row is.
+POINT = {
+    "hardware": Column("hardware", value="hardware", number=False),
+    "size": Column("size", value=lambda row: Cell(str(row["size"] or ""), badges=marks(row)), number=False),
+    "parameters": Column("parameters", value="parameters", show=formatting.parameters),
+    "context": Column("context", "tokens", value="context", show=formatting.count),
+    "batch": Column("batch", value="batch", show=formatting.count),
+    "precision": Column("precision", value="precision", number=False),
+    "mode": Column("mode", value="mode", number=False),
+    "options": Column("options", value="options", number=False),
+    "repeat": Column("repeat", value="repeat", show=formatting.count),
+}
+
+
+def point(*names: str) -> list[Column]:
+    """The columns of POINT with these names; that of the size holds the row's marks."""
+    return [POINT[name] for name in names]
