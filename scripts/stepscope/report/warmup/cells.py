@@ -8,7 +8,7 @@ import pandas as pd
 
 from stepscope.report import formatting
 from stepscope.report.tables import Tables, label, machine_labels, ordered, precision_rank, with_order
-from stepscope.tables.warmup_names import PARTS, PHASES, SET_UP
+from stepscope.tables.warmup import PARTS, PHASES, SET_UP
 
 SAMPLES = ["cell", "step", "phase", "warmup", "seconds"]
 CLOSE = 0.05  # a mean is as good as the steady state if it differs by no more than this share of it

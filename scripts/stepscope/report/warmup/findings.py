@@ -16,7 +16,7 @@ from stepscope.report.warmup.cells import (
     set_up_excess,
 )
 from stepscope.report.warmup.first import profiled_points
-from stepscope.tables.warmup_names import PARTS, SET_UP
+from stepscope.tables.warmup import PARTS, SET_UP
 
 _PHASES = ("forward", "backward", "optimizer")
 

@@ -13,7 +13,7 @@ from stepscope.report.warmup.cells import (
     ratio,
     set_up_excess,
 )
-from stepscope.tables.warmup_names import PARTS, REST, SET_UP
+from stepscope.tables.warmup import PARTS, REST, SET_UP
 
 _STEPS = ("first", "steady")
 _MOST_OPEN = 12  # rows of a table of calls that are in the Markdown

@@ -9,7 +9,7 @@ from stepscope.report.blocks import Cell, Column, Table
 from stepscope.report.tables import label, with_order
 from stepscope.report.timing.repeats import POINT, spreads
 from stepscope.report.warmup.cells import WARM, Setting, Warmups, ratio
-from stepscope.tables.warmup_names import PHASES
+from stepscope.tables.warmup import PHASES
 
 SHOWN = ("forward", "backward", "step")
 

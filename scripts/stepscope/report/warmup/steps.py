@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.report import formatting
 from stepscope.report.blocks import Cell, Column, Table
 from stepscope.report.warmup.cells import Point, Setting, Warmups
-from stepscope.tables.warmup_names import PHASES
+from stepscope.tables.warmup import PHASES
 
 SHOWN = ("forward", "backward", "optimizer", "step")
 INDICES = (0, 1, 2, 3, 4, 5, 10)
