@@ -66,7 +66,7 @@ TABLES = (
             KEY,
             LENGTH,
             text("phase", "`forward` or `backward`"),
-            count("step", "number of the pass, from 0"),
+            number("step", "", "number of the pass, from 0"),
             flag("warmup", "before the measured passes"),
             number("seconds", "s", "time of the pass, on a GPU between two CUDA events"),
             number("launch_seconds", "s", "time that the host took to launch the pass"),

@@ -41,7 +41,7 @@ TABLES = (
         "an operation",
         (
             KEY,
-            count("step", "number of the operation, from 0"),
+            number("step", "", "number of the operation, from 0"),
             text("phase", "the operation"),
             flag("warmup", "before the measured operations"),
             number("seconds", "s", "time by the host's clock"),

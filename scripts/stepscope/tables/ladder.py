@@ -74,7 +74,7 @@ TABLES = (
             phase_fields(PHASES),
             flag("noisy", "the time that gains are of is noisy"),
             PEAK_TFLOPS,
-            Group("phase", RATES, {f"{prefix}_": f"{words}, free steps" for prefix, words in TIMES.items()}),
+            Group("time", RATES, {f"{prefix}_": f"{words}, free steps" for prefix, words in TIMES.items()}),
             text("peak_mode", "the mode that the peaks are of"),
             *(*PEAKS, *PREDICTED, *COUNTED),
             ladder_rungs.AGREEMENT,

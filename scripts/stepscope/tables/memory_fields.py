@@ -12,7 +12,7 @@ WITH_FORMULA = ("largest", "saved")
 
 COMMON = (
     text("device", "number of the GPU; 0 on a CPU"),
-    count("step", "number of the step, from 0; empty between steps"),
+    number("step", "", "number of the step, from 0; empty between steps"),
     text("phase", "phase of the step; empty outside all"),
     text("category", f"what the memory is for: {', '.join(f'`{name}`' for name in CATEGORIES)}"),
     text("module", "part of the model, with one block for all: `blocks.*/attention`"),
@@ -99,7 +99,7 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
     "largest": (
         "a kind of large allocation",
         (
-            count("rank", "place by size, from 1"),
+            number("rank", "", "place by size, from 1"),
             number("bytes", "bytes", "size of one"),
             count("alive_at_peak", "how many of them are alive at the peak"),
             text("step_phase", "phase that allocates it"),

@@ -24,7 +24,7 @@ STUDY = (
     Table(
         "precision_samples",
         "an addition",
-        (KEY, VARIANT, count("step", "number of the addition, from 1"), number("sum", "", "the sum after it")),
+        (KEY, VARIANT, number("step", "", "number of the addition, from 1"), number("sum", "", "the sum after it")),
     ),
 )
 FOUND = {
@@ -96,7 +96,7 @@ FOUND = {
             text("given", "dtype of the input"),
             text("status", "`ok` or `unsupported`"),
             REASON,
-            count("order", "place of the operator, from 1"),
+            number("order", "", "place of the operator, from 1"),
             *OPERATOR,
         ),
     ),

@@ -74,6 +74,7 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
     "phases": (
         "a phase of a step",
         (
+            text("phase", "phase of the step"),
             count("count", "ranges of the phase in the trace"),
             count("steps", "steps in the trace"),
             count("cut_off", "ranges that the end of the trace cut off"),
@@ -147,7 +148,7 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
         "a line of Python",
         (
             text("file", "file of the line"),
-            count("line", "number of the line"),
+            number("line", "", "number of the line"),
             count("operations_per_step", "operations a step that the line launched"),
             number("share_of_gpu_time", "share", "share of all GPU time"),
         ),

@@ -63,7 +63,7 @@ TABLES = (
             Group(
                 "mode",
                 (*RATES, number("first_step_ms", "ms", "the mode's very first step, warm-up included"), *PEAKS),
-                {f"{prefix}_": f"mode `{mode}`, free steps" for prefix, (mode, _, _) in MODES.items()},
+                {f"{prefix}_": f"free steps of mode `{mode}`" for prefix, (mode, _, _) in MODES.items()},
             ),
             RUN,
         ),

@@ -22,7 +22,7 @@ Series = tuple[str, str, str]  # mode, kind of steps, phase, as in a record's su
 
 SIZE = text("size", "name of the model's size")
 CONTEXT = count("context", "tokens of a sequence")
-REPEAT = count("repeat", "number of the run of this point, from 1")
+REPEAT = number("repeat", "", "number of the run of this point, from 1")
 SHAPE = (
     count("d_model", "width of the residual stream"),
     count("d_ff", "width inside the feed-forward network"),
@@ -54,7 +54,7 @@ SAMPLES = Group(
     (
         text("mode", "how far the step goes: `inference`, `forward`, `forward-backward` or `step`"),
         text("kind", "`phased`: the device is waited for around each phase; `free`: only around the step"),
-        count("step", "number of the step, from 0"),
+        number("step", "", "number of the step, from 0"),
         text("phase", "`inference`, `forward`, `backward` or `optimizer`, or what a free step does as a whole"),
         flag("warmup", "before the measured steps"),
         number("seconds", "s", "time by the host's clock"),
@@ -145,7 +145,7 @@ def phase_fields(phases: Mapping[str, Sequence[Series]]) -> Group:
     """The columns that phase_columns() fills."""
 
     def words(candidates: Sequence[Series]) -> str:
-        return ", else ".join(f"{phase} of {kind} {mode} steps" for mode, kind, phase in candidates)
+        return ", else ".join(f"{phase} in {kind} steps of mode `{mode}`" for mode, kind, phase in candidates)
 
     members: tuple[Field, ...] = (STATUS, *STATISTICS.members)
     return Group("phase", members, {f"{name}_": words(candidates) for name, candidates in phases.items()})

@@ -100,3 +100,11 @@ def test_rules_can_import_it_without_any_package():
     program = "import sys; sys.path[:] = [each for each in sys.path if 'site-packages' not in each]; "
     program += f"sys.path.insert(0, {str(ROOT / 'scripts')!r}); from stepscope.tables import registry"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_page_about_the_tables_is_the_one_that_the_fields_give():
+    made = subprocess.run([sys.executable, ROOT / "scripts/describe_tables.py"], check=True, capture_output=True)
+    assert made.stdout.decode() == (ROOT / "docs/tables.md").read_text(encoding="utf-8"), (
+        "run: python scripts/describe_tables.py > docs/tables.md"
+    )
+    assert "`memory_largest.csv`" in made.stdout.decode()
