@@ -9,12 +9,12 @@ SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from stepscope.plan import hardware, machine
-from stepscope.plan.code_digest import code_digest, keep_in
+from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
 
-keep_in(Path(".snakemake/stepscope-modules.json"))
+SOURCES = Sources(kept_in=Path(".snakemake/stepscope-modules.json"))
 try:
     config = checked(
         with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),
@@ -41,7 +41,12 @@ shell.prefix(
     "set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; "
     'measure() {{ {FORGET_LABEL}exec {MEASURE:q} "$@"; }}; '
 )
-REGISTRY = Registry(config=config, machines=MACHINES, environment=ROOT / "envs/measure.yaml" if CONDA else None)
+REGISTRY = Registry(
+    config=config,
+    machines=MACHINES,
+    environment=ROOT / "envs/measure.yaml" if CONDA else None,
+    sources=SOURCES,
+)
 
 
 wildcard_constraints:
@@ -161,7 +166,7 @@ def figure_outputs(study, names, category, captions=None):
 
 def report_code(program, *by_name):
     """Digest of the code that a reporting job runs."""
-    return code_digest(program, by_name)
+    return SOURCES.digest(program, by_name)
 
 
 def report_templates():

@@ -121,3 +121,6 @@ rule partial:
             --templates "$SCRIPTS"/../report \
             --out results/partial/report
         """
+
+
+SOURCES.save()  # every digest has been taken by now: the plan's name holds them

@@ -11,7 +11,7 @@ from pathlib import Path
 from stepscope.measure import device_lock, process
 from stepscope.measure.telemetry import Telemetry
 from stepscope.plan import machine
-from stepscope.plan.code_digest import chosen_modules, code_digest
+from stepscope.plan.code_digest import Sources, chosen_modules
 
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
@@ -44,7 +44,7 @@ class Cell(contextlib.AbstractContextManager):
         self._spec, self._settings, self._command, self._tools = spec, settings, command, tools
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
-        self._code = code_digest(program, chosen_modules(chosen))
+        self._code = Sources().measured_digest(program, chosen_modules(chosen))
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "Cell":

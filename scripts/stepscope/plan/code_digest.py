@@ -1,16 +1,15 @@
-"""A digest of the code that a cell really runs.
+"""A digest of the code that a job really runs, and what of it can change a measured number.
 
-It covers the program and every module of this library that it imports, transitively, as parsed code without
-docstrings: a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest.
+It covers the program and the modules of this library that it imports, transitively, as parsed code without docstrings: a
+comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest.
 """
 
 import ast
-import atexit
 import contextlib
-import functools
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.model.chosen import CHOSEN_BY_NAME
@@ -18,20 +17,43 @@ from stepscope.model.chosen import CHOSEN_BY_NAME
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
 
-# Modules that cannot change a measured number. They, and what only they import, do not count.
-BOOKKEEPING = frozenset(
-    {
-        "stepscope.measure.arguments",  # flags and their help
-        "stepscope.measure.cell_arguments",  # the same, of programs that run the model
-        "stepscope.measure.outputs",  # where files grow, and how they get to their place
-        "stepscope.measure.printing",  # what the terminal shows
-        "stepscope.measure.provenance",  # versions and names for the record
-        "stepscope.measure.record",  # how results are written
-        "stepscope.plan.code_digest",  # this module
-        "stepscope.plan.config",  # how the configuration is read; what comes of it is the spec
-        "stepscope.plan.grid",  # how a grid becomes specs, and a spec a command
-        "stepscope.plan.machine",  # how the machine is named; what comes of it is compared by itself
-    }
+
+@dataclass(frozen=True)
+class Declared:
+    """Whether a module, or every module of a package, can change a measured number, and why."""
+
+    name: str
+    counts: bool
+    why: str
+
+
+# Decides what makes a measured cell stale, beside its program, which always counts. The longest name that matches a
+# module decides. A module that nothing here matches counts.
+DECLARED = (
+    Declared("stepscope", False, "the package's docstring"),
+    Declared("stepscope.model", True, "the model, its attention, loss and optimizers: what a step computes"),
+    Declared("stepscope.model.chosen", False, "finds an implementation by its name; the implementation itself counts"),
+    Declared("stepscope.model.flops", False, "operations by formula; a measured time is divided by them afterwards"),
+    Declared("stepscope.model.attention_flops", False, "the same, of attention by itself"),
+    Declared("stepscope.model.traffic", False, "bytes moved by formula, for the roofline"),
+    Declared("stepscope.model.footprint", False, "memory by formula, shown beside the measured peak"),
+    Declared("stepscope.model.footprint_formulas", False, "the text of these formulas"),
+    Declared("stepscope.model.footprint_peak", False, "the predicted peak"),
+    Declared("stepscope.attention", True, "our attention kernels and how they are launched"),
+    Declared(
+        "stepscope.measure", True, "clock, steps, stopping rule, precision, and each study's own measuring module"
+    ),
+    Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
+    Declared("stepscope.measure.cell_arguments", False, "the same, of programs that run the model"),
+    Declared("stepscope.measure.outputs", False, "where files grow, and how they get to their place"),
+    Declared("stepscope.measure.printing", False, "what the terminal shows"),
+    Declared("stepscope.measure.provenance", False, "versions and names for the record"),
+    Declared("stepscope.measure.record", False, "how results are written"),
+    Declared("stepscope.measure.sample_columns", False, "the order of columns in samples.csv"),
+    Declared("stepscope.measure.device_lock", False, "who waits for whom; nothing runs while it waits"),
+    Declared("stepscope.plan", False, "how a configuration becomes specs and commands; the spec counts by itself"),
+    Declared("stepscope.snapshot", False, "reads what was recorded"),
+    Declared("stepscope.trace", False, "reads what was recorded"),
 )
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version has.
@@ -39,16 +61,18 @@ _IGNORED_FIELDS = frozenset({"ctx", "kind", "type_comment", "type_ignores", "typ
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def code_digest(program: str, by_name: Iterable[str] = ()) -> str:
-    """Digest of `program` (a path relative to scripts/) with its imports; hexadecimal, 16 characters.
+def declaration(module: str) -> Declared | None:
+    """What DECLARED says of a module; None if it says nothing."""
+    found = [each for each in DECLARED if module == each.name or module.startswith(f"{each.name}.")]
+    if [each.name for each in found] == [PACKAGE] != [module]:
+        return None  # the package's own entry speaks of its __init__ alone
+    return max(found, key=lambda each: len(each.name), default=None)
 
-    `by_name` are modules that the program loads by name, so that no import statement shows them. Raises
-    FileNotFoundError for a program or module that is not there.
-    """
-    total = hashlib.sha256()
-    for name, path in sorted(_reachable(SCRIPTS / program, tuple(by_name)).items()):
-        total.update(f"{name}\0{_read(path)[0]}\0".encode())
-    return total.hexdigest()[:16]
+
+def counts(module: str) -> bool:
+    """Whether a module, or a program by its file name, can change a measured number."""
+    declared = declaration(module)
+    return declared is None or declared.counts
 
 
 def chosen_modules(chosen: dict[str, str]) -> list[str]:
@@ -56,44 +80,112 @@ def chosen_modules(chosen: dict[str, str]) -> list[str]:
     return [f"{CHOSEN_BY_NAME[option]}.{name}" for option, name in sorted(chosen.items())]
 
 
-def modules(program: str, by_name: Iterable[str] = ()) -> set[str]:
-    """Names of the modules that count for `program`; the program itself stands under its file name."""
-    return set(_reachable(SCRIPTS / program, tuple(by_name)))
+class Sources:
+    """The files of a scripts/ folder as parsed code; each is read once.
+
+    kept_in: a file in which save() keeps what was found, so that the next planning parses only what has changed. As
+    with Python's own caches, a file counts as unchanged while its time and size are. A cache that cannot be read or
+    written is ignored.
+    """
+
+    def __init__(self, scripts: Path = SCRIPTS, kept_in: Path | None = None):
+        self._scripts, self._kept_in = scripts, kept_in
+        self._parsed: dict[Path, tuple[str, tuple[str, ...]]] = {}
+        self._paths: dict[str, Path | None] = {}
+        self._digests: dict[tuple, str] = {}
+        self._kept = self._read_kept()
+        self._is_changed = False
+
+    def digest(self, program: str, by_name: Iterable[str] = ()) -> str:
+        """Digest of `program` (a path relative to scripts/) with all its imports; hexadecimal, 16 characters.
+
+        `by_name` are modules that the program loads by name, so that no import statement shows them. Raises
+        FileNotFoundError for a program or module that is not there.
+        """
+        return self._digest(program, tuple(by_name), measured=False)
+
+    def measured_digest(self, program: str, by_name: Iterable[str] = ()) -> str:
+        """The same of a measuring program, of the modules alone that can change a number: see DECLARED."""
+        return self._digest(program, tuple(by_name), measured=True)
+
+    def modules(self, program: str, by_name: Iterable[str] = ()) -> set[str]:
+        """Names of the modules that `program` may load; the program itself stands under its file name."""
+        return set(self._reachable(program, tuple(by_name)))
+
+    def save(self) -> None:
+        """Keep what was parsed for the next planning."""
+        if not (self._kept_in and self._is_changed):
+            return
+        with contextlib.suppress(OSError):
+            self._kept_in.parent.mkdir(parents=True, exist_ok=True)
+            beside = self._kept_in.with_suffix(".part")
+            beside.write_text(json.dumps({"version": _stamp(Path(__file__)), "files": self._kept}))
+            beside.replace(self._kept_in)
+
+    def _digest(self, program: str, by_name: tuple[str, ...], measured: bool) -> str:
+        key = (program, by_name, measured)
+        if key not in self._digests:
+            total = hashlib.sha256()
+            for name, path in sorted(self._reachable(program, by_name).items()):
+                if not measured or counts(name):
+                    total.update(f"{name}\0{self._read(path)[0]}\0".encode())
+            self._digests[key] = total.hexdigest()[:16]
+        return self._digests[key]
+
+    def _reachable(self, program: str, by_name: tuple[str, ...]) -> dict[str, Path]:
+        """Module name → file, for the program, what it imports, and `by_name`."""
+        first = self._scripts / program
+        found = {first.name: first}
+        for name in by_name:
+            if self._file_of(name) is None:
+                raise FileNotFoundError(f"there is no module {name} in {self._scripts}")
+        waiting = [*self._read(first)[1], *by_name]
+        while waiting:
+            name = waiting.pop()
+            path = self._file_of(name)
+            if path is None or name in found:
+                continue
+            found[name] = path
+            waiting += self._read(path)[1]
+        return found
+
+    def _file_of(self, name: str) -> Path | None:
+        """File of a module or package of this library; None for anything else."""
+        if name not in self._paths:
+            base = self._scripts / Path(*name.split("."))
+            own = name == PACKAGE or name.startswith(f"{PACKAGE}.")
+            files = (base.with_suffix(".py"), base / "__init__.py") if own else ()
+            self._paths[name] = next((path for path in files if path.is_file()), None)
+        return self._paths[name]
+
+    def _read(self, path: Path) -> tuple[str, tuple[str, ...]]:
+        """The file's source_digest(), and the names that it imports at any depth."""
+        if path not in self._parsed:
+            name, stamp = str(path.relative_to(self._scripts)), _stamp(path)
+            kept = self._kept.get(name)
+            if kept and kept[:2] == stamp:
+                self._parsed[path] = kept[2], tuple(kept[3])
+            else:
+                parts: list[str] = []
+                imports: list[ast.Import | ast.ImportFrom] = []
+                _canonical(ast.parse(path.read_bytes(), filename=str(path)), parts, imports)
+                self._parsed[path] = _hashed(parts), _names(imports)
+                self._kept[name] = [*stamp, _hashed(parts), list(self._parsed[path][1])]
+                self._is_changed = True
+        return self._parsed[path]
+
+    def _read_kept(self) -> dict[str, list]:
+        """File → [time, size, digest, imported names], as save() kept them."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads(self._kept_in.read_text()) if self._kept_in else {}
+            if content["version"] == _stamp(Path(__file__)):  # another way of reading makes all of it worthless
+                return dict(content["files"])
+        return {}
 
 
-def _reachable(program: Path, extra: tuple[str, ...]) -> dict[str, Path]:
-    """Module name → file, for the program, what it imports, and `extra`, without the bookkeeping."""
-    found = {program.name: program}
-    waiting = [*_imported(program), *extra]
-    for name in extra:
-        if _file_of(name) is None:
-            raise FileNotFoundError(f"there is no module {name} in {SCRIPTS}")
-    while waiting:
-        name = waiting.pop()
-        path = _file_of(name)
-        if path is None or name in found or name in BOOKKEEPING:
-            continue
-        found[name] = path
-        waiting += _imported(path)
-    return found
-
-
-@functools.cache
-def _file_of(name: str) -> Path | None:
-    """File of a module or package of this library; None for anything else."""
-    if name != PACKAGE and not name.startswith(PACKAGE + "."):
-        return None
-    base = SCRIPTS / Path(*name.split("."))
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.is_file():
-            return path
-    return None
-
-
-@functools.cache
-def _imported(path: Path) -> tuple[str, ...]:
-    """Names that the file may import, parents included; `from a import b` gives both a and a.b."""
-    return _read(path)[1]
+def _stamp(path: Path) -> list[int]:
+    state = path.stat()
+    return [state.st_mtime_ns, state.st_size]
 
 
 def _names(nodes: list[ast.Import | ast.ImportFrom]) -> tuple[str, ...]:
@@ -106,52 +198,6 @@ def _names(nodes: list[ast.Import | ast.ImportFrom]) -> tuple[str, ...]:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
     parents = {".".join(parts[:i]) for parts in (n.split(".") for n in names) for i in range(1, len(parts))}
     return tuple(sorted({*names, *parents}))
-
-
-# What files were found to be, by their path in scripts/: [time, size, digest, imported names]. None: not kept.
-_kept: dict[str, list] | None = None
-
-
-def keep_in(file: Path) -> None:
-    """Keep what parsed files were found to be in a file, so that the next planning parses only those that changed.
-
-    As Python does with its own caches, a file counts as unchanged while its time and size are. A cache that cannot be
-    read or written is none.
-    """
-    global _kept
-    state = Path(__file__).stat()
-    version = [state.st_mtime_ns, state.st_size]  # another way of reading makes all of it worthless
-    _kept = {}
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        content = json.loads(file.read_text())
-        _kept = dict(content["files"]) if content["version"] == version else {}
-    before = dict(_kept)
-
-    def save() -> None:
-        if _kept != before:
-            with contextlib.suppress(OSError):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                beside = file.with_suffix(".part")
-                beside.write_text(json.dumps({"version": version, "files": _kept}))
-                beside.replace(file)
-
-    atexit.register(save)
-
-
-@functools.cache
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The file's source_digest(), and the names that it imports at any depth."""
-    state = path.stat()
-    name, stamp = str(path.relative_to(SCRIPTS)), [state.st_mtime_ns, state.st_size]
-    if _kept is not None and (found := _kept.get(name)) and found[:2] == stamp:
-        return found[2], tuple(found[3])
-    parts: list[str] = []
-    imports: list[ast.Import | ast.ImportFrom] = []
-    _canonical(ast.parse(path.read_bytes(), filename=str(path)), parts, imports)
-    result = _hashed(parts), _names(imports)
-    if _kept is not None:
-        _kept[name] = [*stamp, result[0], list(result[1])]
-    return result
 
 
 def source_digest(source: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.plan import identities, machine
-from stepscope.plan.code_digest import chosen_modules, code_digest
+from stepscope.plan.code_digest import Sources, chosen_modules
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, command_of
 from stepscope.plan.hardware import Hardware
@@ -20,7 +20,7 @@ class Registry:
     """Filled by each study's rules; asked by the rules for a cell's params.
 
     `environment` is the conda environment file that measuring jobs run in, None for this interpreter's environment;
-    `results` is the folder of the cells.
+    `results` is the folder of the cells; `sources` is what digests of code are taken of.
     """
 
     def __init__(
@@ -29,8 +29,10 @@ class Registry:
         machines: list[Hardware],
         environment: Path | None = None,
         results: Path = Path("results"),
+        sources: Sources | None = None,
     ):
         self.config, self.results = config, results
+        self._sources = sources or Sources()
         self.machines = {one.label: one for one in machines}
         self.studies: dict[str, list[Cell]] = {}
         self.rules: set[str] = set()
@@ -81,7 +83,7 @@ class Registry:
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs."""
-        return _cached_digest(cell.program, tuple(chosen_modules(cell.chosen)))
+        return self._sources.measured_digest(cell.program, tuple(chosen_modules(cell.chosen)))
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of another machine."""
@@ -206,11 +208,6 @@ def _label(cell: Cell) -> str:
 def _how(one: Hardware) -> str:
     """`here`, `jobs` (of a cluster) or `there` (measured before: its results are used as they are)."""
     return "here" if one.here else "jobs" if one.measured else "there"
-
-
-@functools.cache
-def _cached_digest(program: str, by_name: tuple[str, ...]) -> str:
-    return code_digest(program, by_name)
 
 
 def pinned_versions(environment: str) -> dict[str, str]:

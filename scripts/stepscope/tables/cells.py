@@ -144,7 +144,7 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
     try:
         record = json.loads(text)
         spec, seen, *others = (record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry"))
-        code, digest = record["code"], record["samples_sha256"]
+        code, digest, known_codes = record["code"], record["samples_sha256"], accepted_codes(record)
         if not all(isinstance(part, dict) for part in (spec, seen, *others)):
             raise TypeError
     except (ValueError, KeyError, TypeError):
@@ -160,7 +160,7 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
     else:
         if spec != entry["spec"]:
             raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
-        if code != entry["code"]:
+        if entry["code"] not in known_codes:
             raise ValueError(f"measured by other code (digest {code}, now {entry['code']})")
     _check_expected(seen, machine["expect"])
     if identity is not None:
@@ -172,6 +172,11 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
     if hashlib.sha256(samples).hexdigest() != digest:
         raise ValueError("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
     return record, tuple(samples.decode().splitlines())
+
+
+def accepted_codes(record: dict) -> set[str]:
+    """Digests that the record holds for: that of the code that measured it, and those of edits accepted since."""
+    return {record.get("code"), *(one["code"] for one in record.get("accepted", []))}
 
 
 def _check_expected(seen: dict, expect: str | None) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from stepscope.plan import code_digest
+from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import checked, read_yaml, with_preset
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,35 +36,29 @@ class Scripts:
     """A scripts/ folder of a test's own."""
 
     def __init__(self, folder):
-        self._folder = folder
+        self.folder = folder
 
     def write(self, sources):
         """Write programs and modules: {"program": …} is program.py, {"a/b": …} is stepscope/a/b.py."""
         for name, source in sources.items():
-            path = self._folder / ("stepscope" if "/" in name else "") / f"{name}.py"
+            path = self.folder / ("stepscope" if "/" in name else "") / f"{name}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(source)
 
     def digest(self, by_name=()):
         """Digest of program.py as a new process computes it."""
-        forget()
-        return code_digest.code_digest("program.py", by_name)
+        return Sources(self.folder).digest("program.py", by_name)
+
+    def measured_digest(self, by_name=()):
+        """The same of what can change a measured number."""
+        return Sources(self.folder).measured_digest("program.py", by_name)
 
     def modules(self, by_name=()):
-        """Modules that count for program.py."""
-        forget()
-        return code_digest.modules("program.py", by_name)
-
-
-def forget():
-    """Forget the files that were read."""
-    for cached in (code_digest._file_of, code_digest._imported, code_digest._read):
-        cached.cache_clear()
+        """Modules that program.py may load."""
+        return Sources(self.folder).modules("program.py", by_name)
 
 
 @pytest.fixture
-def scripts(tmp_path, monkeypatch):
+def scripts(tmp_path):
     """An empty scripts/ folder that digests are taken of."""
-    monkeypatch.setattr(code_digest, "SCRIPTS", tmp_path)
-    yield Scripts(tmp_path)
-    forget()
+    return Scripts(tmp_path)

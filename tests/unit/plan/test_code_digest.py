@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stepscope.plan import code_digest as code_digest_module
-from stepscope.plan.code_digest import code_digest, source_digest
+from stepscope.plan import code_digest
+from stepscope.plan.code_digest import Sources, source_digest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -127,7 +127,7 @@ def test_another_python_gives_the_same_digests(version):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from stepscope.plan.code_digest import *\n"
-        "print(source_digest(sys.stdin.read()), code_digest('time_step.py'), code_digest('draw_figures.py'))"
+        "print(source_digest(sys.stdin.read()), Sources().digest('time_step.py'), Sources().digest('draw_figures.py'))"
     )
     command = [f"python{version}", "-I", "-B", "-c", program, str(SCRIPTS)]
     try:
@@ -136,26 +136,22 @@ def test_another_python_gives_the_same_digests(version):
         pytest.skip(f"no python{version} here")
     if shown.returncode == 127:  # a version manager's placeholder
         pytest.skip(f"no python{version} here")
-    expected = [SNIPPET_DIGEST, code_digest("time_step.py"), code_digest("draw_figures.py")]
+    expected = [SNIPPET_DIGEST, Sources().digest("time_step.py"), Sources().digest("draw_figures.py")]
     assert (shown.stdout.decode().split(), shown.stderr) == (expected, b"")
 
 
 def test_kept_files_are_read_again_only_if_they_changed(scripts, tmp_path, monkeypatch):
-    """The digest is the same with and without the cache, and a damaged cache is none."""
-    monkeypatch.setattr(code_digest_module.atexit, "register", lambda save: saves.append(save))
-    saves = []
+    """The digest is the same with and without the cache, and a damaged cache is ignored."""
     scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
-    plain = scripts.digest()
+    plain, kept = scripts.digest(), tmp_path / "kept.json"
     for content in (None, "{", '{"version": 1, "files": {}}', '{"version": [], "files": 7}'):
         if content is not None:
-            (tmp_path / "kept.json").write_text(content)
-        code_digest_module.keep_in(tmp_path / "kept.json")
-        assert scripts.digest() == plain
-        saves.pop()()
-        code_digest_module.keep_in(tmp_path / "kept.json")
+            kept.write_text(content)
+        first = Sources(scripts.folder, kept_in=kept)
+        assert first.digest("program.py") == plain
+        first.save()
         with monkeypatch.context() as patch:
-            patch.setattr(code_digest_module.ast, "parse", lambda *args, **kwargs: pytest.fail("parsed again"))
-            assert scripts.digest() == plain
+            patch.setattr(code_digest.ast, "parse", lambda *args, **kwargs: pytest.fail("parsed again"))
+            assert Sources(scripts.folder, kept_in=kept).digest("program.py") == plain
     scripts.write({"a/b": "x = 22"})
-    assert scripts.digest() != plain
-    monkeypatch.setattr(code_digest_module, "_kept", None)
+    assert Sources(scripts.folder, kept_in=kept).digest("program.py") != plain

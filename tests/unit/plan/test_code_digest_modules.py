@@ -6,9 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from stepscope.plan.code_digest import BOOKKEEPING, chosen_modules, code_digest, modules
+from stepscope.plan.code_digest import DECLARED, Sources, chosen_modules, counts, declaration
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+MEASURING = (
+    *("time_step.py", "measure_ceilings.py", "profile_step.py", "snapshot_memory.py"),
+    *("time_attention.py", "probe_precision.py", "time_warmup.py", "time_ladder.py"),
+)
 CHAIN = {
     "program": "import stepscope.plan.first",
     "plan/first": "import stepscope.plan.second",
@@ -17,6 +21,14 @@ CHAIN = {
     "measure/unrelated": "value = 1",
     "plan/__init__": "",
 }
+
+
+def implementations():
+    """(package below model/, module) of each implementation that a cell chooses by name."""
+    for folder in ("attention", "optimizers"):
+        for path in (SCRIPTS / "stepscope/model" / folder).glob("*.py"):
+            if path.stem != "__init__":
+                yield folder, path.stem
 
 
 def test_a_module_three_imports_away_counts(scripts):
@@ -61,38 +73,55 @@ def test_modules_that_import_each_other_are_read_once(scripts):
     assert scripts.modules() == {"program.py", "stepscope.a.b", "stepscope.a.c"}
 
 
-def test_bookkeeping_and_what_only_it_imports_do_not_count(scripts):
+def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
     scripts.write(
         {
             "program": "from stepscope.measure import record, summary",
-            "measure/record": "import stepscope.measure.writing",
-            "measure/writing": "x = 1",
+            "measure/record": "import stepscope.measure.clock",
             "measure/summary": "x = 1",
+            "measure/clock": "x = 1",
         }
     )
-    before = scripts.digest()
-    scripts.write({"measure/record": "import stepscope.measure.writing; x = 1", "measure/writing": "x = 2"})
-    assert scripts.digest() == before
-    scripts.write({"measure/summary": "import stepscope.measure.writing; x = 1"})
-    assert "stepscope.measure.writing" in scripts.modules()
+    measured, whole = scripts.measured_digest(), scripts.digest()
+    scripts.write({"measure/record": "import stepscope.measure.clock; x = 1"})
+    assert scripts.measured_digest() == measured
+    assert scripts.digest() != whole
+    scripts.write({"measure/clock": "x = 2"})  # whoever imports it: it is loaded
+    assert scripts.measured_digest() != measured
 
 
-def test_bookkeeping_is_what_we_declare_here():
-    """To add a module is to say that it cannot change a measured number: think twice."""
-    assert {
-        "stepscope.measure.arguments",
-        "stepscope.measure.cell_arguments",
-        "stepscope.measure.outputs",
-        "stepscope.measure.printing",
-        "stepscope.measure.provenance",
-        "stepscope.measure.record",
-        "stepscope.plan.code_digest",
-        "stepscope.plan.config",
-        "stepscope.plan.grid",
-        "stepscope.plan.machine",
-    } == BOOKKEEPING
-    for name in BOOKKEEPING:
-        assert SCRIPTS.joinpath(*name.split(".")).with_suffix(".py").is_file(), name
+@pytest.mark.parametrize(
+    "module, is_counted",
+    [
+        ("time_step.py", True),
+        ("stepscope", False),
+        ("stepscope.model", True),
+        ("stepscope.model.transformer", True),
+        ("stepscope.model.attention.sdpa", True),
+        ("stepscope.model.flops", False),
+        ("stepscope.measure.steps", True),
+        ("stepscope.measure.record", False),
+        ("stepscope.plan.grid", False),
+        ("stepscope.measured.record", True),  # declared by no entry
+    ],
+)
+def test_the_longest_declared_name_decides_and_what_is_not_declared_counts(module, is_counted):
+    assert counts(module) is is_counted
+
+
+def test_each_module_that_a_measurement_loads_is_declared_with_a_reason():
+    loaded = set()
+    for program in MEASURING:
+        every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
+        loaded |= Sources().modules(program, every) - {program}
+    assert [module for module in sorted(loaded) if declaration(module) is None] == []
+    assert all(each.why for each in DECLARED)
+
+
+def test_each_declared_name_is_there():
+    for each in DECLARED:
+        path = SCRIPTS.joinpath(*each.name.split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), each.name
 
 
 def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
@@ -106,11 +135,11 @@ def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
         }
     )
     naive, sdpa = chosen_modules({"attention": "naive"}), chosen_modules({"attention": "sdpa"})
-    before = scripts.digest(naive), scripts.digest(sdpa)
+    before = scripts.measured_digest(naive), scripts.measured_digest(sdpa)
     assert before[0] != before[1]
     scripts.write({"model/softmax": "x = 2"})
-    assert scripts.digest(naive) != before[0]
-    assert scripts.digest(sdpa) == before[1]
+    assert scripts.measured_digest(naive) != before[0]
+    assert scripts.measured_digest(sdpa) == before[1]
 
 
 def test_chosen_modules_by_option():
@@ -125,7 +154,7 @@ def test_a_missing_module_or_program_raises(scripts):
     with pytest.raises(FileNotFoundError, match=r"stepscope\.model\.attention\.flash"):
         scripts.digest(["stepscope.model.attention.flash"])
     with pytest.raises(FileNotFoundError):
-        code_digest("nothing.py")
+        Sources().digest("nothing.py")
 
 
 def test_the_library_is_imported_by_absolute_names_only():
@@ -174,8 +203,7 @@ def test_the_library_is_imported_by_absolute_names_only():
             {"attention": "naive", "optimizer": "own"},
             ["stepscope.model.attention", "stepscope.model.optimizers"],
         ),
-        # Only code_digest, which is bookkeeping, imports these.
-        ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, ["stepscope.model", "stepscope.model.chosen"]),
+        ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, []),
     ],
 )
 def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, not_run, tmp_path, monkeypatch):
@@ -190,4 +218,5 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, n
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert shown.returncode == 0, shown.stderr
     loaded = set(shown.stdout.rpartition("LOADED")[2].split())
-    assert loaded - BOOKKEEPING - set(not_run) == modules(program, chosen_modules(chosen)) - {program}
+    counted = {name for name in Sources().modules(program, chosen_modules(chosen)) if counts(name)}
+    assert {name for name in loaded if counts(name)} - set(not_run) == counted - {program}

@@ -1,0 +1,61 @@
+"""Accepting an edit of the code as one that changes no number: the records keep the digest that measured them.
+
+An accepted digest stands beside it in `record.json`, under `accepted`, with its date and reason.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepscope.tables.cells import accepted_codes, read_cells
+
+
+@dataclass(frozen=True)
+class Edited:
+    """A cell whose code was edited since it was measured, and that agrees with the plan in all else."""
+
+    name: str
+    measured: str
+    now: str
+
+
+def edited_cells(plan: dict, results: Path) -> tuple[list[Edited], dict[str, str]]:
+    """(cells whose code alone differs from the plan's, cell → why it cannot be accepted).
+
+    Cells that are not there, and those of which nothing is measured here, are in neither.
+    """
+    edited, refused = [], {}
+    for study, part in plan["studies"].items():
+        now = {entry["cell"]: entry["code"] for entry in part["cells"]}
+        records = {name: _record(results / name) for name in now}
+        stale = [
+            entry | {"code": records[entry["cell"]].get("code")}
+            for entry in part["cells"]
+            if records[entry["cell"]] and entry["code"] not in accepted_codes(records[entry["cell"]])
+        ]
+        here = [one for one in stale if plan["machines"][one["cell"].partition("/")[0]]["how"] != "there"]
+        as_measured = plan | {"studies": plan["studies"] | {study: part | {"cells": here}}}
+        for cell in read_cells(as_measured, study, results, partial=True):
+            if cell.status == "measured":
+                edited.append(Edited(cell.name, cell.record["code"], now[cell.name]))
+            else:
+                refused[cell.name] = cell.reason
+    return edited, refused
+
+
+def accept(cell: Edited, results: Path, date: str, reason: str) -> None:
+    """Add the digest of today's code to the cell's record, whole or not at all. Raises OSError."""
+    path = results / cell.name / "record.json"
+    record = json.loads(path.read_text())
+    record.setdefault("accepted", []).append({"code": cell.now, "date": date, "reason": reason})
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+    beside.replace(path)
+
+
+def _record(folder: Path) -> dict:
+    """A cell's record; {} where it cannot be read, which read_cells() reports when the tables are made."""
+    try:
+        return json.loads((folder / "record.json").read_text())
+    except (OSError, ValueError):
+        return {}
