@@ -2,10 +2,10 @@
 # torch.profiler on a CPU. Makes a record, samples, a memory snapshot and its tables for each cell, the study's tables
 # and its figures, which are one for each cell and a few across them.
 from stepscope.plan import memory as memory_plan
-from stepscope.tables.memory_names import TABLES as MEMORY_TABLE_NAMES
+from stepscope.tables.registry import more_tables
 
 MEMORY_FOLDER = "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}"
-MEMORY_TABLES = [f"results/tables/memory_{name}.csv" for name in MEMORY_TABLE_NAMES]
+MEMORY_TABLES = [f"results/tables/{name}.csv" for name in more_tables("memory")]
 add_study("memory", "snapshot_memory", memory_plan.cells, tables=MEMORY_TABLES, parts=["analysis"])
 MEMORY_CELLS = [cell.name for cell in REGISTRY.studies["memory"]]
 

@@ -2,10 +2,10 @@
 # the studies timing, profile and memory, what mixed precision brought. Makes a record and samples for each of three
 # probes, which are not timed, and the study's figures.
 from stepscope.plan import precision as precision_plan
-from stepscope.tables.precision_names import TABLES as PRECISION_TABLE_NAMES
+from stepscope.tables.registry import more_tables
 
 PRECISION_FOLDER = "results/{hardware}/precision/{probe}"
-PRECISION_TABLES = [f"results/tables/precision_{name}.csv" for name in PRECISION_TABLE_NAMES]
+PRECISION_TABLES = [f"results/tables/{name}.csv" for name in more_tables("precision")]
 add_study("precision", "probe_precision", precision_plan.cells, tables=PRECISION_TABLES)
 PRECISION_FIGURES = ["precision_accumulation", "precision_forced", "precision_speedup"]
 

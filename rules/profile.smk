@@ -4,10 +4,10 @@
 from stepscope.plan import profile as profile_plan
 from stepscope.plan.profilers import tools as profile_tools
 from stepscope.plan.training import figure_name
-from stepscope.trace.table_names import TABLES as TRACE_TABLES
+from stepscope.tables.registry import more_tables
 
 PROFILE_FOLDER = "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}"
-PROFILE_TABLES = [f"results/tables/profile_{name}.csv" for name in TRACE_TABLES]
+PROFILE_TABLES = [f"results/tables/{name}.csv" for name in more_tables("profile")]
 add_study("profile", "profile_step", profile_plan.cells, tools=profile_tools, tables=PROFILE_TABLES, parts=["analysis"])
 PROFILE_CELLS = [cell.name for cell in REGISTRY.studies["profile"]]
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from stepscope.figures import figures_of, theme
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def main() -> None:

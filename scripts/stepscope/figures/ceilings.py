@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, theme
 from stepscope.report.kit.formatting import significant
-from stepscope.report.tables import machine_labels, precision_rank
+from stepscope.report.kit.order import machine_labels, precision_rank
 
 MOST_BARS = 24
 

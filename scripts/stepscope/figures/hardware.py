@@ -9,8 +9,8 @@ from stepscope.figures.profile.data import left_out
 from stepscope.report.data.machines import Limits
 from stepscope.report.data.points import EXTRA, Grid, Point
 from stepscope.report.kit.formatting import known
+from stepscope.report.kit.order import label, ordered
 from stepscope.report.studies.hardware.compared import ratio_text
-from stepscope.report.tables import label, ordered
 
 MOST_MACHINES = 4
 # The phases drawn of one machine over the baseline, of two, and of more: rows of panels are limited.

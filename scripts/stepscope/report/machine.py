@@ -4,7 +4,8 @@ import pandas as pd
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Box, Cell, Column, Table
-from stepscope.report.tables import Tables, column, machine_labels, ordered
+from stepscope.report.kit.order import column, machine_labels, ordered
+from stepscope.tables.reader import Tables
 
 _BAD = ("missing", "failed")
 _STATUSES = ("ok", "oom", "unsupported", "failed", "missing")

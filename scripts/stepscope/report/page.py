@@ -12,10 +12,11 @@ from stepscope.report.data.machines import labels
 from stepscope.report.kit.escaping import Prose, markdown
 from stepscope.report.kit.finding import Finding, by_machine
 from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.order import column, machine_labels
 from stepscope.report.kit.webpage import WebBlocks
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.studies import section_of
-from stepscope.report.tables import Tables, column, machine_labels
+from stepscope.tables.reader import Tables
 
 # Section -> what its findings are about.
 ABOUT = {

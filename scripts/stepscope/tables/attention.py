@@ -4,19 +4,82 @@ from pathlib import Path
 
 from stepscope.model import attention_flops
 from stepscope.tables.cells import CellResult
-from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
+from stepscope.tables.columns import (
+    CELL,
+    HARDWARE,
+    NOISE_MARK,
+    PRECISION,
+    REASON,
+    RUN,
+    SEED,
+    STATISTICS,
+    STATUS,
+    TELEMETRY,
+    WARMUP,
+    milliseconds,
+    run_columns,
+    statistics_columns,
+)
+from stepscope.tables.schema import Group, Table, count, flag, number, text
+from stepscope.tables.writer import write_study
 
-KEY = ["cell", "hardware", "implementation", "d_head", "precision", "heads", "causal"]
-SAMPLES = [
-    *("length", "phase", "step", "warmup", "seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c")
-]
+LENGTH = count("length", "positions of a sequence")
+KEY = Group(
+    "the key of a cell",
+    (
+        CELL,
+        HARDWARE,
+        text("implementation", "implementation of attention"),
+        count("d_head", "width of a head"),
+        PRECISION,
+        count("heads", "heads; 0: no dimension of heads"),
+        text("causal", "`yes` or `no`: whether a position only sees those before it"),
+    ),
+)
+TABLES = (
+    Table(
+        "attention",
+        "a length and direction of a cell",
+        (
+            KEY,
+            count("tokens", "positions of a batch, where the batch follows from them"),
+            count("batch", "sequences of a batch"),
+            LENGTH,
+            text("direction", "`forward` or `backward`"),
+            SEED,
+            WARMUP,
+            count("passes", "measured passes that were asked for"),
+            *(NOISE_MARK, STATUS, REASON, STATISTICS),
+            count("operations", "floating-point operations of a pass"),
+            number("tflops", "TFLOP/s", "`operations` over the median"),
+            number("launch_ms", "ms", "median time that the host took to launch a pass"),
+            number("first_pass_ms", "ms", "the first pass with all that is set up in it"),
+            number("before_backward_bytes", "bytes", "memory in tensors between forward and backward pass"),
+            number("peak_bytes", "bytes", "most memory in tensors"),
+            RUN,
+        ),
+    ),
+    Table(
+        "attention_samples",
+        "a pass",
+        (
+            KEY,
+            LENGTH,
+            text("phase", "`forward` or `backward`"),
+            number("step", "", "number of the pass, from 0"),
+            flag("warmup", "before the measured passes"),
+            number("seconds", "s", "time of the pass, on a GPU between two CUDA events"),
+            number("launch_seconds", "s", "time that the host took to launch the pass"),
+            *TELEMETRY,
+        ),
+    ),
+)
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write attention.csv and attention_samples.csv."""
     rows = [line for cell in cells for line in rows_of(cell)]
-    samples = (([_place(cell)[name] for name in KEY], cell.samples[1:]) for cell in cells)
-    write_tables(folder, "attention", rows, KEY + SAMPLES, samples)
+    write_study(folder, TABLES, rows, cells, [list(_place(cell).values()) for cell in cells])
 
 
 def rows_of(cell: CellResult) -> list[dict]:
@@ -55,25 +118,20 @@ def _row(cell: CellResult, entry: dict) -> dict:
         **statistics_columns("", entry, cell.noisy),
         "operations": done,
         "tflops": done / median / 1e12 if median else None,
-        "launch_ms": _ms(entry.get("launch_seconds")),
-        "first_pass_ms": _ms(entry.get("first_seconds")),
+        "launch_ms": milliseconds(entry.get("launch_seconds")),
+        "first_pass_ms": milliseconds(entry.get("first_seconds")),
         "before_backward_bytes": entry.get("before_backward_bytes"),
         "peak_bytes": entry.get("peak_bytes"),
-        **machine_columns(cell.record),
-        "command": cell.entry["command"],
-        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+        **run_columns(cell),
     }
 
 
-def _ms(seconds: float | None) -> float | None:
-    return None if seconds is None else 1000 * seconds
-
-
 def _place(cell: CellResult) -> dict:
+    """The columns of KEY."""
     spec = cell.entry["spec"]
     return {
         "cell": cell.name,
-        "hardware": cell.name.split("/")[0],
+        "hardware": cell.hardware,
         "implementation": spec["implementation"],
         "d_head": spec["d_head"],
         "precision": spec["precision"],

@@ -3,17 +3,59 @@
 from pathlib import Path
 
 from stepscope.tables.cells import CellResult
-from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
+from stepscope.tables.columns import (
+    CELL,
+    HARDWARE,
+    NOISE_MARK,
+    PRECISION,
+    REASON,
+    RUN,
+    SEED,
+    STATISTICS,
+    STATUS,
+    TELEMETRY,
+    WARMUP,
+    run_columns,
+    statistics_columns,
+)
+from stepscope.tables.schema import Group, Table, count, flag, number, text
+from stepscope.tables.writer import write_study
 
-KEY = ["cell", "hardware", "operation", "precision"]
-SAMPLES = ["step", "phase", "warmup", "seconds", "event_seconds", "sm_clock_mhz", "power_w", "temperature_c"]
+KEY = Group("the key of a cell", (CELL, HARDWARE, text("operation", "`matmul` or `copy`"), PRECISION))
+TABLES = (
+    Table(
+        "ceilings",
+        "a cell",
+        (
+            KEY,
+            count("n", "rows and columns of the matrices that are multiplied"),
+            number("bytes_moved", "bytes", "what a copy reads and writes"),
+            *(SEED, WARMUP, NOISE_MARK, STATUS, REASON, STATISTICS),
+            number("tflops", "TFLOP/s", "2 n³ operations over the median"),
+            number("gb_per_s", "GB/s", "`bytes_moved` over the median"),
+            RUN,
+        ),
+    ),
+    Table(
+        "ceilings_samples",
+        "an operation",
+        (
+            KEY,
+            number("step", "", "number of the operation, from 0"),
+            text("phase", "the operation"),
+            flag("warmup", "before the measured operations"),
+            number("seconds", "s", "time by the host's clock"),
+            number("event_seconds", "s", "time between two CUDA events"),
+            *TELEMETRY,
+        ),
+    ),
+)
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write ceilings.csv and ceilings_samples.csv."""
     rows = [row(cell) for cell in cells]
-    samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(rows, cells, strict=True))
-    write_tables(folder, "ceilings", rows, KEY + SAMPLES, samples)
+    write_study(folder, TABLES, rows, cells, [[line[name] for name in KEY.names] for line in rows])
 
 
 def row(cell: CellResult) -> dict:
@@ -23,7 +65,7 @@ def row(cell: CellResult) -> dict:
     order, moved = spec.get("order"), 2 * spec["mebibytes"] * 2**20 if "mebibytes" in spec else None
     return {
         "cell": cell.name,
-        "hardware": cell.name.split("/")[0],
+        "hardware": cell.hardware,
         "operation": spec["operation"],
         "precision": spec["precision"],
         "n": order,
@@ -36,7 +78,5 @@ def row(cell: CellResult) -> dict:
         **statistics_columns("", found, cell.noisy),
         "tflops": 2 * order**3 / median / 1e12 if median and order else None,
         "gb_per_s": moved / median / 1e9 if median and moved else None,
-        **machine_columns(cell.record),
-        "command": cell.entry["command"],
-        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+        **run_columns(cell),
     }

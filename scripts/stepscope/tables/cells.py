@@ -3,8 +3,10 @@
 A study's tables are made from the `CellResult`s that read_cells() gives.
 """
 
+import csv
 import dataclasses
 import hashlib
+import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,8 @@ POINT = (
     *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "precision", "mode", "attention"),
     *("optimizer", "compile", "checkpoint", "implementation", "d_head", "lengths", "operation", "probe"),
 )
+
+Rows = list[list[str]]  # of a CSV file, without its header
 
 
 class Refusal(Exception):
@@ -98,6 +102,36 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
     if problems and not partial:
         raise Refusal(problems)
     return cells
+
+
+def read_analysis(cell: CellResult, columns: dict[str, tuple[str, ...]], made_of: str) -> tuple[dict[str, Rows], str]:
+    """(table name -> its rows, why the analysis cannot be used); no rows of a cell that was not measured.
+
+    columns: of each table. made_of: what it is an analysis of, and its key in the record's summary: "trace".
+    """
+    if cell.status != "measured":
+        return {}, ""
+    if not isinstance(cell.record["summary"].get(made_of), dict):
+        return {}, f"record.json says nothing of the {made_of} (edited by hand); measure the cell again"
+    if not (cell.folder / "analysis").is_dir():
+        return {}, f"measured, but the {made_of} is not analysed yet"
+    tables = {}
+    for name, expected in columns.items():
+        try:
+            tables[name] = _rows(cell.folder / "analysis" / f"{name}.csv", list(expected))
+        except (OSError, ValueError, csv.Error):
+            again = f"delete results/{cell.name}/analysis and run again"
+            return {}, f"analysis/{name}.csv is missing, damaged or of another version; {again}"
+    return tables, ""
+
+
+def _rows(path: Path, columns: list[str]) -> Rows:
+    """The rows of a CSV file. Raises ValueError if it has other columns, or ends too early."""
+    text = path.read_text(encoding="utf-8")
+    header, *rows = [*csv.reader(io.StringIO(text, newline=""), strict=True)] or [[]]
+    if header != columns or not text.endswith("\n") or any(len(row) != len(columns) for row in rows):
+        raise ValueError
+    return rows
 
 
 def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) -> tuple[dict, tuple[str, ...]]:

@@ -4,30 +4,92 @@ from pathlib import Path
 
 from stepscope.model import flops
 from stepscope.model.footprint import Setup
-from stepscope.tables import ladder_agreement, ladder_chain, ladder_checkpoint, peaks
+from stepscope.tables import ladder_checkpoint, ladder_rungs, peaks
 from stepscope.tables.cells import CellResult
-from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
-from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
+from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, run_columns
+from stepscope.tables.schema import Group, Table, count, flag, number, text
+from stepscope.tables.training import (
+    KEY,
+    PEAK_TFLOPS,
+    PEAKS,
+    PLACE,
+    RATES,
+    SAMPLES,
+    keys_of,
+    peak_columns,
+    phase_columns,
+    phase_fields,
+    place_columns,
+    shape_of,
+    summary_of,
+    worst_status,
+)
+from stepscope.tables.writer import write_study
 
 # Column prefix → its series in a record: (mode, kind, phase).
 PHASES = {
-    "forward": ("step", "phased", "forward"),
-    "backward": ("step", "phased", "backward"),
-    "optimizer": ("step", "phased", "optimizer"),
-    "forward_backward": ("forward-backward", "free", "forward+backward"),
-    "step": ("step", "free", "step"),
+    "forward": [("step", "phased", "forward")],
+    "backward": [("step", "phased", "backward")],
+    "optimizer": [("step", "phased", "optimizer")],
+    "forward_backward": [("forward-backward", "free", "forward+backward")],
+    "step": [("step", "free", "step")],
 }
 TIMES = {"step": "step", "forward_backward": "forward+backward"}  # what gains are of, the first that both cells have
-PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")
-COUNTED = ("compile_seconds", "kernels", "launches", "operators", "counted", "loss", "gradient_norm")
-WORST = ("ok", "unsupported", "oom")
+COUNTED = (
+    number("compile_seconds", "s", "by how much the first step, which compiles, is longer than a later one"),
+    count("kernels", "kernels of one step or pass"),
+    count("launches", "launches of the host in it; a CUDA graph is one"),
+    count("operators", "operators of PyTorch in it; on a CPU"),
+    text("counted", "the mode that was counted"),
+    number("loss", "", "loss before the first optimizer step"),
+    number("gradient_norm", "", "2-norm of the gradients then"),
+)
+STANDING = (
+    number("rung", "", "place in the chain, from 0; empty for a cell beside it"),
+    flag("aside", "the cell stands beside the chain"),
+    text("name", "what the cell changes against what it is compared with, else how it runs"),
+    text("compared_with", "cell that it is compared with: the rung before, or what an aside varies"),
+    text("started_from", "cell that the ladder starts from"),
+)
+PREDICTED = (
+    number("predicted_peak_bytes", "bytes", "peak of a step in closed form"),
+    number("boundary_bytes", "bytes", "what is kept of a group of blocks that is checkpointed: its input"),
+    number("block_saved_bytes", "bytes", "what a block saves for its backward pass"),
+    number("predicted_checkpoint", "count", "blocks of a group with the least memory kept, by the square-root rule"),
+    count("predicted_best_checkpoint", "blocks of a group with the least memory kept, near the lowest predicted peak"),
+)
+GAINS = (
+    number("gain_before", "ratio", "time of the cell that it is compared with, over its own"),
+    text("gain_of", "what these times are of: `step` or `forward+backward`"),
+    number("gain_start", "ratio", "time of the ladder's start, over its own"),
+    text("gain_start_of", "what these times are of"),
+)
+TABLES = (
+    Table(
+        "ladder",
+        "a cell",
+        (
+            *(PLACE, NOISE_MARK, STATUS, REASON),
+            *STANDING,
+            phase_fields(PHASES),
+            flag("noisy", "the time that gains are of is noisy"),
+            PEAK_TFLOPS,
+            Group("time", RATES, {f"{prefix}_": f"{words}, free steps" for prefix, words in TIMES.items()}),
+            text("peak_mode", "the mode that the peaks are of"),
+            *(*PEAKS, *PREDICTED, *COUNTED),
+            ladder_rungs.AGREEMENT,
+            *GAINS,
+            RUN,
+        ),
+    ),
+    Table("ladder_samples", "a phase of a step", (KEY, SAMPLES)),
+)
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write ladder.csv and ladder_samples.csv."""
     lines = rows(cells)
-    samples = (([line[name] for name in KEY], cell.samples[1:]) for line, cell in zip(lines, cells, strict=True))
-    write_tables(folder, "ladder", lines, KEY + SAMPLES, samples)
+    write_study(folder, TABLES, lines, cells, keys_of(lines))
 
 
 def rows(cells: list[CellResult]) -> list[dict]:
@@ -35,7 +97,7 @@ def rows(cells: list[CellResult]) -> list[dict]:
     own = {cell.name: _row(cell) for cell in cells}
     ladders: dict[tuple, list[CellResult]] = {}
     for cell in cells:
-        ladders.setdefault(ladder_chain.group_of(cell.entry), []).append(cell)
+        ladders.setdefault(ladder_rungs.group_of(cell.entry), []).append(cell)
     for ladder in ladders.values():
         _place(ladder, own)
         _check(ladder, own)
@@ -45,40 +107,23 @@ def rows(cells: list[CellResult]) -> list[dict]:
 
 def _row(cell: CellResult) -> dict:
     """What the cell tells by itself; the columns of a comparison are still empty."""
-    summary = cell.record.get("summary", {"modes": {}, "phases": []})
-    modes, about = summary["modes"], summary.get("ladder") or {}
-    statuses = [mode["status"] for mode in modes.values()]
-    reasons = [mode["reason"] for mode in modes.values() if mode["reason"]]
-    machine = machine_columns(cell.record)
-    times = _times(summary, cell.noisy)
+    summary = summary_of(cell)
+    about, run = summary.get("ladder") or {}, run_columns(cell)
+    times = phase_columns(summary, PHASES, cell.noisy)
     return {
         **place_columns(cell),
         "noise_mark": cell.noisy,
-        "status": max(statuses, key=WORST.index) if statuses else cell.status,
-        "reason": reasons[0] if reasons else cell.reason,
-        **dict.fromkeys(("rung", "aside", "name", "compared_with", "started_from")),
+        **worst_status(cell),
+        **dict.fromkeys(each.name for each in STANDING),
         **times,
         "noisy": next((times[f"{key}_noisy"] for key in TIMES if times[f"{key}_noisy"] is not None), None),
-        **_rates(cell, times, machine.get("device_name")),
-        **_memory(cell, modes),
-        **{name: about.get(name) for name in COUNTED},
-        **dict.fromkeys(ladder_agreement.COLUMNS),
-        **dict.fromkeys(("gain_before", "gain_of", "gain_start", "gain_start_of")),
-        **machine,
-        "command": cell.entry["command"],
-        "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+        **_rates(cell, times, run.get("device_name")),
+        **_memory(cell, summary["modes"]),
+        **{each.name: about.get(each.name) for each in COUNTED},
+        **dict.fromkeys(ladder_rungs.AGREEMENT.names),
+        **dict.fromkeys(each.name for each in GAINS),
+        **run,
     }
-
-
-def _times(summary: dict, noisy: float | None) -> dict:
-    series = {(entry["mode"], entry["kind"], entry["phase"]): entry for entry in summary["phases"]}
-    columns = {}
-    for prefix, key in PHASES.items():
-        found = series.get(key, {})
-        is_ok = found.get("status") == "ok"
-        columns[f"{prefix}_status"] = "ok" if is_ok else summary["modes"].get(key[0], {}).get("status")
-        columns |= statistics_columns(f"{prefix}_", found if is_ok else {}, noisy)
-    return columns
 
 
 def _rates(cell: CellResult, times: dict, device_name: str | None) -> dict:
@@ -100,14 +145,14 @@ def _rates(cell: CellResult, times: dict, device_name: str | None) -> dict:
 def _memory(cell: CellResult, modes: dict) -> dict:
     """Peak of the step, else of forward and backward, else the one reached; a step's in closed form (bytes)."""
     spec, order = cell.entry["spec"], ("step", "forward-backward")
-    tried = [name for name in order if any(modes.get(name, {}).get(key) for key in PEAKS)]
+    tried = [name for name in order if any(modes.get(name, {}).get(each.name) for each in PEAKS)]
     mode = next((name for name in tried if modes[name]["status"] == "ok"), tried[0] if tried else None)
-    options = {name: ladder_chain.option(spec, name) for name in ("attention", "optimizer")}
+    options = {name: ladder_rungs.option(spec, name) for name in ("attention", "optimizer")}
     setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
     return {
         "peak_mode": mode,
-        **{name: modes.get(mode, {}).get(name) for name in PEAKS},
-        "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_chain.option(spec, "checkpoint")),
+        **peak_columns(modes.get(mode, {})),
+        "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_rungs.option(spec, "checkpoint")),
         "boundary_bytes": ladder_checkpoint.boundary_bytes(setup),
         "block_saved_bytes": ladder_checkpoint.block_bytes(setup),
         "predicted_checkpoint": ladder_checkpoint.best_by_rule(setup),
@@ -116,11 +161,11 @@ def _memory(cell: CellResult, modes: dict) -> dict:
 
 
 def _place(ladder: list[CellResult], own: dict[str, dict]) -> None:
-    for entry, rung, reference in ladder_chain.places([cell.entry for cell in ladder]):
+    for entry, rung, reference in ladder_rungs.places([cell.entry for cell in ladder]):
         own[entry["cell"]] |= {
             "rung": rung,
             "aside": rung is None,
-            "name": ladder_chain.name(entry, reference),
+            "name": ladder_rungs.name(entry, reference),
             "compared_with": reference and reference["cell"],
         }
 
@@ -131,13 +176,13 @@ def _check(ladder: list[CellResult], own: dict[str, dict]) -> None:
     first = next(((cell, about) for cell, about in found if about.get("loss") is not None), None)
     for cell, about in found if first else []:
         precisions = tuple(each.entry["spec"]["precision"] for each in (cell, first[0]))
-        own[cell.name] |= ladder_agreement.compare(about, first[1], precisions)
+        own[cell.name] |= ladder_rungs.compare(about, first[1], precisions)
 
 
 def _compare(ladder: list[CellResult], own: dict[str, dict]) -> None:
     """Gains over the rung before and over the first. What has no time, or computes something else, is no rung: the one
     before it takes its place."""
-    rungs = [own[entry["cell"]] for entry in ladder_chain.chain([cell.entry for cell in ladder])]
+    rungs = [own[entry["cell"]] for entry in ladder_rungs.chain([cell.entry for cell in ladder])]
     start = next((row for row in rungs if _counts(row)), None)
     for cell in ladder:
         row = own[cell.name]

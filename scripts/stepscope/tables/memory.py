@@ -7,18 +7,60 @@ from stepscope.model.footprint import Contribution, Setup
 from stepscope.model.footprint_formulas import formula_of
 from stepscope.plan.axes import NEUTRAL
 from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
-from stepscope.tables.analyses import Rows, read_analysis, write_together
-from stepscope.tables.cells import CellResult
-from stepscope.tables.memory_names import COLUMNS, FORMULA
-from stepscope.tables.training import KEY, SAMPLES, place_columns, shape_of
-from stepscope.tables.writing import machine_columns, write_tables
+from stepscope.tables.cells import CellResult, Rows, read_analysis
+from stepscope.tables.columns import REASON, RUN, STATUS, run_columns
+from stepscope.tables.memory_fields import ANALYSES, WITH_FORMULA
+from stepscope.tables.schema import Table, number, text
+from stepscope.tables.training import (
+    KEY,
+    PEAKS,
+    PLACE,
+    SAMPLES,
+    STEPS,
+    keys_of,
+    peak_columns,
+    place_columns,
+    shape_of,
+    status_of,
+    summary_of,
+)
+from stepscope.tables.writer import write_analyses, write_study
 
-FEW = 3  # terms that a formula may have to be shown
-PEAKS = ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes")
+STUDY = (
+    Table(
+        "memory",
+        "a cell",
+        (
+            *(PLACE, STEPS, STATUS, REASON),
+            text("recorder", "what recorded: the allocator's history or torch.profiler"),
+            text("recorded", "`measured steps`, or `warm-up` where memory ran out before them"),
+            text("snapshot", "the snapshot, from the working directory"),
+            text("known", "what the program itself knew of its tensors, beside the snapshot"),
+            number("baseline_first_step_bytes", "bytes", "memory in tensors after the first warm-up step"),
+            number("baseline_model_bytes", "bytes", "memory in tensors after model, batch and optimizer are made"),
+            number("baseline_start_bytes", "bytes", "memory in tensors before the measured steps"),
+            number("capacity_total_bytes", "bytes", "memory of the GPU"),
+            number("capacity_free_bytes", "bytes", "of it, what was free before the cell"),
+            *PEAKS,
+            number("predicted_peak_bytes", "bytes", "the peak in closed form, with the measured workspace"),
+            text("predicted_phase", "phase of the predicted peak"),
+            text("predicted_part", "part of the model at the predicted peak"),
+            number(
+                "predicted_first_context_too_long",
+                "count",
+                "shortest context whose predicted peak does not fit",
+            ),
+            number("residual_stream_bytes", "bytes", "one version of the residual stream"),
+            RUN,
+        ),
+    ),
+    Table("memory_samples", "a phase of a step", (KEY, SAMPLES)),
+)
+TABLES = (*STUDY, *ANALYSES.values())
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
-    """Write memory.csv, memory_samples.csv and memory_NAME.csv for each table of memory_names.
+    """Write memory.csv, memory_samples.csv and memory_NAME.csv for each table of ANALYSES.
 
     A measured cell whose analysis is missing or damaged has no rows in these, and is `failed` with the reason.
     """
@@ -27,13 +69,10 @@ def write(cells: list[CellResult], folder: Path) -> None:
     for account in accounts:
         account.compare_with(accounts)
     rows = [account.row(lost) for account, (_, lost) in zip(accounts, analyses, strict=True)]
-    keys = [[line[name] for name in KEY] for line in rows]
-    samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
-    write_tables(folder, "memory", rows, KEY + SAMPLES, samples)
-    for name in COLUMNS:
-        write_together(
-            folder / f"memory_{name}.csv", list(COLUMNS[name]), keys, [account.table(name) for account in accounts]
-        )
+    keys = keys_of(rows)
+    write_study(folder, STUDY, rows, cells, keys)
+    for name, table in ANALYSES.items():
+        write_analyses(folder, table, keys, [account.table(name) for account in accounts])
 
 
 class Account:
@@ -45,9 +84,9 @@ class Account:
         self._mode = spec.get("mode", NEUTRAL["mode"])
         options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
         self._setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
-        self._summary = cell.record.get("summary", {"modes": {}, "phases": []})
+        self._summary = summary_of(cell)
         self._about = self._summary.get("memory") or {}
-        self._kind = (cell.name.split("/")[0], self._mode)
+        self._kind = (cell.hardware, self._mode)
         self._measured_workspace = self._known("workspace", "outside")
         self.compare_with([])
 
@@ -74,23 +113,20 @@ class Account:
         return {
             **place_columns(cell),
             "steps": cell.entry["spec"]["steps"],
-            "status": "failed" if lost else mode.get("status", cell.status),
-            "reason": lost or mode.get("reason") or cell.reason,
+            **status_of(cell, mode, lost),
             "recorder": self._about.get("recorder"),
             "recorded": self._about.get("recorded"),
             **files,
             **{f"baseline_{name}_bytes": value for name, value in (self._about.get("baselines") or {}).items()},
             "capacity_total_bytes": capacity.get("total_bytes"),
             "capacity_free_bytes": free,
-            **{name: mode.get(name) for name in PEAKS},
+            **peak_columns(mode),
             "predicted_peak_bytes": self._peak.bytes,
             "predicted_phase": self._peak.phase,
             "predicted_part": self._peak.part,
             "predicted_first_context_too_long": limit,
             "residual_stream_bytes": self._residual_stream(),
-            **machine_columns(cell.record),
-            "command": cell.entry["command"],
-            "log": None if cell.status == "missing" else f"results/{cell.name}/measure.log",
+            **run_columns(cell),
         }
 
     def table(self, name: str) -> Rows:
@@ -100,7 +136,7 @@ class Account:
         if name == "predicted":
             return [_predicted(each) for each in self._peak.contributions]
         rows = self._tables.get(name, [])
-        if name not in FORMULA:
+        if name not in WITH_FORMULA:
             return rows
         columns = OF_SNAPSHOTS[name]
         return [[*row, self._formula(dict(zip(columns, row, strict=True)))] for row in rows]

@@ -3,13 +3,44 @@
 from pathlib import Path
 
 from stepscope.plan.axes import NEUTRAL
-from stepscope.tables.analyses import read_analysis, write_together
-from stepscope.tables.cells import CellResult
-from stepscope.tables.training import KEY, SAMPLES, place_columns
-from stepscope.tables.writing import machine_columns, statistics_columns, write_tables
-from stepscope.trace.table_names import COLUMNS, TABLES
+from stepscope.tables.cells import CellResult, read_analysis
+from stepscope.tables.columns import REASON, RUN, STATISTICS, STATUS, run_columns, statistics_columns
+from stepscope.tables.profile_fields import ANALYSES
+from stepscope.tables.schema import Group, Table, text
+from stepscope.tables.training import (
+    KEY,
+    PEAKS,
+    PLACE,
+    SAMPLES,
+    STEPS,
+    keys_of,
+    peak_columns,
+    place_columns,
+    status_of,
+    summary_of,
+)
+from stepscope.tables.writer import write_analyses, write_study
+from stepscope.trace.table_names import COLUMNS
 
 PHASES = ("inference", "forward", "backward", "optimizer")
+STUDY = (
+    Table(
+        "profile",
+        "a cell",
+        (
+            *(PLACE, STEPS, STATUS, REASON),
+            text("profiler", "what profiled: `nsys` or `torch`"),
+            text("profiler_version", "its version"),
+            text("profiler_options", "its options"),
+            text("trace", "the trace, from the working directory"),
+            Group("phase", STATISTICS.members, {f"{phase}_": f"{phase}, while profiled" for phase in PHASES}),
+            *PEAKS,
+            RUN,
+        ),
+    ),
+    Table("profile_samples", "a phase of a step", (KEY, SAMPLES)),
+)
+TABLES = (*STUDY, *ANALYSES.values())
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
@@ -19,12 +50,10 @@ def write(cells: list[CellResult], folder: Path) -> None:
     """
     analyses = [read_analysis(cell, COLUMNS, "trace") for cell in cells]
     rows = [row(cell, lost) for cell, (_, lost) in zip(cells, analyses, strict=True)]
-    keys = [[line[name] for name in KEY] for line in rows]
-    samples = ((key, cell.samples[1:]) for key, cell in zip(keys, cells, strict=True))
-    write_tables(folder, "profile", rows, KEY + SAMPLES, samples)
-    for name in TABLES:
-        found = [tables.get(name, []) for tables, _ in analyses]
-        write_together(folder / f"profile_{name}.csv", list(COLUMNS[name]), keys, found)
+    keys = keys_of(rows)
+    write_study(folder, STUDY, rows, cells, keys)
+    for name, table in ANALYSES.items():
+        write_analyses(folder, table, keys, [tables.get(name, []) for tables, _ in analyses])
 
 
 def row(cell: CellResult, lost: str = "") -> dict:
@@ -32,15 +61,14 @@ def row(cell: CellResult, lost: str = "") -> dict:
 
     lost: why its analysis cannot be used.
     """
-    spec, summary = cell.entry["spec"], cell.record.get("summary", {"modes": {}, "phases": []})
+    spec, summary = cell.entry["spec"], summary_of(cell)
     mode = summary["modes"].get(spec.get("mode", NEUTRAL["mode"]), {})
     series = {entry["phase"]: entry for entry in summary["phases"] if entry["status"] == "ok"}
     trace = summary.get("trace") or {}
-    columns: dict = {
+    columns = {
         **place_columns(cell),
         "steps": spec["steps"],
-        "status": "failed" if lost else mode.get("status", cell.status),
-        "reason": lost or mode.get("reason") or cell.reason,
+        **status_of(cell, mode, lost),
         "profiler": trace.get("profiler"),
         "profiler_version": trace.get("version"),
         "profiler_options": trace.get("options"),
@@ -48,7 +76,4 @@ def row(cell: CellResult, lost: str = "") -> dict:
     }
     for phase in PHASES:
         columns |= statistics_columns(f"{phase}_", series.get(phase, {}), cell.noisy)
-    for name in ("peak_allocated_bytes", "peak_reserved_bytes", "peak_resident_bytes"):
-        columns[name] = mode.get(name)
-    log = None if cell.status == "missing" else f"results/{cell.name}/measure.log"
-    return columns | machine_columns(cell.record) | {"command": cell.entry["command"], "log": log}
+    return columns | peak_columns(mode) | run_columns(cell)

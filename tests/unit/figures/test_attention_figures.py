@@ -15,7 +15,7 @@ from stepscope.figures.attention.memory import draw_memory
 from stepscope.figures.attention.rates import draw_rates, matmul_rate
 from stepscope.figures.attention.time import draw_time
 from stepscope.measure.attention_names import IMPLEMENTATIONS
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
 INVISIBLE = set(matplotlib.colors.TABLEAU_COLORS.values())  # lines of one point in theme's crosses

@@ -14,7 +14,7 @@ import synthetic  # noqa: E402
 from stepscope.figures import colours, figures_of, theme  # noqa: E402
 from stepscope.figures.choosing import apart, pick  # noqa: E402
 from stepscope.figures.timing.samples import noisiest, selection, series_of  # noqa: E402
-from stepscope.report.tables import Tables  # noqa: E402
+from stepscope.report.kit.order import Tables  # noqa: E402
 
 STUDIES = ("timing", "ceilings")
 

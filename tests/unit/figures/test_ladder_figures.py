@@ -17,7 +17,7 @@ from stepscope.figures.ladder.checkpoint import draw_checkpoint
 from stepscope.figures.ladder.rates import draw_rates, names_of
 from stepscope.figures.ladder.steps import draw_steps
 from stepscope.report.data.ladder import ladders
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
 INVISIBLE = set(matplotlib.colors.TABLEAU_COLORS.values())

@@ -16,8 +16,8 @@ from stepscope.figures.memory.peak_categories import draw_peak_categories
 from stepscope.figures.memory.peaks import draw_peaks
 from stepscope.figures.memory.predicted import differences, draw_predicted, signed
 from stepscope.figures.memory.timeline import Timeline, steps
-from stepscope.report.tables import Tables
 from stepscope.snapshot.table_names import CATEGORIES
+from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
 ACROSS = ["memory_peaks", "memory_peak_categories", "memory_predicted"]

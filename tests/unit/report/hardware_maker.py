@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import roofline_maker
 import synthetic_attention
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "memory", "attention", "ladder"]
 PHASES = ("inference", "forward", "backward", "optimizer", "step")

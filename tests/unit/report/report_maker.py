@@ -5,7 +5,7 @@ from pathlib import Path
 import synthetic
 from stepscope.figures import figures_of, theme
 from stepscope.report.page import Request, write
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDIES = ["timing", "ceilings"]

@@ -6,7 +6,7 @@ import pandas as pd
 import synthetic_attention
 from stepscope.figures import figures_of, theme
 from stepscope.report.page import Request, report
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
 STUDIES = ["timing", "ceilings", "attention"]

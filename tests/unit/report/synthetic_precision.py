@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pandas as pd
-from stepscope.report.tables import Tables
-from stepscope.tables.precision_names import COLUMNS
+from stepscope.tables.precision import FOUND
+from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "profile", "memory", "ceilings", "precision"]
 PHASES = ("inference", "forward", "backward", "optimizer", "step")
@@ -55,10 +55,9 @@ def write(folder: Path, frames: dict[str, list[dict]]) -> Tables:
         key = {"cell": row["cell"], "phase": "step"}
         frames.setdefault("profile_phases", []).append(key | {"kernels_per_step": row.pop("_kernels")})
         frames.setdefault("profile_busy", []).append(key | {"busy_ms_per_step": row.pop("_busy")})
-    for name in COLUMNS if "precision" in frames else ():
+    for name, table in FOUND.items() if "precision" in frames else ():
         rows = frames.get(f"precision_{name}", [])
-        columns = ["cell", "hardware", *COLUMNS[name]]
-        pd.DataFrame(rows, columns=columns).to_csv(folder / f"precision_{name}.csv", index=False)
+        pd.DataFrame(rows, columns=table.columns).to_csv(folder / f"precision_{name}.csv", index=False)
         frames.pop(f"precision_{name}", None)
     for name, rows in frames.items():
         pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)

@@ -16,7 +16,7 @@ from stepscope.measure.record import samples_csv
 from stepscope.measure.sample_columns import TRAINING
 from stepscope.measure.summary import summarise
 from stepscope.tables import cells, warmup
-from stepscope.tables.warmup_names import PARTS
+from stepscope.tables.warmup import PARTS
 
 PHASES = ("forward", "backward", "optimizer")
 STEADY = {"s": (10.0, 20.0, 5.0), "m": (40.0, 80.0, 20.0)}  # ms of each phase

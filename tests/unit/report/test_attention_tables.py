@@ -8,7 +8,7 @@ from stepscope.report.studies.attention import growth as attention_growth
 from stepscope.report.studies.attention import precision as attention_precision
 from stepscope.report.studies.attention import rates as attention_rates
 from stepscope.report.studies.attention import tables as attention_tables
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def attention_of(folder, rows, limits=()) -> Attention:

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 from stepscope.report.data.repeats import spreads, verdict
+from stepscope.report.kit.order import main_grid, with_order
 from stepscope.report.studies.timing.findings import findings
-from stepscope.report.tables import main_grid, with_order
 
 
 def cell(size, precision, step, repeat=1, status="ok", **more):

@@ -10,11 +10,11 @@ from roofline_maker import ceilings
 from stepscope.report.data.machines import Limits, labels, limits
 from stepscope.report.data.memory import Memory
 from stepscope.report.data.points import Grid
+from stepscope.report.kit.order import merged_labels, with_order
 from stepscope.report.page import by_machine
 from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
 from stepscope.report.studies.hardware import findings as hardware_findings
 from stepscope.report.studies.hardware import section as hardware
-from stepscope.report.tables import merged_labels, with_order
 
 NO_ANT = "The attention study has no cells of ant."
 SINGLE = " (no repeated runs of both: only disjoint 95 % intervals count as a difference)"

@@ -15,7 +15,7 @@ from stepscope.report.studies.ladder import section as section_module
 from stepscope.report.studies.ladder.beside import agreement_table, compiling_table
 from stepscope.report.studies.ladder.checkpoint import checkpoint_table, in_forwards, recomputed, rule_table
 from stepscope.report.studies.ladder.tables import gains_table, rungs_table
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 FIGURES = ("ladder_steps", "ladder_rates", "ladder_checkpoint")

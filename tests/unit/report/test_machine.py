@@ -5,7 +5,7 @@ import synthetic
 import synthetic_attention as made
 import synthetic_memory
 from stepscope.report.machine import every_cell, incomplete_box, overview
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def facts(folder, rows, studies=("attention",)) -> dict:

@@ -11,7 +11,7 @@ from stepscope.report.studies.memory import peaks as memory_peaks
 from stepscope.report.studies.memory import precision as memory_precision
 from stepscope.report.studies.memory import predicted as memory_predicted
 from stepscope.report.studies.memory import section as section
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 MIB, GIB = 2**20, 2**30
 

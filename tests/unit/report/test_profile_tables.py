@@ -10,7 +10,7 @@ from stepscope.report.studies.profile import cell_kernels as kernels
 from stepscope.report.studies.profile import tables as across
 from stepscope.report.studies.profile.cost import agreement, cost_table, costs
 from stepscope.report.studies.profile.findings import findings, opening
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]
 

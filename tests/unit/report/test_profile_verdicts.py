@@ -4,7 +4,8 @@ import pytest
 import synthetic_profile as made
 from stepscope.report.data import occupation as verdicts
 from stepscope.report.data.profile import Profile
-from stepscope.report.tables import Tables, with_order
+from stepscope.report.kit.order import with_order
+from stepscope.tables.reader import Tables
 
 
 def profile(tmp_path, cells, timings=(), rates=()):

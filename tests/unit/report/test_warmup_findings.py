@@ -8,7 +8,7 @@ from stepscope.report.studies.warmup import findings as warmup_findings
 from stepscope.report.studies.warmup import runs as warmup_runs
 from stepscope.report.studies.warmup.steps import by_step
 from stepscope.report.studies.warmup.tables import verdicts_table
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """Which cells are taken, and why others are refused."""
 
 import json
-import os
 
 import pytest
-from stepscope.tables import cells, writing
+from stepscope.tables import cells
 
 NAME = "machine/timing/nano/ctx6/fp32"
 SUMMARY = {"modes": {}, "phases": []}
@@ -284,31 +283,6 @@ def test_a_file_that_is_no_plan_is_one_line(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"^{path} is no plan of this workflow \(.*\); delete it and run again$"):
         cells.read_plan(path)
-
-
-def test_tables_have_every_rows_columns_and_every_sample_with_its_key(tmp_path):
-    rows = [{"cell": "a", "x": 1}, {"cell": 'b, "c"', "y": None, "x": 0.1 + 0.2}]
-    samples = [(["a", 1], ["0,0.5", "1,0.6"]), (['b, "c"', 2], ["0,0.7"]), (["none", 3], [])]
-    writing.write_tables(tmp_path / "new", "study", rows, ["cell", "n", "step", "seconds"], samples)
-    assert (tmp_path / "new/study.csv").read_text() == ('cell,x,y\na,1,\n"b, ""c""",0.30000000000000004,\n')
-    assert (tmp_path / "new/study_samples.csv").read_text() == (
-        'cell,n,step,seconds\na,1,0,0.5\na,1,1,0.6\n"b, ""c""",2,0,0.7\n'
-    )
-    assert sorted(os.listdir(tmp_path / "new")) == ["study.csv", "study_samples.csv"]
-
-
-def test_a_table_that_cannot_be_finished_leaves_the_one_before(tmp_path):
-    writing.write_tables(tmp_path, "study", [{"cell": "old"}], ["cell"], [(["old"], ["1"])])
-
-    def samples():
-        yield ["new"], ["2"]
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError):
-        writing.write_tables(tmp_path, "study", [{"cell": "new"}], ["cell"], samples())
-    assert (tmp_path / "study.csv").read_text() == "cell\nold\n"
-    assert (tmp_path / "study_samples.csv").read_text() == "cell\nold,1\n"
-    assert sorted(os.listdir(tmp_path)) == ["study.csv", "study_samples.csv"]
 
 
 def test_a_record_whose_code_was_accepted_since_is_taken(results, cell):

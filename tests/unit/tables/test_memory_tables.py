@@ -10,7 +10,7 @@ import pytest
 from stepscope.model.shape import ModelShape
 from stepscope.snapshot.table_names import COLUMNS
 from stepscope.tables import cells, memory
-from stepscope.tables.memory_names import COLUMNS as WRITTEN
+from stepscope.tables.memory_fields import ANALYSES
 
 NAME = "machine/memory/nano/ctx6/fp32"
 PARAMETERS = 1496
@@ -212,7 +212,7 @@ def test_a_damaged_analysis_is_a_failed_cell_with_the_reason(measured, written, 
     (row,) = rows("memory")
     assert row["status"] == "failed"
     assert f"delete results/{NAME}/analysis and run again" in row["reason"]
-    assert all(rows(f"memory_{name}") == [] for name in WRITTEN if name != "predicted")
+    assert all(rows(f"memory_{name}") == [] for name in ANALYSES if name != "predicted")
 
 
 def test_a_missing_cell_has_a_row_and_a_prediction_only(results, timing_spec, written):

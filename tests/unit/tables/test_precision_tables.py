@@ -4,7 +4,6 @@ import csv
 
 import pytest
 from stepscope.tables import cells, precision
-from stepscope.tables.precision_names import COLUMNS
 
 COMMON = {"study": "precision", "precision": "fp32", "seed": 5, "threads": 1, "device": "cpu"}
 MODEL = {"d_model": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2, "vocab_size": 11, "context": 4, "batch": 2}
@@ -34,7 +33,7 @@ def written(results, tmp_path):
 
 
 def test_every_table_is_there_even_without_rows(written):
-    assert set(written) == {"precision", "precision_samples", *(f"precision_{name}" for name in COLUMNS)}
+    assert set(written) == {table.name for table in precision.TABLES}
     assert written["precision_forced"] == []
 
 

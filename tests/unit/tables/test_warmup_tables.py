@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 import synthetic_warmup as made
-from stepscope.tables import warmup_names
+from stepscope.tables import warmup
 
 
 @pytest.fixture
@@ -106,5 +106,5 @@ def test_the_parts_are_those_of_the_program():
     pytest.importorskip("torch")
     from stepscope.measure import first_step
 
-    assert {*first_step.PARTS, first_step.OPERATORS, first_step.REST} == set(warmup_names.PARTS)
-    assert warmup_names.REST == first_step.REST
+    assert {*first_step.PARTS, first_step.OPERATORS, first_step.REST} == set(warmup.PARTS)
+    assert warmup.REST == first_step.REST

@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.figures import colours
 from stepscope.report.kit.formatting import listing
-from stepscope.report.tables import column, machine_places, ordered, precision_rank
+from stepscope.report.kit.order import column, machine_places, ordered, precision_rank
 
 DIRECTIONS = ("forward", "backward")
 NUMBERS = ("d_head", "tokens", "batch", "length", "median_ms", "ci_low_ms", "ci_high_ms", "tflops",

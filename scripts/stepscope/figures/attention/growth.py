@@ -10,7 +10,7 @@ from stepscope.figures.attention.data import shape_words
 from stepscope.figures.attention.lines import EDGE, MOST_ROWS, chosen, label, log_axes
 from stepscope.figures.choosing import apart, pick
 from stepscope.figures.profile.data import left_out
-from stepscope.report.tables import ordered
+from stepscope.report.kit.order import ordered
 
 MOST_COLUMNS = 4
 

@@ -21,7 +21,7 @@ from stepscope.figures.attention.lines import (
 )
 from stepscope.figures.choosing import pick
 from stepscope.figures.profile.data import left_out
-from stepscope.report.tables import ordered
+from stepscope.report.kit.order import ordered
 
 
 def draw_head_dimension(tables) -> Figure:

@@ -5,7 +5,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from stepscope.figures import colours, theme
 from stepscope.figures.attention.data import measured, of_one_shape, precision_groups, series
-from stepscope.report.tables import machine_labels, ordered
+from stepscope.report.kit.order import machine_labels, ordered
 
 MARKERS = {"naive": "o", "compiled": "s", "sdpa-flash": "^", "sdpa-cudnn": "v", "sdpa-efficient": "D", "flex": "P",
            "triton": "h"}  # fmt: skip

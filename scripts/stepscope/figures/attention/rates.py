@@ -9,7 +9,7 @@ from stepscope.figures.attention.growth import head
 from stepscope.figures.choosing import pick
 from stepscope.figures.profile.data import left_out, tick
 from stepscope.report.kit.formatting import significant
-from stepscope.report.tables import machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 
 MOST_DIMENSIONS, MOST_LENGTHS, MOST_ROWS = 2, 3, 9
 FAR = 3.0  # times the highest bar: a ceiling beyond is told, not drawn

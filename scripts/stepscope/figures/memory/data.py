@@ -6,7 +6,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.choosing import pick
 from stepscope.figures.profile.data import profiled
 from stepscope.report.kit.formatting import known, significant
-from stepscope.report.tables import column, machine_labels, ordered
+from stepscope.report.kit.order import column, machine_labels, ordered
 
 NOTHING = "No memory cell has been measured: nothing to draw."
 CATEGORIES = tuple(colours.MEMORY)

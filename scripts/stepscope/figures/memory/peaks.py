@@ -8,7 +8,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.memory.data import NOTHING, Grid, context_axis, in_unit, measured, name_rows
 from stepscope.figures.profile.data import left_out, tick
 from stepscope.report.kit.formatting import known, significant
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.kit.order import ordered, precision_rank
 
 FARTHEST = 4.0  # times the longest context: where the axis may end
 MOST_PREDICTED = 2.0  # times the card: predictions above are not drawn

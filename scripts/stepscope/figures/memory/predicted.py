@@ -7,7 +7,7 @@ from stepscope.figures import colours, theme
 from stepscope.figures.memory.data import Grid, context_axis, measured, name_rows
 from stepscope.figures.profile.data import left_out
 from stepscope.report.kit.formatting import fixed
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.kit.order import ordered, precision_rank
 
 BAND = 5.0  # per cent
 

@@ -12,7 +12,7 @@ from matplotlib.patches import Polygon
 
 from stepscope.figures import colours
 from stepscope.figures.memory.data import CATEGORIES, unit
-from stepscope.report.tables import column
+from stepscope.report.kit.order import column
 
 PARTS = 150  # of the axis, each drawn by its lowest and its highest point
 FINEST = 1 / 1200  # of the panel's height: smaller changes are not drawn

@@ -7,7 +7,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullL
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import MOST_PANELS, pick
 from stepscope.report.data.mixed import PHASES, Mixed, speeds_frame
-from stepscope.report.tables import machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 
 MOST_HARDWARE = 4
 

@@ -24,7 +24,7 @@ from stepscope.figures.profile.data import (
 )
 from stepscope.report.data.unprofiled import free_step, same_point
 from stepscope.report.kit.formatting import known, significant
-from stepscope.report.tables import machine_labels, with_order
+from stepscope.report.kit.order import machine_labels, with_order
 
 PALE = 0.28
 IDLE = "not busy, without a profiler"

@@ -17,7 +17,7 @@ from stepscope.figures.profile.data import (
     words,
 )
 from stepscope.report.kit.formatting import significant
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.kit.order import ordered, precision_rank
 
 
 def draw_categories(tables) -> Figure:

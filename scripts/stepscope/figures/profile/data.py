@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.figures import colours, theme
-from stepscope.report.tables import column, machine_places, precision_rank, with_order
+from stepscope.report.kit.order import column, machine_places, precision_rank, with_order
 
 NOTHING = "No cell has been profiled: nothing to draw."
 MOST_ROWS = 30

@@ -17,7 +17,7 @@ from stepscope.figures.profile.data import (
     trouble,
     words,
 )
-from stepscope.report.tables import machine_labels
+from stepscope.report.kit.order import machine_labels
 
 PALE = 0.42
 

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from stepscope.figures import colours, theme
 from stepscope.figures.profile.data import NOTHING, PHASES, left_out, more, size_name, traced, trouble, words
-from stepscope.report.tables import ordered, precision_rank
+from stepscope.report.kit.order import ordered, precision_rank
 
 MOST_PANELS = 24
 

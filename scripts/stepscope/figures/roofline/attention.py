@@ -18,7 +18,7 @@ from stepscope.figures.roofline.panels import (
 from stepscope.report.data.attention import DIRECTIONS, implementation_rank
 from stepscope.report.data.roofline import Point, attention_groups, attention_points, fullest_d_head, groups, roofs
 from stepscope.report.kit.formatting import listing
-from stepscope.report.tables import machine_labels, ordered
+from stepscope.report.kit.order import machine_labels, ordered
 
 MOST_ROWS = 8
 

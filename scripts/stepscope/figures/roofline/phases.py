@@ -18,7 +18,7 @@ from stepscope.figures.roofline.panels import (
 )
 from stepscope.report.data.roofline import PHASES, Point, Roof, groups, model_points, roofs
 from stepscope.report.kit.formatting import significant
-from stepscope.report.tables import machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "D"}
 HEIGHTS = (2.7, 1.15)  # inches: of the panels of forward and backward, and of the optimizer's below them

@@ -6,7 +6,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullL
 
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import MOST_PANELS, MOST_SIZES, apart, pick
-from stepscope.report.tables import PHASES, label, machine_labels, main_grid, ordered, precision_rank
+from stepscope.report.kit.order import PHASES, label, machine_labels, main_grid, ordered, precision_rank
 
 MOST_HARDWARE = 4
 # The phases drawn for one hardware label, for two, and for more: rows of panels are limited.

@@ -6,7 +6,7 @@ from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import MOST_SIZES, pick
-from stepscope.report.tables import main_grid, ordered
+from stepscope.report.kit.order import main_grid, ordered
 
 MOST_BARS = 190
 

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
-from stepscope.report.tables import PHASES, label, main_grid, with_order
+from stepscope.report.kit.order import PHASES, label, main_grid, with_order
 
 COLUMNS = ["cell", "mode", "kind", "step", "phase", "warmup", "seconds"]
 HEAVIEST_FIRST = ("step", "forward-backward", "forward", "inference")

@@ -9,7 +9,7 @@ from stepscope.figures.warmup.panels import drawn, setting_name
 from stepscope.report.data.warmup import Point, Setting, Warmups, part_excess, profiled_excess
 from stepscope.report.kit.formatting import significant
 from stepscope.report.studies.warmup.first import profiled_points
-from stepscope.tables.warmup_names import PARTS
+from stepscope.tables.warmup import PARTS
 
 MOST_BARS = 12
 ROOM = 0.075  # share of the width that a bar's part needs to hold a number

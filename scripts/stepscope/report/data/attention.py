@@ -8,7 +8,8 @@ import pandas as pd
 from stepscope.measure.attention_names import IMPLEMENTATIONS
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell
-from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank
+from stepscope.tables.reader import Tables
 
 NAIVE, OURS = "naive", "triton"
 DIRECTIONS = ("forward", "backward")

@@ -6,7 +6,7 @@ import pandas as pd
 
 from stepscope.report.data.ladder_again import apart, elsewhere
 from stepscope.report.kit import formatting
-from stepscope.report.tables import column, machine_labels
+from stepscope.report.kit.order import column, machine_labels
 from stepscope.tables.ladder import TIMES
 
 LOST = ("oom", "unsupported", "failed", "missing")

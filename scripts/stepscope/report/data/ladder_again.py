@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report.kit import formatting
-from stepscope.report.tables import NEUTRAL, column
+from stepscope.report.kit.order import NEUTRAL, column
 
 CLOSE = 0.05  # times that differ by no more than this share are called the same
 _PLACE = ("hardware", "size", "context", "batch", "precision")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.roofline import ROOFS, device_name
 from stepscope.report.kit.formatting import known
+from stepscope.report.kit.order import column, machine_labels, merged_labels
 from stepscope.report.machine import every_cell
-from stepscope.report.tables import Tables, column, machine_labels, merged_labels
 from stepscope.tables import peaks
+from stepscope.tables.reader import Tables
 
 NEAR = 0.8  # of a ratio, from which on a speed-up reaches it
 

@@ -6,9 +6,10 @@ from stepscope.report.data.profile import count
 from stepscope.report.data.unprofiled import mode, same_point
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column
+from stepscope.report.kit.order import MODES, label, machine_places, precision_rank, with_order
 from stepscope.report.kit.table import marks
-from stepscope.report.tables import MODES, Tables, label, machine_places, precision_rank, with_order
 from stepscope.snapshot.table_names import CATEGORIES
+from stepscope.tables.reader import Tables
 
 EXTRA = ("batch", "options", "repeat", "hardware")
 # A group of cells that differ in nothing but the context, or nothing but the precision, agrees in these and one more.

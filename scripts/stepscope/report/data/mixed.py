@@ -8,7 +8,8 @@ import pandas as pd
 from stepscope.report.data.repeats import spreads, typical_spreads
 from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
 from stepscope.report.kit.formatting import known
-from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank, with_order
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank, with_order
+from stepscope.tables.reader import Tables
 
 REFERENCE = "fp32"
 MIXED = ("bf16", "fp16")

@@ -7,7 +7,8 @@ from stepscope.report.data.machines import Limits, labels, limits
 from stepscope.report.data.mixed import PHASES, Mixed
 from stepscope.report.kit.compare import Comparison
 from stepscope.report.kit.formatting import known
-from stepscope.report.tables import Tables, precision_rank
+from stepscope.report.kit.order import precision_rank
+from stepscope.tables.reader import Tables
 
 POINT = ("size", "context", "batch", "precision", "mode", "options")
 EXTRA = ("batch", "mode", "options")

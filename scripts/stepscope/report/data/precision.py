@@ -3,17 +3,11 @@
 import pandas as pd
 
 from stepscope.report.kit import formatting
-from stepscope.report.tables import Tables, machine_labels
+from stepscope.report.kit.order import machine_labels
+from stepscope.tables.reader import Tables
 
 FORMATS = ("fp16", "bf16")
-# Columns that hold numbers; all others of the study's tables are text. `inner` and `sum` may be inf or nan.
-_NUMBERS = frozenset(
-    {
-        *("times", "addend", "sum", "exact", "last_change", "modules", "loss", "loss_fp32", "zero_share", "not_finite"),
-        *("error", "elements", "order", "value", "inner", "inner_exact", "sum_exact", "infinite", "nan", "zero"),
-        *("zero_exact", "step", "d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch"),
-    }
-)
+_MAYBE_NAN = frozenset({"inner", "sum"})  # columns in which nan is a value, and not one that is missing
 
 
 class Precision:
@@ -22,7 +16,6 @@ class Precision:
     def __init__(self, tables: Tables):
         self.probes = tables["precision"]
         self._tables = tables
-        self._read: dict[str, pd.DataFrame] = {}
 
     @property
     def hardware(self) -> list[str]:
@@ -36,11 +29,7 @@ class Precision:
 
     def frame(self, name: str) -> pd.DataFrame:
         """precision_<name>.csv; empty where it is not there."""
-        if name not in self._read:
-            path = self._tables.folder / f"precision_{name}.csv"
-            there = path.exists() and "precision" in self._tables.studies
-            self._read[name] = _typed(pd.read_csv(path, dtype="str", **_PLAIN)) if there else pd.DataFrame()
-        return self._read[name]
+        return self._tables[f"precision_{name}"]
 
     def rows(self, name: str, hardware: str, **where) -> list[dict]:
         """A machine's rows of a table with these values, in their order; what is missing is None."""
@@ -66,15 +55,6 @@ class Precision:
             return ""
         shape = ", ".join(f"{name} = {row[name]:,.0f}" for name in ("d_model", "d_ff", "num_layers", "num_heads"))
         return f"{shape}, context {row['context']:,.0f}, batch {row['batch']:,.0f}"
-
-
-_PLAIN = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
-_MAYBE_NAN = frozenset({"inner", "sum"})
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    numbers = {name: pd.to_numeric(frame[name], errors="coerce").astype(float) for name in frame if name in _NUMBERS}
-    return frame.assign(**numbers)
 
 
 def unsupported(rows: list[dict], *names: str) -> list[str]:

@@ -7,8 +7,9 @@ import pandas as pd
 from stepscope.report.data.unprofiled import mode, same_point
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column
+from stepscope.report.kit.order import with_order
 from stepscope.report.kit.table import marks as marks_of_measured
-from stepscope.report.tables import Tables, with_order
+from stepscope.tables.reader import Tables
 
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 

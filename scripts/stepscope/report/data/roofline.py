@@ -11,8 +11,9 @@ from stepscope.model.shape import ModelShape
 from stepscope.report.data.attention import Attention, Group, median
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
-from stepscope.report.tables import Tables, column, machine_labels, main_grid, ordered, precision_rank
+from stepscope.report.kit.order import column, machine_labels, main_grid, ordered, precision_rank
 from stepscope.tables import peaks
+from stepscope.tables.reader import Tables
 
 PHASES = ("forward", "backward", "optimizer")
 ROOFS = ("measured", "data sheet")

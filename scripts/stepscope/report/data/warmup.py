@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope.report.kit import formatting
-from stepscope.report.tables import Tables, label, machine_labels, ordered, precision_rank, with_order
-from stepscope.tables.warmup_names import PARTS, PHASES, SET_UP
+from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank, with_order
+from stepscope.tables.reader import Tables
+from stepscope.tables.warmup import PARTS, PHASES, SET_UP
 
 SAMPLES = ["cell", "step", "phase", "warmup", "seconds"]
 CLOSE = 0.05  # a mean is as good as the steady state if it differs by no more than this share of it

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report.kit.formatting import listing
-from stepscope.report.tables import machine_labels, ordered
+from stepscope.report.kit.order import machine_labels, ordered
 
 
 def fixed_parameters(grid: pd.DataFrame) -> str:

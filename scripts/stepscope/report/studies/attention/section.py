@@ -12,7 +12,7 @@ from stepscope.report.studies.attention.memory import accounting_table, limits_t
 from stepscope.report.studies.attention.precision import tf32_table
 from stepscope.report.studies.attention.rates import ours_table, rates_table
 from stepscope.report.studies.attention.tables import detail_tables, memory_table, times_table
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def findings(tables: Tables) -> list[str]:

@@ -4,9 +4,10 @@ import pandas as pd
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Picture, Table
+from stepscope.report.kit.order import machine_labels, machine_places, precision_rank
 from stepscope.report.kit.table import badge_legend, marks, number
 from stepscope.report.provenance import commands_table
-from stepscope.report.tables import Tables, machine_labels, machine_places, precision_rank
+from stepscope.tables.reader import Tables
 
 
 def findings(tables: Tables) -> list[str]:

@@ -13,10 +13,11 @@ from stepscope.report.data.attention import (
 )
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import precision_rank
 from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import LOST, absent, everyone, legend, machines_of, speed_cell
 from stepscope.report.studies.hardware.tables import MOST_ROWS
-from stepscope.report.tables import Tables, precision_rank
+from stepscope.tables.reader import Tables
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from stepscope.report.data.memory import Memory
 from stepscope.report.data.points import Grid
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import UNCLEAR, Comparison
+from stepscope.report.kit.order import label
 from stepscope.report.studies.hardware import attention, memory, mixed
 from stepscope.report.studies.hardware.compared import absent, everyone, judged, machines_of, ratio_text
-from stepscope.report.tables import Tables, label
+from stepscope.tables.reader import Tables
 
 
 def findings(tables: Tables, grid: Grid) -> list[str]:

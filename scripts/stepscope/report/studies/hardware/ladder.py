@@ -17,7 +17,7 @@ from stepscope.report.studies.hardware.compared import (
     speed_cell,
 )
 from stepscope.report.studies.hardware.tables import MOST_ROWS
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from stepscope.report.data.memory import Memory
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import label, precision_rank
 from stepscope.report.kit.sizes import change, percent_change, unit_of
 from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import absent, everyone, legend, machines_of
 from stepscope.report.studies.hardware.tables import MOST_ROWS
-from stepscope.report.tables import label, precision_rank
 
 _POINT = ("size", "mode", "precision", "context", "batch", "options")
 

@@ -8,11 +8,11 @@ from stepscope.report.data.points import EXTRA, Grid, Point, place_of, varying
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.compare import Comparison
+from stepscope.report.kit.order import label
 from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import judged, legend, ratio_text
 from stepscope.report.studies.hardware.tables import MOST_ROWS
 from stepscope.report.studies.precision.mixed_tables import speed_cell
-from stepscope.report.tables import label
 
 
 def mixed_table(grid: Grid) -> Table | None:

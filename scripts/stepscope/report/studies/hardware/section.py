@@ -6,7 +6,7 @@ from stepscope.report.data.points import Grid
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
 from stepscope.report.studies.hardware import findings as hardware_findings
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def applies(found: Tables) -> bool:

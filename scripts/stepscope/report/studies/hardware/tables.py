@@ -8,9 +8,10 @@ from stepscope.report.data.roofline import ROOFS
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.compare import UNCLEAR
+from stepscope.report.kit.order import PRECISIONS, label
 from stepscope.report.kit.table import marks, number
 from stepscope.report.studies.hardware.compared import LOST, legend, ratio_text, speed_cell
-from stepscope.report.tables import PRECISIONS, Tables, label
+from stepscope.tables.reader import Tables
 
 MOST_ROWS = 40  # of a table in the Markdown
 _SOFTWARE = {"driver": "driver", "PyTorch": "torch", "CUDA": "cuda"}

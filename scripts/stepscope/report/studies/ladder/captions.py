@@ -3,7 +3,7 @@
 from stepscope.report.data.ladder import Ladder, peak, rate, time
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.tables import machine_labels
+from stepscope.report.kit.order import machine_labels
 
 _WORDS = {
     "ladder_steps": (

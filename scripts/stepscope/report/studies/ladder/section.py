@@ -8,7 +8,7 @@ from stepscope.report.studies.ladder.beside import agreement_table, compiling_ta
 from stepscope.report.studies.ladder.captions import pictures
 from stepscope.report.studies.ladder.checkpoint import checkpoint_table, recomputed, rule_table
 from stepscope.report.studies.ladder.tables import gains_table, rungs_table
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 MOST_IN_MARKDOWN = 6  # ladders
 

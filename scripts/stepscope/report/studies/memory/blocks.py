@@ -3,8 +3,8 @@
 from stepscope.report.data.memory import POINT, Memory, lead, leading, part
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import ordered, precision_rank
 from stepscope.report.kit.sizes import MIB, change_cell, percent_change, size, size_cell
-from stepscope.report.tables import ordered, precision_rank
 
 LARGEST = 5
 _SAVED = ("saved by a block", "saved outside the blocks", "saved in all")

@@ -5,7 +5,8 @@ from stepscope.report.data.memory import Memory, title
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import listing
-from stepscope.report.tables import Tables, main_grid
+from stepscope.report.kit.order import main_grid
+from stepscope.tables.reader import Tables
 
 
 def pictures(memory: Memory, tables: Tables) -> dict[str, Picture]:

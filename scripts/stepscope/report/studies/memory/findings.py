@@ -5,11 +5,11 @@ from collections import Counter
 from stepscope.report.data.memory import Memory, is_inference, part, title
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
+from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
 from stepscope.report.kit.sizes import EXACT, percent_change, shares, size
 from stepscope.report.studies.memory.blocks import saved_rows, squared_share, with_saved
 from stepscope.report.studies.memory.precision import SAME, Pair, pairs
 from stepscope.report.studies.memory.predicted import Limit, causes, difference, limits
-from stepscope.report.tables import label, machine_labels, ordered, precision_rank
 
 _PHASES = {"optimizer": "the optimizer", "": "no phase"}
 _MODES = {"step": "a training step", "inference": "inference"}

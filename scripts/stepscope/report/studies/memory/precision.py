@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from stepscope.report.data.memory import POINT, Memory, lead, leading, out_of_memory
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import ordered, precision_rank
 from stepscope.report.kit.sizes import change, change_cell, size_cell
 from stepscope.report.studies.memory.peaks import place
-from stepscope.report.tables import ordered, precision_rank
 
 REFERENCE = "fp32"
 SAME = 0.01  # a difference of the peaks below this share is called none

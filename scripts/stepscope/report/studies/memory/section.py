@@ -24,7 +24,7 @@ from stepscope.report.studies.memory.sentences import (
     facts,
     peak_sentence,
 )
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 # Tables of a cell; those of a cell that is shown openly are in the Markdown too.
 _OPEN = {"phases": phases_table, "largest": largest_table, "lines": lines_table, "churn": churn_table}

@@ -4,7 +4,7 @@ from stepscope.report.data.mixed import Mixed
 from stepscope.report.data.precision import Precision
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.tables import ordered
+from stepscope.report.kit.order import ordered
 
 
 def pictures(precision: Precision, mixed: Mixed) -> dict[str, Picture]:

@@ -3,10 +3,10 @@
 from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, judged
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
+from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import percent_change
 from stepscope.report.studies.precision.mixed_bound import bound
 from stepscope.report.studies.precision.mixed_tables import ratio_text
-from stepscope.report.tables import ordered
 
 _MAIN = ("step", "backward", "forward", "inference")
 

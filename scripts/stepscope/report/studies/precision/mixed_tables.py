@@ -5,10 +5,10 @@ from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.compare import UNCLEAR
+from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import percent_change
 from stepscope.report.kit.table import badge_legend
 from stepscope.report.studies.precision.mixed_bound import Bound, bound
-from stepscope.report.tables import ordered
 
 _MEMORY = ("inference", "step")
 

@@ -5,7 +5,8 @@ from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import known
-from stepscope.report.tables import Tables, main_grid
+from stepscope.report.kit.order import main_grid
+from stepscope.tables.reader import Tables
 
 
 def pictures(profile: Profile, tables: Tables) -> dict[str, Picture]:

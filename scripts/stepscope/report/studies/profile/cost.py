@@ -5,8 +5,8 @@ import pandas as pd
 from stepscope.report.data.profile import Profile, lead, leading, number, title
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import label
 from stepscope.report.studies.profile.tables import table
-from stepscope.report.tables import label
 
 PHASES = ("inference", "forward", "backward", "optimizer")
 

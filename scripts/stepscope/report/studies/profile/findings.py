@@ -6,10 +6,10 @@ from stepscope.report.data.occupation import occupation
 from stepscope.report.data.profile import GPU, HOST, Profile, title
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
+from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 from stepscope.report.studies.profile.cell_attention import softmax_against_products, softmax_words
 from stepscope.report.studies.profile.cell_kernels import top_kernel, top_sentence
 from stepscope.report.studies.profile.cost import costs
-from stepscope.report.tables import machine_labels, ordered, precision_rank
 
 _TOOLS = {"nsys": "Nsight Systems", "torch": "torch.profiler"}
 

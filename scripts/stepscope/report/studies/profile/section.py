@@ -33,7 +33,7 @@ from stepscope.report.studies.profile.tables import (
     tiles_table,
     verdicts_table,
 )
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 # Of more cells than these the Markdown, of which GitHub shows 512 KiB at most, leaves out some of each one's tables.
 MOST_IN_MARKDOWN = 8

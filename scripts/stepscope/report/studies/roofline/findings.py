@@ -4,8 +4,9 @@ import pandas as pd
 
 from stepscope.report.data.roofline import PHASES, ROOFS, Point, Roof, device_name, measured_roof, model_points, roofs
 from stepscope.report.kit import formatting
-from stepscope.report.tables import Tables, column, label, machine_labels, main_grid, ordered, precision_rank
+from stepscope.report.kit.order import column, label, machine_labels, main_grid, ordered, precision_rank
 from stepscope.tables.peaks import peak_of
+from stepscope.tables.reader import Tables
 
 _BY_IMPORTANCE = ("step", "forward_backward", "forward", "inference")
 

@@ -4,9 +4,10 @@ from stepscope.report.data.roofline import Point, attention_groups, attention_po
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.formatting import listing
+from stepscope.report.kit.order import machine_labels, main_grid, precision_rank
 from stepscope.report.studies.roofline import findings as roofline_findings
 from stepscope.report.studies.roofline.tables import attention_tables, phases_table, roofs_table
-from stepscope.report.tables import Tables, machine_labels, main_grid, precision_rank
+from stepscope.tables.reader import Tables
 
 _END = "Solid: a large matrix product and a large copy, measured here; dashed: the GPU's data sheet."
 

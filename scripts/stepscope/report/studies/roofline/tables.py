@@ -4,9 +4,10 @@ from stepscope.report.data.attention import DIRECTIONS, Group, implementation_ra
 from stepscope.report.data.roofline import PHASES, ROOFS, Point, Roof, attention_points, device_name, roofs
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.order import ordered, precision_rank
 from stepscope.report.kit.table import number
-from stepscope.report.tables import Tables, ordered, precision_rank
 from stepscope.tables.peaks import peak_of
+from stepscope.tables.reader import Tables
 
 _ROOF_COLUMNS = (
     Column("intensity", "FLOP/byte"),

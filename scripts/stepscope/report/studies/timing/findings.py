@@ -7,7 +7,7 @@ from stepscope.report.data.repeats import spreads, typical_spreads
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, by_fields, pairs, timed, verdict
 from stepscope.report.kit.finding import Finding, Number
-from stepscope.report.tables import label, machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
 
 _BY_IMPORTANCE = ("step", "forward_backward", "forward", "inference")
 _POINT = by_fields("size", "context", "batch", "mode", "options")

@@ -1,6 +1,7 @@
 """The timing study's part of the report."""
 
 from stepscope.report.kit.finding import Finding
+from stepscope.report.kit.order import main_grid, with_order
 from stepscope.report.provenance import commands_table
 from stepscope.report.studies.timing import findings as timing_findings
 from stepscope.report.studies.timing.captions import pictures
@@ -10,7 +11,7 @@ from stepscope.report.studies.timing.tables import (
     repeats_table,
     times_and_rates,
 )
-from stepscope.report.tables import Tables, main_grid, with_order
+from stepscope.tables.reader import Tables
 
 
 def findings(tables: Tables) -> list[Finding]:

@@ -8,7 +8,7 @@ from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.repeats import spreads
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.tables import MODES, label, machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import MODES, label, machine_labels, ordered, precision_rank
 
 _EXTRA = ("batch", "mode", "options")
 # What the columns of times stand under, and the phases there.

@@ -3,8 +3,8 @@
 from stepscope.report.data.warmup import WARM, Warmups
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.order import ordered
 from stepscope.report.studies.warmup.first import profiled_points
-from stepscope.report.tables import ordered
 
 _WORDS = {
     "warmup_means": (

@@ -16,7 +16,7 @@ from stepscope.report.data.warmup import (
 from stepscope.report.kit import formatting
 from stepscope.report.studies.warmup import runs as warmup_runs
 from stepscope.report.studies.warmup.first import profiled_points
-from stepscope.tables.warmup_names import PARTS, SET_UP
+from stepscope.tables.warmup import PARTS, SET_UP
 
 _PHASES = ("forward", "backward", "optimizer")
 

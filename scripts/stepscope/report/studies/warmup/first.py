@@ -13,7 +13,7 @@ from stepscope.report.data.warmup import (
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.table import badge_legend, number
-from stepscope.tables.warmup_names import PARTS, REST, SET_UP
+from stepscope.tables.warmup import PARTS, REST, SET_UP
 
 _STEPS = ("first", "steady")
 _MOST_OPEN = 12  # rows of a table of calls that are in the Markdown

@@ -8,8 +8,8 @@ from stepscope.report.data.repeats import POINT, spreads
 from stepscope.report.data.warmup import WARM, Setting, Warmups, ratio
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.tables import label, with_order
-from stepscope.tables.warmup_names import PHASES
+from stepscope.report.kit.order import label, with_order
+from stepscope.tables.warmup import PHASES
 
 SHOWN = ("forward", "backward", "step")
 

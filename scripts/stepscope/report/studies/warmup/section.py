@@ -9,7 +9,7 @@ from stepscope.report.studies.warmup.first import calls_table, excess_table, par
 from stepscope.report.studies.warmup.runs import runs, runs_table
 from stepscope.report.studies.warmup.steps import steps_table
 from stepscope.report.studies.warmup.tables import means_table, rates_table, verdicts_table
-from stepscope.report.tables import Tables
+from stepscope.tables.reader import Tables
 
 
 def findings(tables: Tables) -> list[str]:

@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.report.data.warmup import Point, Setting, Warmups
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.tables.warmup_names import PHASES
+from stepscope.tables.warmup import PHASES
 
 SHOWN = ("forward", "backward", "optimizer", "step")
 INDICES = (0, 1, 2, 3, 4, 5, 10)

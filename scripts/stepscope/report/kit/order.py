@@ -1,9 +1,6 @@
-"""Reading results/tables/*.csv, and the orders in which things are shown."""
+"""The orders in which things are shown."""
 
-import csv
-import io
 from collections.abc import Iterable
-from pathlib import Path
 
 import pandas as pd
 
@@ -11,20 +8,6 @@ PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 PHASES = ("inference", "forward", "backward", "optimizer", "forward_backward", "step")
 MODES = ("inference", "forward", "forward_backward", "step")
 NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": "0"}
-
-_TEXT = {
-    "cell", "hardware", "size", "precision", "mode", "attention", "compile", "optimizer", "checkpoint", "status",
-    "reason", "throttle", "command", "code", "git_commit", "started", "device", "device_name", "device_uuid", "driver",
-    "python", "torch", "cuda", "triton", "log", "operation", "kind", "phase",
-    "profiler", "profiler_version", "profiler_options", "trace", "name", "full_name", "category", "range", "parent",
-    "part", "lane", "label", "view", "tile", "data_type", "unit", "top_kernel", "layer_modules", "remainder_modules",
-    "file", "module", "quantity", "value", "call",
-    "recorder", "recorded", "snapshot", "known", "predicted_phase", "predicted_part", "peak_phase", "peak_module",
-    "oom_phase", "oom_module", "oom_frame", "cut", "step_phase", "frame", "op", "shape", "dtype", "formula", "item",
-    "implementation", "direction", "causal",
-    "first", "largest", "compared_with", "started_from", "gain_of", "gain_start_of", "peak_mode", "counted", "agrees",
-}  # fmt: skip
-_FLAGS = {"noisy", "operator", "aside"}
 
 
 def label(phase: str) -> str:
@@ -66,59 +49,6 @@ def merged_labels(orders: Iterable[list[str]]) -> list[str]:
 def machine_places(labels: pd.Series) -> pd.Series:
     """The place of each hardware label among those of the table."""
     return labels.map({label: place for place, label in enumerate(machine_labels(labels))})
-
-
-class Tables:
-    """The tables of some studies in a folder, read when asked for. A table that is not there is an empty one."""
-
-    def __init__(self, folder: Path, studies: list[str]):
-        self.folder = Path(folder)
-        self.studies = list(studies)
-        self._read: dict[str, pd.DataFrame] = {}
-
-    def __getitem__(self, name: str) -> pd.DataFrame:
-        """A study's table, a row a cell, by the study's name; one of its other tables by that and its own.
-
-        So `profile_kernels` is of the study `profile`.
-        """
-        if name not in self._read:
-            path = self.folder / f"{name}.csv"
-            wanted = path.exists() and any(name == study or name.startswith(f"{study}_") for study in self.studies)
-            self._read[name] = _typed(pd.read_csv(path, **_AS_WRITTEN)) if wanted else pd.DataFrame()
-        return self._read[name]
-
-    def samples(self, study: str, cells: list[str], columns: list[str]) -> pd.DataFrame:
-        """The raw samples of a few cells; only their lines are parsed, since a large grid has millions."""
-        path = self.folder / f"{study}_samples.csv"
-        if study not in self.studies or not path.exists() or not cells:
-            return pd.DataFrame(columns=columns)
-        return _typed(pd.read_csv(_lines_of(path, cells), usecols=columns, dtype="str", **_PLAIN))
-
-
-def _lines_of(path: Path, cells: list[str]) -> io.StringIO:
-    """The head of a samples file and the lines of some cells, whose name is the first column."""
-    starts = io.StringIO()
-    csv.writer(starts, lineterminator=",\n").writerows([cell] for cell in cells)
-    wanted = tuple(starts.getvalue().splitlines())
-    with path.open(encoding="utf-8", newline="") as lines:
-        return io.StringIO("".join([next(lines), *(line for line in lines if line.startswith(wanted))]))
-
-
-_PLAIN = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
-_AS_WRITTEN = {"dtype": "str", **_PLAIN}
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Columns by their names: text, true or false, else numbers. `warmup` marks samples, but counts steps of cells."""
-    return pd.DataFrame({name: _typed_column(name, frame[name]) for name in frame.columns}, index=frame.index)
-
-
-def _typed_column(name: str, values: pd.Series) -> pd.Series:
-    if name in _TEXT or name.endswith("_status"):
-        return values.astype("object").where(values.notna(), None)
-    if name in _FLAGS or name.endswith("_noisy") or (name == "warmup" and values.isin(["True", "False"]).any()):
-        return values.astype("str").str.lower().isin(["true", "1", "1.0"])
-    return pd.to_numeric(values, errors="coerce").astype(float)
 
 
 def column(frame: pd.DataFrame, name: str) -> pd.Series:
