@@ -148,6 +148,16 @@ def _environment(templates: Path) -> Environment:
 
 
 def _body(environment: Environment, blocks, context: dict) -> str:
+    _use(environment, blocks)
+    parts = [environment.get_template("head.md.j2").render(context)]
+    for name, own in context["sections"].items():
+        parts.append(environment.get_template(f"sections/{name}.md.j2").render(own))
+    parts.append(environment.get_template("foot.md.j2").render(context))
+    return "\n\n".join(parts)
+
+
+def _use(environment: Environment, blocks) -> None:
+    """Let the templates write their blocks with a back end."""
     environment.globals.update(
         table=blocks.table,
         figure=blocks.figure,
@@ -157,11 +167,13 @@ def _body(environment: Environment, blocks, context: dict) -> str:
         fold=blocks.fold,
         shortened=blocks.shortened,
     )
-    parts = [environment.get_template("head.md.j2").render(context)]
-    for name, own in context["sections"].items():
-        parts.append(environment.get_template(f"sections/{name}.md.j2").render(own))
-    parts.append(environment.get_template("foot.md.j2").render(context))
-    return "\n\n".join(parts)
+
+
+def section_markdown(name: str, tables: Tables, templates: Path) -> str:
+    """One section of the report as Markdown."""
+    environment = _environment(templates)
+    _use(environment, MarkdownBlocks())
+    return _without_gaps(environment.get_template(f"sections/{name}.md.j2").render(section_of(name).context(tables)))
 
 
 def _without_gaps(text: str) -> str:
