@@ -9,8 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepscope.trace import analysis, summary
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError, analysis, summary
 
 
 def main() -> None:

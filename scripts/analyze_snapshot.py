@@ -9,8 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepscope.snapshot import analysis, summary
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis, summary
 
 
 def main() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import categories, frames, known, loader, phases, replay, stacks, tables
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
 from stepscope.snapshot.events import ALLOC, Snapshot
 from stepscope.snapshot.table_names import COLUMNS, TABLES
 
@@ -35,8 +34,8 @@ def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd
 
     Raises SnapshotError without a file's name where what it tells is not of this snapshot.
     """
-    lines = [*frames.user_lines(snapshot), ""]
-    python = np.array([*frames.has_python(snapshot), False])
+    lines = [*stacks.user_lines(snapshot), ""]
+    python = np.array([*stacks.has_python(snapshot), False])
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in _OF_DEVICES}

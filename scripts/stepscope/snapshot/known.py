@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError
 from stepscope.snapshot.table_names import CATEGORIES
 
 NAMES = ("known.json", "known.json.gz")

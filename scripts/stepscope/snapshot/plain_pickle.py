@@ -14,8 +14,8 @@ and needs a tenth of its memory.
 import re
 import struct
 
-from stepscope.snapshot.columns import Columns, Rows, code_of
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError
+from stepscope.snapshot.events import Columns, Rows, code_of
 from stepscope.snapshot.layouts import (
     LARGEST_INTEGER,
     MOST_KEYS,

@@ -14,10 +14,10 @@ The frames are gone through from the innermost call outwards, and the first that
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
-from stepscope.snapshot import frames
 from stepscope.snapshot.events import ALLOC, Frame, Snapshot
 
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
@@ -31,11 +31,59 @@ _MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
 _ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
 _CAST = "autocast::cached_cast"
 
+# Files that are nobody's own code: installed packages, Python's library, PyTorch's and einops's own sources wherever
+# they are, code that has no file.
+_LIBRARY = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
+    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
+    r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
+    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
+)
+_HOOKS = ("__torch_dispatch__", "__torch_function__")
+_PYTHON = re.compile(r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/")
+
+
+def is_python(frame: Frame) -> bool:
+    """Whether it is a frame of Python; those of C++ have a source file of C++, an object file or "??"."""
+    return bool(_PYTHON.search(frame.file))
+
+
+def is_user(frame: Frame) -> bool:
+    """Whether it is a frame of Python outside all libraries, and no hook that only watches what others call."""
+    return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(frame.file.replace("\\", "/"))
+
+
+@cache
+def shown(frame: Frame) -> str:
+    """As in "file.py:123 function"; a file of this repository relative to it, others without their folders."""
+    path = frame.file.replace("\\", "/")
+    ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
+    if ours >= 0:
+        path = path[ours + 1 :]
+    elif parts[-1] == "__init__.py":  # which says nothing alone
+        path = "/".join(parts[-2:])
+    else:
+        path = parts[-1]
+    return f"{path}:{frame.line} {frame.function}"
+
+
+def user_lines(snapshot: Snapshot) -> list[str]:
+    """For each stack its first frame in user code, as `shown`; "" where it has none."""
+    user = [is_user(frame) for frame in snapshot.frames]
+    found = (next((number for number in stack if user[number]), None) for stack in snapshot.stacks)
+    return ["" if number is None else shown(snapshot.frames[number]) for number in found]
+
+
+def has_python(snapshot: Snapshot) -> list[bool]:
+    """For each stack whether it has any frame of Python."""
+    python = [is_python(frame) for frame in snapshot.frames]
+    return [any(python[number] for number in stack) for stack in snapshot.stacks]
+
 
 def kinds(snapshot: Snapshot) -> np.ndarray:
     """int8 for each stack, and one more at the end for events without any."""
     single = [_kind(frame) for frame in snapshot.frames]
-    python = frames.has_python(snapshot)
+    python = has_python(snapshot)
     allocating = [np.unique(device.stack[device.action == ALLOC]) for device in snapshot.devices]
     empty = BACKWARD if any(python[number] for own in allocating for number in own if number >= 0) else NOTHING
     found = [
@@ -63,7 +111,7 @@ def _any(stack: Iterable[int], single: list[bool]) -> bool:
 
 def _kind(frame: Frame) -> int:
     file, function = frame.file.replace("\\", "/"), frame.function
-    if not frames.is_python(frame):
+    if not is_python(frame):
         return BACKWARD if _ENGINE.search(function) else NOTHING
     if _OPTIMIZER.search(file):
         return OPTIMIZER

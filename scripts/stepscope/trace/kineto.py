@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import events
-from stepscope.trace.events import Trace, TraceError
-from stepscope.trace.names import Names
+from stepscope.trace import TraceError, events
+from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, nest
 
 _RANGES = {"user_annotation", "cpu_op"}

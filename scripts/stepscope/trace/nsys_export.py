@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError
 
 
 @contextlib.contextmanager

@@ -4,8 +4,7 @@ import json
 
 import pytest
 from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, written
-from stepscope.snapshot import analysis, categories, known
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis, categories, known
 
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from snapshot_simulator import FORWARD, Simulator, python_frame, written
-from stepscope.snapshot import loader
-from stepscope.snapshot.columns import ACTIONS, Rows
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, loader
+from stepscope.snapshot.events import ACTIONS, Rows
 from stepscope.snapshot.plain_pickle import Reader
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*/snapshot.pickle.gz"))
