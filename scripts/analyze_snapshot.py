@@ -2,7 +2,7 @@
 
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
 file is run. Prints a summary and writes a CSV a table. A known.json beside the snapshot, as StepScope's memory study
-writes it, tells phases, parts of the model and categories; without it they come from annotations and stacks.
+writes it, gives phases, parts of the model and categories; without it they come from annotations and stacks.
 """
 
 import argparse

@@ -26,7 +26,7 @@ _CODES = {name: code for code, name in enumerate(ACTIONS)}
 _OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
 
-_WRONG = "this is no memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+_WRONG = "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
 
 
 def code_of(action: object) -> int:
@@ -58,7 +58,7 @@ class Columns:
         return len(self.action)
 
     def append(self, event: dict) -> None:
-        """Add an event as it stands in the snapshot. Raises TypeError or OverflowError where it is none."""
+        """Add an event, a dict of the snapshot. Raises TypeError or OverflowError if its values are not an event's."""
         action = event.get("action")
         self.action.append(code_of(action))
         self.address.append(event.get("device_free" if action == "oom" else "addr", 0))
@@ -71,7 +71,7 @@ class Columns:
         if frames is None:
             return -1
         if type(frames) is not list:
-            raise TypeError("frames that are no list")
+            raise TypeError("frames that are not a list")
         if not frames:
             return -1
         number = self._numbers.get(id(frames))
@@ -282,14 +282,14 @@ def _list(value: object, what: str) -> list:
 def _dicts(value: object, what: str) -> list[dict]:
     found = _each_once(_list(value, what))
     if any(not isinstance(each, dict) for each in found):
-        raise ValueError(f"{what} has something else than dicts in it")
+        raise ValueError(f"{what} holds something other than dicts")
     return found
 
 
 def _each_once(items: list) -> list:
-    """The items, if none stands there twice: with shared lists in lists a small file can ask for any amount of work."""
+    """The items, unless one is in the list twice: with shared lists in lists a small file can ask for endless work."""
     if len({id(item) for item in items if isinstance(item, list | dict)}) < sum(
         isinstance(item, list | dict) for item in items
     ):
-        raise ValueError("one object stands in it several times")
+        raise ValueError("one object is in it several times")
     return items

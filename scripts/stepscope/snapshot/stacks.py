@@ -1,13 +1,14 @@
-"""What PyTorch was doing when it allocated, judged by the stack alone: for snapshots of programs that are not ours.
+"""What a stack says: which line of it a person would look at, and what PyTorch was doing when it allocated.
 
-The frames are gone through from the innermost call outwards, and the first that tells anything decides:
+The latter is for snapshots of programs that are not ours. The frames are searched from the innermost call outwards, and
+the first that fits one of these decides:
 
 - backward: autograd's engine in C++, its functions in Python, or any function called `backward`. The backward pass runs
   in a thread of PyTorch's own, so an allocation without any frame of Python is of the backward pass too, if others have
   such;
 - recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs again in the backward
   pass;
-- optimizer: anything of torch.optim, or of a file that is called so or stands in a folder that is;
+- optimizer: anything of torch.optim, or of a file with "optim" in its name or in that of its folder;
 - made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come from;
 - forward: torch.nn, or a function called `forward`.
 """
@@ -31,8 +32,8 @@ _MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
 _ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
 _CAST = "autocast::cached_cast"
 
-# Files that are nobody's own code: installed packages, Python's library, PyTorch's and einops's own sources wherever
-# they are, code that has no file.
+# Files that are not the user's code: installed packages, Python's library, PyTorch's and einops's own sources wherever
+# they are, code without a file.
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
     r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
@@ -49,7 +50,7 @@ def is_python(frame: Frame) -> bool:
 
 
 def is_user(frame: Frame) -> bool:
-    """Whether it is a frame of Python outside all libraries, and no hook that only watches what others call."""
+    """Whether it is a frame of Python outside all libraries, and not a hook that only watches the calls of others."""
     return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(frame.file.replace("\\", "/"))
 
 
@@ -60,7 +61,7 @@ def shown(frame: Frame) -> str:
     ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
     if ours >= 0:
         path = path[ours + 1 :]
-    elif parts[-1] == "__init__.py":  # which says nothing alone
+    elif parts[-1] == "__init__.py":  # says nothing alone
         path = "/".join(parts[-2:])
     else:
         path = parts[-1]
@@ -93,10 +94,10 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
     return np.array([*found, empty], dtype=np.int8)
 
 
-def _first(told: list[int], otherwise: int) -> int:
+def _first(kinds: list[int], otherwise: int) -> int:
     """The kind of a stack from those of its frames."""
-    kind = next((each for each in told if each != NOTHING), otherwise)
-    return RECOMPUTED if kind == FORWARD and RECOMPUTED in told else kind
+    kind = next((each for each in kinds if each != NOTHING), otherwise)
+    return RECOMPUTED if kind == FORWARD and RECOMPUTED in kinds else kind
 
 
 def casts(snapshot: Snapshot) -> np.ndarray:

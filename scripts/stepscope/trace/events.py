@@ -58,7 +58,7 @@ class Trace:
     the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
     process. On a trace without a GPU the operators of the processor stand where kernels would, and `device_is_host` is
     true. lines: the line of Python in which a thread was when it made a CUDA call. os_calls: calls into the operating
-    system. operators: codes of names that are operators' and no module's, where the trace tells.
+    system. operators: codes of names that are operators' rather than modules', if the trace says so.
     """
 
     tool: str

@@ -38,15 +38,17 @@ _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 
 
 
 def read(path: Path) -> Trace:
-    """The trace in an SQLite export. Raises TraceError with one line if the file is none, or is damaged."""
+    """The trace in an SQLite export. Raises TraceError with one line for any other file, or a damaged one."""
     if not path.is_file():
         raise TraceError(f"{path}: there is no such file")
     try:
         database = _Database(path)
         return _trace(database, path)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-        told = " ".join(str(error).split())
-        raise TraceError(f"{path} cannot be read ({told}); export it again with `nsys export --type sqlite`") from None
+        reason = " ".join(str(error).split())
+        raise TraceError(
+            f"{path} cannot be read ({reason}); export it again with `nsys export --type sqlite`"
+        ) from None
 
 
 class _Database:
@@ -82,7 +84,7 @@ class _Database:
 
 def _trace(database: _Database, path: Path) -> Trace:
     if not database.tables.keys() & set(KNOWN):
-        raise TraceError(f"{path} is an SQLite file, but no trace of Nsight Systems: it has none of its tables")
+        raise TraceError(f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
@@ -143,7 +145,7 @@ def _devices(database: _Database) -> dict[int, str]:
 def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
     """Ranges whose name is inline text or in the string table; the sequence number is cut off the name.
 
-    Old versions fill columns that do not apply: an end of 0 or -1 is none, and neither is an empty text.
+    Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text no text.
     """
     columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
     there = database.tables.get(RANGES, set())
