@@ -2,8 +2,8 @@
 
 A pickle is a program for a small stack machine (https://docs.python.org/3/library/pickletools.html lists its opcodes).
 This machine knows only numbers, text, lists, tuples and dicts with text as keys, so a hostile file finds nothing to
-call. Every object costs the file at least a byte and nothing recurses, so neither nesting nor sharing nor a declared
-length can take much memory.
+call. Every object costs the file at least a byte (at most some 90 bytes of memory) and nothing recurses, so neither
+nesting nor sharing nor a declared length can take much memory.
 
 A snapshot is millions of events, each a dict with the same keys. After the first one, a regular expression made from
 its keys reads the next ones, a whole event at once, straight into the columns; what it does not recognise (an event
@@ -17,7 +17,7 @@ less. Both were compared (Python 3.11, `benchmarks/snapshot_scale.py --compare`;
 - 8.0 million events with one frame each, 0.67 GB: 32 s and 1.4 GB here, 10 + 13 s and 4.1 GB there.
 - Small hostile files get through to its C code, where no hook can refuse them: as a dict's key, tuples that share
   tuples (370 bytes) are hashed without end, even against Ctrl-C, and deeply nested ones (0.3 MB) crash the process; one
-  large number in the memo (9 bytes) takes 34 GB; 40,000 integers whose hashes collide (0.5 MB) take 13 s, and twice as
+  large number in the memo (9 bytes) asks for 34 GB; 40,000 integers whose hashes collide (0.5 MB) take 13 s, and twice as
   many four times as long. One clear line for them would need a process of its own with limits of time and memory.
 
 So it is no faster, takes two to three times the memory, and is safe only with more code around it.

@@ -1,4 +1,4 @@
-"""From Nsight Systems' own file to SQLite, by its own exporter."""
+"""From Nsight Systems' own file to SQLite, by its own exporter. Standard library only: profile_step.py uses it too."""
 
 import contextlib
 import shutil
