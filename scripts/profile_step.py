@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from stepscope.machine import identity
 from stepscope.measure import arguments, cell, cell_arguments, nsys, printing, process, record
 from stepscope.model.chosen import CHOSEN_BY_NAME
 from stepscope.model.shape import ModelShape
-from stepscope.plan import machine
 from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.grid import command_of, flags_of
 from stepscope.plan.profilers import NSYS_NEUTRAL, tools
@@ -64,7 +64,7 @@ def main() -> None:
             outcome = profiled_steps.measure(spec, running.telemetry, profiler)
             rows, summary = outcome.rows, steps.summary([outcome])
             if path.is_file():
-                trace |= {"version": machine.torch_version(), "file": path.name}
+                trace |= {"version": identity.torch_version(), "file": path.name}
         for mode, found in summary["modes"].items():
             running.check_memory(found["status"])
             if found["status"] != "ok":
@@ -120,7 +120,7 @@ def _under_nsys(spec: dict, folder: Path, environment: dict[str, str], trace: di
     in the known ways; if none helps, the mode is `unsupported`. Ends the program if the measured program failed.
     """
     mode = spec.get("mode", NEUTRAL["mode"])
-    trace["version"] = machine.tool_version("nsys")
+    trace["version"] = identity.tool_version("nsys")
     plain = {key: value for key, value in spec.items() if key not in NSYS_FLAGS}
     with tempfile.TemporaryDirectory() as scratch:
         inner = [sys.executable, str(Path(__file__).resolve())]

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from stepscope.plan import machine
+from stepscope.machine import identity
 
 
 def positive(text: str) -> int:
@@ -87,11 +87,11 @@ def _add_series(group, fixed_steps: bool) -> None:
 def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParser) -> None:
     """Fill in what depends on the machine; ends the program with one line if the device is not to be had."""
     try:
-        arguments.device = machine.choose_device(arguments.device)
-    except machine.MachineError as error:
+        arguments.device = identity.choose_device(arguments.device)
+    except identity.MachineError as error:
         flags.error(str(error))
     if arguments.threads is None:
-        arguments.threads = 1 if arguments.device == "cuda" else machine.usable_cores()
+        arguments.threads = 1 if arguments.device == "cuda" else identity.usable_cores()
     if not hasattr(arguments, "max_steps"):
         return
     if arguments.max_steps is None:

@@ -8,9 +8,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.measure import device_lock, process
+from stepscope.machine import gpus, identity, locks
+from stepscope.measure import process
 from stepscope.measure.telemetry import Telemetry
-from stepscope.plan import machine
 from stepscope.plan.code_digest import chosen_modules, code_digest
 
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
@@ -49,10 +49,10 @@ class Cell(contextlib.AbstractContextManager):
 
     def __enter__(self) -> "Cell":
         process.die_with_parent()
-        gpu = next(iter(machine.visible_gpus()), None) if self._device == "cuda" else None
+        gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
         device = gpu.uuid if gpu else "cpu"
-        self._open.enter_context(device_lock.hold(device))
-        self.environment_of_helpers = {device_lock.HELD: device}  # for programs that measure under this one's lock
+        self._open.enter_context(locks.hold(device))
+        self.environment_of_helpers = {locks.HELD: device}  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
         process.set_environment(self._spec["threads"])
         self.telemetry = Telemetry(gpu.uuid if gpu else None)
@@ -99,7 +99,7 @@ class Cell(contextlib.AbstractContextManager):
             "study": self._spec["study"],
             "spec": self._spec,
             "code": self._code,
-            "machine": machine.identity(self._device, self._tools),
+            "machine": identity.identity(self._device, self._tools),
             "summary": summary,
             "telemetry": self._readings(rows),
             "provenance": origin,

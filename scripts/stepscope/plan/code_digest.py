@@ -30,7 +30,8 @@ BOOKKEEPING = frozenset(
         "stepscope.plan.code_digest",  # this module
         "stepscope.plan.config",  # how the configuration is read; what comes of it is the spec
         "stepscope.plan.grid",  # how a grid becomes specs, and a spec a command
-        "stepscope.plan.machine",  # how the machine is named; what comes of it is compared by itself
+        "stepscope.machine.gpus",  # how the machine is named; what comes of it is compared by itself
+        "stepscope.machine.identity",
     }
 )
 

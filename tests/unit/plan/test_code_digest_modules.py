@@ -89,7 +89,8 @@ def test_bookkeeping_is_what_we_declare_here():
         "stepscope.plan.code_digest",
         "stepscope.plan.config",
         "stepscope.plan.grid",
-        "stepscope.plan.machine",
+        "stepscope.machine.gpus",
+        "stepscope.machine.identity",
     } == BOOKKEEPING
     for name in BOOKKEEPING:
         assert SCRIPTS.joinpath(*name.split(".")).with_suffix(".py").is_file(), name
