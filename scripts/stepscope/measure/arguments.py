@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from stepscope.machine import identity
+from stepscope.measure.cell import Settings
 
 
 def positive(text: str) -> int:
@@ -98,3 +99,8 @@ def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParse
         arguments.max_steps = arguments.steps
     if arguments.max_steps < arguments.steps:
         flags.error(f"--max-steps {arguments.max_steps} is less than --steps {arguments.steps}")
+
+
+def settings(given: argparse.Namespace) -> Settings:
+    """What was given that does not belong to the spec."""
+    return Settings(out=given.out, time_limit=given.time_limit)

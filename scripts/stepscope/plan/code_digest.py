@@ -22,11 +22,10 @@ PACKAGE = "stepscope"
 BOOKKEEPING = frozenset(
     {
         "stepscope.measure.arguments",  # flags and their help
-        "stepscope.measure.cell_arguments",  # the same, of programs that run the model
-        "stepscope.measure.outputs",  # where files grow, and how they get to their place
         "stepscope.measure.printing",  # what the terminal shows
         "stepscope.measure.provenance",  # versions and names for the record
         "stepscope.measure.record",  # how results are written
+        "stepscope.measure.training",  # flags and what is shown, of programs that run the model
         "stepscope.plan.code_digest",  # this module
         "stepscope.plan.config",  # how the configuration is read; what comes of it is the spec
         "stepscope.plan.grid",  # how a grid becomes specs, and a spec a command

@@ -11,7 +11,8 @@ whose errors cancel: a tenth.
 import math
 from collections.abc import Sequence
 
-TOLERANCE = {"fp32": 1e-4, "tf32": 16 * 2.0**-11, "bf16": 16 * 2.0**-8, "fp16": 16 * 2.0**-8}
+from stepscope.axes import PRECISIONS
+
 OF_LOSS = 0.1
 
 COLUMNS = ("loss_difference", "gradient_norm_difference", "gradient_difference", "gradient_cosine", "tolerance",
@@ -25,7 +26,7 @@ def compare(found: dict, first: dict, precisions: tuple[str, str]) -> dict:
     """
     if found.get("loss") is None or first.get("loss") is None:
         return dict.fromkeys(COLUMNS)
-    tolerance = max(TOLERANCE.get(precision, TOLERANCE["fp32"]) for precision in precisions)
+    tolerance = max(PRECISIONS[precision].tolerance for precision in precisions)
     own, reference = found.get("gradient_sample") or [], first.get("gradient_sample") or []
     distance, cosine = differences(own, reference)
     loss = _relative(found["loss"], first["loss"])

@@ -6,7 +6,7 @@ checkpointing, and those whose model is compiled as a whole, stand beside the ch
 
 from collections.abc import Iterator
 
-from stepscope.plan.axes import NEUTRAL
+from stepscope.axes import NEUTRAL
 
 OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
 # What an option's value is called where it is what changed.

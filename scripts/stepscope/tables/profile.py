@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stepscope.plan.axes import NEUTRAL
+from stepscope.axes import NEUTRAL
 from stepscope.tables.analyses import read_analysis, write_together
 from stepscope.tables.cells import CellResult
 from stepscope.tables.training import KEY, SAMPLES, place_columns

@@ -1,18 +1,18 @@
 """What the tables of all studies that run the model have in common."""
 
-from stepscope.measure.sample_columns import TRAINING
+from stepscope.axes import NEUTRAL
+from stepscope.measure.series import TRAINING_COLUMNS
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult
 
 KEY = ["cell", "hardware", "size", "context", "precision", "repeat"]
-SAMPLES = TRAINING
+SAMPLES = TRAINING_COLUMNS
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 
 
 def shape_of(cell: CellResult) -> ModelShape:
     """The shape of the cell's model."""
-    return ModelShape(**{name: cell.entry["spec"][name] for name in SHAPE})
+    return ModelShape.of(cell.entry["spec"])
 
 
 def place_columns(cell: CellResult) -> dict:

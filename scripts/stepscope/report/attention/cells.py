@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from stepscope.measure.attention_names import IMPLEMENTATIONS
+from stepscope.axes import IMPLEMENTATIONS
 from stepscope.report import formatting
 from stepscope.report.blocks import BADGES, Cell
 from stepscope.report.tables import Tables, machine_labels, ordered, precision_rank
