@@ -20,7 +20,7 @@ from torch import Tensor
 from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
-from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, Series
+from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, PhaseTimes, Series
 from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import flops
@@ -150,7 +150,7 @@ class _Passes:
         spec = self._spec
         series = Series(self._telemetry, outcome.rows, {"length": outcome.length}, times=ATTENTION_TIMES)
 
-        def step() -> list[tuple[str, tuple[float, float | None]]]:
+        def step() -> PhaseTimes:
             return [(outcome.direction, one())]
 
         start = time.perf_counter()

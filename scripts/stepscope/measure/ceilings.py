@@ -7,7 +7,7 @@ import torch
 
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
-from stepscope.measure.series import Series, StoppingRule
+from stepscope.measure.series import PhaseTimes, Series, StoppingRule
 from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
 
@@ -19,7 +19,7 @@ def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
     with memory.caught(outcome):
         operation, clock = _operation(spec), Clock(spec["device"])
 
-        def step() -> list[tuple[str, tuple[float, float | None]]]:
+        def step() -> PhaseTimes:
             return [(spec["operation"], clock.time(operation))]
 
         series = Series(telemetry, rows)

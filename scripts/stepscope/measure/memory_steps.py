@@ -13,7 +13,7 @@ from stepscope.measure import memory
 from stepscope.measure.clock import Clock
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
-from stepscope.measure.series import FixedNumber, Series
+from stepscope.measure.series import FixedNumber, PhaseTimes, Series
 from stepscope.measure.steps import Outcome, Workload
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import ranges
@@ -142,7 +142,7 @@ class _Run:
         self._baseline("start")
         self._recording.recorded = "measured steps"
 
-    def step(self) -> Iterator[tuple[str, tuple[float, float | None]]]:
+    def step(self) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
         workload, is_first = self._workload, self.series.step == 0
         self._parts.forget()

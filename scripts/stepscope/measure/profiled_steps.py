@@ -1,7 +1,7 @@
 """A few training steps under a profiler: every phase and part named, each phase timed by the host's clock as well."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import torch
 from stepscope.axes import option
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
-from stepscope.measure.series import FixedNumber, Series
+from stepscope.measure.series import FixedNumber, PhaseTimes, Series
 from stepscope.measure.steps import Outcome, Workload
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import ranges
@@ -85,9 +85,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> Outcome:
     return outcome
 
 
-def _step(
-    workload: Workload, mode: str, clock: Clock, named: Callable
-) -> Iterator[tuple[str, tuple[float, float | None]]]:
+def _step(workload: Workload, mode: str, clock: Clock, named: Callable) -> PhaseTimes:
     """One step; each phase's range holds the waiting for the device, as its time does."""
     with named("step"):
         workload.clear_gradients()

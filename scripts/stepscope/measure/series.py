@@ -20,8 +20,8 @@ ATTENTION_COLUMNS = ["length", "phase", "step", "warmup", *ATTENTION_TIMES, *REA
 
 CHECK_EVERY = 5  # samples between two looks at the interval
 
-# A step, run when it is called: each phase with its times, in seconds, as it ends.
-Step = Callable[[], Iterable[tuple[str, tuple[float | None, ...]]]]
+PhaseTimes = Iterable[tuple[str, tuple[float | None, ...]]]  # each phase of a step with its times in seconds
+Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's times as soon as it ends
 
 
 class StoppingRule:

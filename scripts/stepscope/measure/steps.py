@@ -15,7 +15,7 @@ import torch
 from stepscope.axes import MODES, modes_up_to, option
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
-from stepscope.measure.series import Series, StoppingRule
+from stepscope.measure.series import PhaseTimes, Series, StoppingRule
 from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
@@ -128,15 +128,15 @@ def _series(
     telemetry.read()
 
 
-def phased_step(workload: Workload, mode: str, clock: Clock) -> list[tuple[str, tuple[float, float | None]]]:
-    """One step, timed phase by phase: (phase, its times)."""
+def phased_step(workload: Workload, mode: str, clock: Clock) -> PhaseTimes:
+    """One step, timed phase by phase."""
     workload.clear_gradients()
     times = [(name, clock.time(phase)) for name, phase in workload.phases(mode).items()]
     workload.drop_graph()
     return times
 
 
-def free_step(workload: Workload, mode: str, clock: Clock) -> list[tuple[str, tuple[float, float | None]]]:
+def free_step(workload: Workload, mode: str, clock: Clock) -> PhaseTimes:
     """One step as a training loop runs it, timed as a whole."""
     phases = workload.phases(mode).values()
 
