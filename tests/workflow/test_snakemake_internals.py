@@ -1,5 +1,6 @@
 """What is used of Snakemake beside its documentation: a version that changes it fails here, by the function's name."""
 
+import dataclasses
 import json
 
 import pytest
@@ -71,7 +72,13 @@ def test_what_a_run_was_given_and_how_it_runs(small, tmp_path):
     assert said["is_main_process"] is True
     assert said["runs_jobs_here"] is True
     assert said["only_touches"] is False
-    assert said["executor_settings"] is None
+    assert not said["executor_settings"].startswith("raised")
+
+
+def test_the_plugin_for_slurm_has_the_settings_that_are_looked_at():
+    plugin = pytest.importorskip("snakemake_executor_plugin_slurm")
+    names = {field.name for field in dataclasses.fields(plugin.ExecutorSettings)}
+    assert {"status_command", "init_seconds_before_status_checks"} <= names
 
 
 def test_conda_and_touching_are_seen(small):
