@@ -136,5 +136,6 @@ rule partial:
     input:
         "results/partial/report/index.html",
         "results/partial/report/report.md",
+    localrule: True
     message:
         "Writing results/partial/report/index.html of what there is, naming what is missing"
