@@ -25,7 +25,7 @@ sys.path.insert(0, str(SCRIPTS))
 
 from stepscope.measure.series import TRAINING_COLUMNS  # noqa: E402
 from stepscope.measure.summary import summarise  # noqa: E402
-from stepscope.plan import ceilings, timing  # noqa: E402
+from stepscope.plan.studies import CEILINGS, TIMING  # noqa: E402
 
 LABEL = "made-up-gpu"
 MACHINE = {"device": "cuda", "gpu": "Made-up GPU", "torch": "2.13.0", "python": "3.12"}
@@ -75,13 +75,13 @@ def write_results(folder: Path, count: int, samples: int) -> None:
     """Records, samples and the plan of a grid with `count` timing cells."""
     config = made_up_config(count)
     machines, studies = {LABEL: {"device": "cuda", "how": "here", "expect": None}}, {}
-    for name, expand in (("timing", timing.cells), ("ceilings", ceilings.cells)):
-        cells = expand(config, "cuda", LABEL, 1)[:count]
+    for study in (TIMING, CEILINGS):
+        cells = study.cells(config, "cuda", LABEL, 1)[:count]
         entries = [
             {"cell": c.name, "size": c.size, "spec": c.spec, "code": "0" * 16, "command": f"python scripts/{c.program}"}
             for c in cells
         ]
-        studies[name] = {"machine": {LABEL: MACHINE}, "noisy": {LABEL: 0.02}, "cells": entries}
+        studies[study.name] = {"machine": {LABEL: MACHINE}, "noisy": {LABEL: 0.02}, "cells": entries}
     (folder / "plan.json").write_text(json.dumps({"machines": machines, "studies": studies}))
     parts = [series(index, samples) for index in range(20)]  # cells share them: only the number of rows matters
     for number, entry in enumerate(studies["timing"]["cells"]):
