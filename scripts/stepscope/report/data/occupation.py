@@ -166,3 +166,64 @@ def bound_of_products(found: Roof, operations_a_byte: float | None, mean_us: flo
 def bound_of_others(mean_us: float) -> str:
     """What limits kernels with a few operations a byte: the memory, or the time that any kernel takes."""
     return "latency-bound" if mean_us < LATENCY_US else "memory-bound"
+
+
+# A part's name in the model's ranges -> its component in stepscope.model.flops.
+_COMPONENTS = {
+    "qkv projection": ("qkv",),
+    "attention scores": ("scores",),
+    "softmax": ("softmax",),
+    "attention x v": ("attention x V",),
+    "output projection": ("output",),
+}
+_LINEAR = ("qkv", "output")
+_INSIDE = ("scores", "softmax", "attention x V")
+_OUTSIDE = ("feed-forward", "head")
+_ATTENTION_PRODUCTS = ("attention scores", "attention x v")  # parts
+
+
+def _small(part: object) -> str:
+    """A part's name in small letters, the sign of multiplication as an x."""
+    return str(part or "").replace("×", "x").lower()
+
+
+def flops_of_part(line: dict, parts: dict[str, float]) -> float | None:
+    """Floating-point operations of a row of the attention table in a step; None where they are not counted.
+
+    parts: parts_of_forward() of its cell.
+    """
+    kind, name = line["kind"], str(line["part"] or "")
+    if kind == "part":
+        names = _COMPONENTS.get(_small(name), ())
+    elif kind == "sum":
+        names = _LINEAR if name.startswith("linear") else _INSIDE
+    else:
+        names = {"whole": _LINEAR + _INSIDE, "forward": _OUTSIDE}.get(kind, ())
+    return sum(parts[name] for name in names) if names and all(name in parts for name in names) else None
+
+
+@dataclass(frozen=True)
+class SoftmaxRatios:
+    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs."""
+
+    time: float
+    kernels: float | None
+    flops: float
+
+
+def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | None:
+    """Softmax against attention's two products; None if they are not known."""
+    rows, parts = profile.rows("attention", row["cell"]), parts_of_forward(row)
+    if rows.empty or not parts:
+        return None
+    lines = {_small(line["part"]): line for line in rows[rows["kind"] == "part"].to_dict("records")}
+    wanted = ("softmax", *_ATTENTION_PRODUCTS)
+    if not all(name in lines and formatting.known(lines[name]["gpu_ms_per_step"]) for name in wanted):
+        return None
+    softmax = lines["softmax"]["gpu_ms_per_step"]
+    whole, kernels = (
+        sum(lines[name].get(key, float("nan")) for name in _ATTENTION_PRODUCTS)
+        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step")
+    )
+    flops = parts["softmax"] / (parts["scores"] + parts["attention x V"])
+    return SoftmaxRatios(softmax / whole, softmax / kernels if kernels > 0 else None, flops) if whole else None
