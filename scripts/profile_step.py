@@ -22,8 +22,7 @@ from stepscope.plan import machine
 from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.grid import command_of, flags_of
 from stepscope.plan.profilers import NSYS_NEUTRAL, tools
-from stepscope.trace import nsys_export
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError, nsys_export
 
 PROGRAM = "profile_step.py"
 COLUMNS = [
