@@ -1,4 +1,7 @@
-"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge."""
+"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge.
+
+And the floating-point operations of the parts of a model, beside which a profile puts their time.
+"""
 
 from dataclasses import dataclass
 
@@ -6,8 +9,8 @@ import pandas as pd
 
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
-from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.profile import GPU, Profile
+from stepscope.report.data.roofline import Roof
 from stepscope.report.data.unprofiled import free_step, mode
 from stepscope.report.kit import formatting
 
@@ -17,6 +20,18 @@ LATENCY_US = 5.0
 PRODUCTS = ("matmul", "fused attention")
 SOFTMAX_OPERATIONS = 5
 _BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+# A part's name in the model's ranges -> its component in stepscope.model.flops.
+_COMPONENTS = {
+    "qkv projection": ("qkv",),
+    "attention scores": ("scores",),
+    "softmax": ("softmax",),
+    "attention x v": ("attention x V",),
+    "output projection": ("output",),
+}
+_LINEAR = ("qkv", "output")
+_INSIDE = ("scores", "softmax", "attention x V")
+_OUTSIDE = ("feed-forward", "head")
+_ATTENTION_PRODUCTS = ("attention scores", "attention x v")  # parts
 
 
 @dataclass(frozen=True)
@@ -119,29 +134,6 @@ def intensity(row: dict) -> float | None:
     return flops / (width * moved)
 
 
-@dataclass(frozen=True)
-class Roof:
-    """The measured ceilings of a hardware in one precision: TFLOP/s and GB/s; None where one was not measured."""
-
-    rate: float | None
-    copy: float | None
-
-    @property
-    def ridge(self) -> float | None:
-        """Operations for each byte at which both ceilings are reached together."""
-        return 1e3 * self.rate / self.copy if self.rate and self.copy else None
-
-
-def roof(profile: Profile, row: dict) -> Roof:
-    """The ceilings of a cell's hardware and precision."""
-    ceilings, copy = profile.ceilings, None
-    if len(ceilings):
-        own = ceilings[(ceilings["hardware"] == row["hardware"]) & (ceilings["operation"] == "copy")]
-        rates = own["gb_per_s"].dropna() if "gb_per_s" in own else []
-        copy = float(max(rates)) if len(rates) else None
-    return Roof(matmul_ceiling(ceilings, row["hardware"], row["precision"]), copy)
-
-
 def products(profile: Profile, row: dict, phase: str) -> dict:
     """GPU time (ms a step), kernels a step and rate (TFLOP/s) of the matrix products of a phase; empty without any."""
     rows = profile.rows("categories", row["cell"])
@@ -154,32 +146,18 @@ def products(profile: Profile, row: dict, phase: str) -> dict:
     return {"ms": time, "kernels": float(own["instances_per_step"].sum()), "tflops": rate}
 
 
-def bound_of_products(found: Roof, operations_a_byte: float | None, mean_us: float) -> str:
-    """What limits the matrix products: the ridge decides; empty without one."""
+def bound_of_products(roof: Roof | None, operations_a_byte: float | None, mean_us: float) -> str:
+    """What limits the matrix products: the ridge of the measured roof decides; empty without one."""
     if mean_us < LATENCY_US:
         return "latency-bound"
-    if not found.ridge or not operations_a_byte:
+    if roof is None or not operations_a_byte:
         return ""
-    return "compute-bound" if operations_a_byte >= found.ridge else "memory-bound"
+    return "compute-bound" if operations_a_byte >= roof.ridge else "memory-bound"
 
 
 def bound_of_others(mean_us: float) -> str:
     """What limits kernels with a few operations a byte: the memory, or the time that any kernel takes."""
     return "latency-bound" if mean_us < LATENCY_US else "memory-bound"
-
-
-# A part's name in the model's ranges -> its component in stepscope.model.flops.
-_COMPONENTS = {
-    "qkv projection": ("qkv",),
-    "attention scores": ("scores",),
-    "softmax": ("softmax",),
-    "attention x v": ("attention x V",),
-    "output projection": ("output",),
-}
-_LINEAR = ("qkv", "output")
-_INSIDE = ("scores", "softmax", "attention x V")
-_OUTSIDE = ("feed-forward", "head")
-_ATTENTION_PRODUCTS = ("attention scores", "attention x v")  # parts
 
 
 def _small(part: object) -> str:

@@ -80,9 +80,8 @@ class Profile:
         told = self.check(row["cell"], "device_is_host")
         return HOST if told == "True" or (told is None and row.get("device") == "cpu") else GPU
 
-    def words_of_all(self) -> Words:
-        """What to call the operations of all cells: operators only if no cell ran on a GPU."""
-        rows = self.profiled()
+    def words_of(self, rows: list[dict]) -> Words:
+        """What to call the operations of several cells: operators only if none of them ran on a GPU."""
         return HOST if rows and all(self.words(row) is HOST for row in rows) else GPU
 
     def unprofiled(self, row: dict) -> dict:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from stepscope.report.data.occupation import SoftmaxRatios, occupation, softmax_against_products
-from stepscope.report.data.profile import GPU, HOST, Profile, Words, costs
+from stepscope.report.data.profile import GPU, Profile, Words, costs
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
@@ -49,10 +49,6 @@ def _cells(number_of: int) -> str:
     return "1 profiled cell" if number_of == 1 else f"{number_of:,} profiled cells"
 
 
-def _words(profile: Profile, rows: list[dict]) -> Words:
-    return HOST if rows and all(profile.words(row) is HOST for row in rows) else GPU
-
-
 def _bound(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
     """Which cells are launch-bound."""
     found = [(row, own) for row in rows if (own := occupation(profile, row))]
@@ -86,7 +82,7 @@ def _product_shares(profile: Profile, rows: list[dict], hardware: str) -> Findin
         parts.append(f"in {precision} {{{precision}_forward}} of the forward pass and {{{precision}_step}} of the step")
     if not parts:
         return None
-    answer = f"Matrix products take this share of the {_words(profile, rows).time}: {'; '.join(parts)}."
+    answer = f"Matrix products take this share of the {profile.words_of(rows).time}: {'; '.join(parts)}."
     return Finding("what share do matrix products take", answer, numbers, hardware)
 
 
@@ -118,7 +114,7 @@ def _tops(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
     name = f"The largest cell, {name}" if len(both) > 1 else name[0].upper() + name[1:]
     answer, numbers = f"{name}: {said.answer[:1].lower()}{said.answer[1:]}", dict(said.numbers)
     if len(both) > 1:
-        operation = _words(profile, rows).operation
+        operation = profile.words_of(rows).operation
         numbers["same"] = Number(sum(same for _, same in both), _names(row for row, _ in both), formatting.count)
         answer += f" The top {operation} of both passes is the same in {{same}} of {_cells(len(both))}."
     return Finding(said.question, answer, numbers, hardware)
@@ -132,7 +128,7 @@ def _size(row: dict) -> tuple[float, float, int]:
 
 def _softmax(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
     found = [(row, own) for row in rows if (own := softmax_against_products(profile, row))]
-    return _softmax_ratios(found, _words(profile, rows), hardware) if found else None
+    return _softmax_ratios(found, profile.words_of(rows), hardware) if found else None
 
 
 def softmax(profile: Profile, row: dict) -> Finding | None:

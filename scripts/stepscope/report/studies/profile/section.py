@@ -50,7 +50,7 @@ def context(tables: Tables) -> dict:
     profile = Profile(tables)
     cells = profile.profiled()
     return {
-        "on_gpu": profile.words_of_all() is GPU,
+        "on_gpu": profile.words_of(cells) is GPU,
         "opening": texts(profile_findings.opening(profile)),
         "options": _shared_options(cells),
         "pictures": pictures(profile, tables),

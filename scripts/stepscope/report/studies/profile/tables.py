@@ -5,6 +5,7 @@ from functools import partial
 
 import pandas as pd
 
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.occupation import (
     GPU_BOUND,
     LATENCY_US,
@@ -16,10 +17,10 @@ from stepscope.report.data.occupation import (
     intensity,
     occupation,
     products,
-    roof,
     unprofiled_step,
 )
 from stepscope.report.data.profile import GPU, PHASES, Profile, costs
+from stepscope.report.data.roofline import measured_roof
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
@@ -47,7 +48,7 @@ def _build(name: str, caption: str, columns: list[Column], rows: list[dict], not
 
 def verdicts_table(profile: Profile) -> Table | None:
     """Is a cell bound by its kernels or by launching them: every cell, the lost ones with their marks."""
-    words = profile.words_of_all()
+    words = profile.words_of(profile.profiled())
     on_gpu, operations = words is GPU, words.operations
     columns = [
         *leading(profile),
@@ -149,7 +150,8 @@ def _peak(row: dict) -> str:
 
 def products_table(profile: Profile) -> Table | None:
     """The share of matrix products in the GPU time of each phase, and their rate."""
-    rows, words = profile.profiled(), profile.words_of_all()
+    rows = profile.profiled()
+    words = profile.words_of(rows)
     phases = _phases_of(profile, rows, ("inference", "forward", "backward", "step"))
     share, rate = f"share of the phase's {words.time} (%)", "TFLOP/s" if words is GPU else "GFLOP/s"
     columns = [
@@ -194,18 +196,21 @@ def _product_share(profile: Profile, phase: str, row: dict) -> Cell | None:
     return table.number(found.get("share_of_phase_gpu_time", 0.0), percentage, below and f"{below} ms")
 
 
-def _product_rate(profile: Profile, phase: str, tera: bool, row: dict) -> Cell | None:
+def _product_rate(profile: Profile, phase: str, tera: bool, row: dict) -> Cell:
     rate = products(profile, row, phase).get("tflops")
-    return table.number(rate and rate * (1 if tera else 1e3), rounded, _of_ceiling(rate, roof(profile, row).rate))
+    return table.number(rate and rate * (1 if tera else 1e3), rounded, _of_ceiling(profile, row, rate))
 
 
-def _of_ceiling(rate: float | None, ceiling: float | None) -> str:
+def _of_ceiling(profile: Profile, row: dict, rate: float | None) -> str:
+    """`44.4 %` of the measured ceiling of the cell's precision; empty without one of them."""
+    ceiling = matmul_ceiling(profile.ceilings, row["hardware"], row["precision"])
     return f"{percentage(rate / ceiling)} %" if rate and ceiling else ""
 
 
 def launches_table(profile: Profile) -> Table | None:
     """Kernels by phase, how long they are, and what a count by thread would find."""
-    rows, words = profile.profiled(), profile.words_of_all()
+    rows = profile.profiled()
+    words = profile.words_of(rows)
     phases = _phases_of(profile, rows, PHASES)
     by_thread = [phase for phase in ("backward", "step") if phase in phases and words is GPU]
     columns = [
@@ -297,7 +302,7 @@ def bounds_table(profile: Profile) -> Table | None:
         *leading(profile),
         Column("ridge", "FLOP/byte", value="ridge", show=rounded),
         Column("at most", "FLOP/byte", group, value="intensity", show=rounded),
-        Column("rate", "TFLOP/s", group, value=_rate_of_products),
+        Column("rate", "TFLOP/s", group, value=partial(_rate_of_products, profile)),
         Column("bound by", group=group, number=False, value=lambda row: _bound_by(row["bound"], row["products"])),
         *(
             Column(name, group=others, number=False, value=partial(_other_category, profile, name))
@@ -323,19 +328,20 @@ def bounds_table(profile: Profile) -> Table | None:
 
 def _bound(profile: Profile, row: dict) -> dict:
     """What the table of bounds shows of a cell's matrix products."""
-    found, most, own = roof(profile, row), intensity(row), products(profile, row, "step")
+    roof, most = measured_roof(profile.ceilings, row["hardware"], row["precision"]), intensity(row)
+    own = products(profile, row, "step")
     mean = _mean_us(own["ms"], own["kernels"]) if own else None
-    bound = bound_of_products(found, most, mean) if mean else ""
-    return {"ceiling": found.rate, "ridge": found.ridge, "intensity": most, "products": own, "bound": bound}
+    bound = bound_of_products(roof, most, mean) if mean else ""
+    return {"ridge": roof and roof.ridge, "intensity": most, "products": own, "bound": bound}
 
 
 def _mean_us(time: float, kernels: float) -> float | None:
     return 1e3 * time / kernels if kernels else None
 
 
-def _rate_of_products(row: dict) -> Cell:
+def _rate_of_products(profile: Profile, row: dict) -> Cell:
     rate = row["products"].get("tflops")
-    return table.number(rate, rounded, _of_ceiling(rate, row["ceiling"]))
+    return table.number(rate, rounded, _of_ceiling(profile, row, rate))
 
 
 def _other_categories(profile: Profile, rows: list[dict]) -> list[str]:
