@@ -86,14 +86,14 @@ def parameters(value: object) -> str:
     return count(value)
 
 
-def percent(share: object, digits: int = 2) -> str:
-    """A share of one as `12 %`."""
-    return f"{significant(share * 100, digits)} %" if known(share) else ""
-
-
 def percentage(share: object) -> str:
     """A share of one as `71.7` or `0.04`: per cent with a decimal, small ones with two; the sign stands elsewhere."""
     return fixed(100 * share, 1 if share == 0 or abs(share) >= 0.001 else 2) if known(share) else ""
+
+
+def percent(share: object, digits: int = 2) -> str:
+    """A share of one as `12 %`."""
+    return f"{significant(share * 100, digits)} %" if known(share) else ""
 
 
 def duration(seconds: float) -> str:
