@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from stepscope.axes import PRECISIONS
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.data.profile import GPU, Profile
@@ -19,7 +20,6 @@ LATENCY_US = 5.0
 # Categories whose kernels multiply matrices; every other does a few operations for a byte.
 PRODUCTS = ("matmul", "fused attention")
 SOFTMAX_OPERATIONS = 5
-_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 # A part's name in the model's ranges -> its component in stepscope.model.flops.
 _COMPONENTS = {
     "qkv projection": ("qkv",),
@@ -116,9 +116,9 @@ def intensity(row: dict) -> float | None:
     The two products of a backward pass move the same three matrices as the one of the forward pass, so that the whole
     step has the intensity of the forward pass. A fused attention does not write its scores.
     """
-    shape, width = shape_of(row), _BYTES.get(row["precision"])
+    shape, precision = shape_of(row), PRECISIONS.get(row["precision"])
     flops = product_flops(row, "forward")
-    if shape is None or width is None or not flops:
+    if shape is None or precision is None or not flops:
         return None
     batch, tokens, wide = int(row["batch"]), int(row["batch"] * row["context"]), shape.d_model
     context = int(row["context"])
@@ -131,7 +131,7 @@ def intensity(row: dict) -> float | None:
     attention = 4 * tokens * wide + (0 if fused else 2 * batch * shape.num_heads * context * context)
     layer = linear(wide, 3 * wide) + linear(wide, wide) + 3 * linear(wide, shape.d_ff) + attention
     moved = shape.num_layers * layer + linear(wide, shape.vocab_size)
-    return flops / (width * moved)
+    return flops / (precision.bytes * moved)
 
 
 def products(profile: Profile, row: dict, phase: str) -> dict:

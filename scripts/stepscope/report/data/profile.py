@@ -12,6 +12,7 @@ from stepscope.report.kit.order import with_order
 from stepscope.tables.profile import PHASES as TIMED_PHASES
 from stepscope.tables.reader import Tables
 
+# In the order in which a step has them; forward holds the loss, and step all others but inference.
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 
 
