@@ -45,21 +45,6 @@ def test_verdicts(four):
     assert [line(table, precision=name)["verdict"].text for name in ("tf32", "bf16")] == ["mixed", "GPU-bound"]
 
 
-def test_a_lost_cell_stands_in_the_verdicts_with_its_reason(four):
-    table = across.verdicts_table(four)
-    row = line(table, precision="fp16")
-    assert row["size"].badges == ("unsupported",) and row["verdict"].text == "–"
-    assert any("no kernels were recorded" in note for note in table.notes)
-
-
-def test_busy_longer_than_the_step_is_said(tmp_path):
-    row = made.cell(busy=11.0)
-    own = Profile(Tables(made.write(tmp_path, [row], [made.timing(row, 10.0)]), STUDIES))
-    shown = line(across.verdicts_table(own), precision="fp32")
-    assert shown["verdict"].below == "busy longer than the step"
-    assert shown["one step: idle"].text == "\N{MINUS SIGN}1.00"
-
-
 def test_matmul_shares_and_rates(four):
     row = line(across.products_table(four), precision="fp32")
     share = "share of the phase's GPU time (%)"

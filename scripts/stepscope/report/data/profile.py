@@ -12,7 +12,7 @@ from stepscope.report.kit.order import with_order
 from stepscope.tables.profile import PHASES as TIMED_PHASES
 from stepscope.tables.reader import Tables
 
-# In the order in which a step has them; forward holds the loss, and step all others but inference.
+# In the order in which they are shown; the loss is a part of forward, and every phase a part of step.
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 
 
