@@ -8,12 +8,10 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from stepscope.figures import colours, figures_of, theme
+from stepscope.figures import colours, figures_of, marks, theme
 from stepscope.figures.attention.data import measured, of_one_shape, precision_groups, shape_words, without_number
-from stepscope.figures.attention.head_dimension import draw_head_dimension, longest_that_most_ran
-from stepscope.figures.attention.memory import draw_memory
+from stepscope.figures.attention.growth import draw_head_dimension, draw_memory, draw_time, longest_that_most_ran
 from stepscope.figures.attention.rates import draw_rates, matmul_rate
-from stepscope.figures.attention.time import draw_time
 from stepscope.measure.attention_names import IMPLEMENTATIONS
 from stepscope.report.tables import Tables
 
@@ -213,7 +211,7 @@ def test_out_of_memory_is_marked_where_it_was():
         assert line(panel, "naive")[0] == [256, 1024]
         low, high = panel.get_ylim()
         top = np.log(max(line(panel, "triton")[1]) / low) / np.log(high / low)
-        assert top < 0.965 - theme.OOM_STEP  # the cross is above the lines
+        assert top < 0.965 - marks.OOM_STEP  # the cross is above the lines
 
 
 def test_noisy_and_throttled_points_are_hollow():

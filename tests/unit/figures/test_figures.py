@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/unit/report"))
 
 import synthetic  # noqa: E402
-from stepscope.figures import colours, figures_of, theme  # noqa: E402
-from stepscope.figures.choosing import apart, pick  # noqa: E402
-from stepscope.figures.timing.samples import noisiest, selection, series_of  # noqa: E402
+from stepscope.figures import colours, figures_of, marks, theme  # noqa: E402
+from stepscope.figures.facets import apart, pick  # noqa: E402
+from stepscope.figures.timing import noisiest, selection, series_of  # noqa: E402
 from stepscope.report.tables import Tables  # noqa: E402
 
 STUDIES = ("timing", "ceilings")
@@ -72,9 +72,9 @@ def test_a_figure_without_data_says_so(tmp_path):
 
 
 def test_labels_are_moved_apart_evenly():
-    assert theme.spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
-    assert theme.spread([0.1, 0.9], 0.1) == [0.1, 0.9]
-    placed = sorted(theme.spread([0.50, 0.52, 0.54, 0.9], 0.1))
+    assert marks.spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    assert marks.spread([0.1, 0.9], 0.1) == [0.1, 0.9]
+    placed = sorted(marks.spread([0.50, 0.52, 0.54, 0.9], 0.1))
     assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(placed))
 
 

@@ -13,9 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 import synthetic_ladder as made
 from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.ladder.checkpoint import draw_checkpoint
-from stepscope.figures.ladder.rates import draw_rates, names_of
-from stepscope.figures.ladder.steps import draw_steps
+from stepscope.figures.ladder import draw_checkpoint, draw_rates, draw_steps, names_of
 from stepscope.report.ladder.cells import ladders
 from stepscope.report.tables import Tables
 
@@ -46,7 +44,8 @@ def line(panel, name: str) -> tuple[list[float], list[float]]:
 
 def bars(panel, name: str) -> list[tuple[float, float]]:
     """(left, width) of the bars of a phase."""
-    found = [each.patches[0] for each in panel.containers if each.get_label() == name]
+    colour = colours.PHASE.get(name, colours.SHADE)
+    found = [each for each in panel.patches if matplotlib.colors.to_hex(each.get_facecolor()) == colour]
     return [(each.get_x(), each.get_width()) for each in found]
 
 

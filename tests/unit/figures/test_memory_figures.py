@@ -10,12 +10,16 @@ import pandas as pd
 import pytest
 from matplotlib.patches import Polygon, Rectangle
 from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.memory.cell import draw_cell
-from stepscope.figures.memory.data import alive_at_peak, measured, size_text
-from stepscope.figures.memory.peak_categories import draw_peak_categories
-from stepscope.figures.memory.peaks import draw_peaks
-from stepscope.figures.memory.predicted import differences, draw_predicted, signed
-from stepscope.figures.memory.timeline import Timeline, steps
+from stepscope.figures.memory.across import (
+    alive_at_peak,
+    differences,
+    draw_peak_categories,
+    draw_peaks,
+    draw_predicted,
+    signed,
+)
+from stepscope.figures.memory.cell import Timeline, draw_cell, size_text, steps
+from stepscope.figures.memory.data import measured
 from stepscope.report.tables import Tables
 from stepscope.snapshot.table_names import CATEGORIES
 

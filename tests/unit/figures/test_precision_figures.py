@@ -8,9 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.precision.accumulation import draw_accumulation
-from stepscope.figures.precision.forced import OF_SQUARES, draw_forced
-from stepscope.figures.precision.speedup import draw_speedup
+from stepscope.figures.precision import OF_SQUARES, draw_accumulation, draw_forced, draw_speedup
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 from matplotlib.patches import PathPatch, Rectangle
 from stepscope.figures import colours, figures_of, theme
+from stepscope.figures.facets import cells_in_order
+from stepscope.figures.labels import tick
+from stepscope.figures.marks import beside, text_width
 from stepscope.figures.profile.bound import bound_rows, draw_bound
-from stepscope.figures.profile.categories import draw_categories
-from stepscope.figures.profile.cell import draw_cell
-from stepscope.figures.profile.data import by_category, profiled, tick
-from stepscope.figures.profile.launches import draw_launches
-from stepscope.figures.profile.matmul_share import draw_matmul_share, matmul_shares
-from stepscope.figures.profile.timeline import LANE, beside, text_width
+from stepscope.figures.profile.cell import LANE, draw_cell
+from stepscope.figures.profile.data import by_category
+from stepscope.figures.profile.kernels import draw_categories, draw_launches, draw_matmul_share, matmul_shares
 from stepscope.plan.training import figure_name
 from stepscope.trace.categories import CATEGORIES
 
@@ -279,7 +279,7 @@ def test_only_the_same_point_of_the_timing_study_counts(cell, ms):
     again = tables["timing"].assign(repeat=2.0, step_median_ms=70.0)
     tables["timing"] = pd.concat([again, tables["timing"]], ignore_index=True)
     tables["profile"] = pd.DataFrame([cell_row(**cell)])
-    (found,) = bound_rows(tables, profiled(tables))
+    (found,) = bound_rows(tables, cells_in_order(tables["profile"]))
     assert found["free"] == ms
 
 
@@ -353,9 +353,10 @@ def test_a_tick_label_is_as_exact_as_its_tick():
 
 
 def test_labels_are_moved_aside_until_they_are_too_far_away():
-    assert beside([10.0, 100.0], [20.0, 20.0]) == [10.0, 100.0]
-    assert beside([50.0, 60.0], [20.0, 20.0]) == pytest.approx([42.5, 67.5])
-    assert beside([50.0, 52.0], [80.0, 80.0]) is None
+    assert beside([10.0, 100.0], [20.0, 20.0], 30, 200) == [10.0, 100.0]
+    assert beside([50.0, 60.0], [20.0, 20.0], 30, 200) == pytest.approx([42.5, 67.5])
+    assert beside([50.0, 52.0], [80.0, 80.0], 30, 200) is None
+    assert beside([10.0, 100.0], [20.0, 20.0], 30, 105) is None
     assert text_width("output projection") > text_width("mask") > 0
 
 

@@ -11,7 +11,7 @@ sys.path.insert(0, str(ROOT / "tests/unit/report"))
 import matplotlib  # noqa: E402
 import roofline_maker as maker  # noqa: E402
 from stepscope.figures import colours, figures_of, roofline, theme  # noqa: E402
-from stepscope.figures.roofline.panels import limits  # noqa: E402
+from stepscope.figures.roofline import limits  # noqa: E402
 from stepscope.report.roofline.cells import Point, Roof  # noqa: E402
 
 

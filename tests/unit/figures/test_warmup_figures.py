@@ -13,9 +13,7 @@ sys.path.insert(0, str(ROOT / "tests/unit/report"))
 
 import synthetic_warmup as made  # noqa: E402
 from stepscope.figures import colours, figures_of, theme  # noqa: E402
-from stepscope.figures.warmup.first_step import draw_first_step  # noqa: E402
-from stepscope.figures.warmup.means import draw_means  # noqa: E402
-from stepscope.figures.warmup.steps import draw_steps  # noqa: E402
+from stepscope.figures.warmup import draw_first_step, draw_means, draw_steps  # noqa: E402
 from stepscope.report.tables import Tables  # noqa: E402
 from stepscope.tables.warmup_names import PARTS  # noqa: E402
 
