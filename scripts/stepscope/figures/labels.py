@@ -55,7 +55,7 @@ def trouble(cell: dict | pd.Series) -> str:
     return {"ok": "", "oom": "OOM"}.get(status, status)
 
 
-def marks(cell: dict | pd.Series, noisy: bool = False) -> str:
+def doubts(cell: dict | pd.Series, noisy: bool = False) -> str:
     """` (throttled, noisy)` for a cell whose clock was held down, or what stands beside it is noisy."""
     found = [word for word, is_so in (("throttled", bool(cell.get("throttle"))), ("noisy", noisy)) if is_so]
     return f" ({', '.join(found)})" if found else ""

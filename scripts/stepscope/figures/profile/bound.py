@@ -10,7 +10,7 @@ from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
 from stepscope.figures.facets import Facets, above, cells_in_order
-from stepscope.figures.labels import marks, omitted, short, size_name, trouble, unusual
+from stepscope.figures.labels import doubts, omitted, short, size_name, trouble, unusual
 from stepscope.figures.marks import bar_axis
 from stepscope.figures.profile.data import MOST_ROWS, NOTHING, by_phase, on_host, words
 from stepscope.report.formatting import known, significant
@@ -97,7 +97,7 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
     for place, row in enumerate(rows):
         cell = row["cell"]
         name = f"{size_name(cell['size'])}, {cell['context']:,.0f}, {cell['precision']}"
-        names.append(f"{name}{unusual(cell)}{marks(cell, row['noisy'])}")
+        names.append(f"{name}{unusual(cell)}{doubts(cell, row['noisy'])}")
         if not row["busy"]:
             panel.text(1, place, trouble(cell) or "no trace", va="center", fontsize=6.5, color=colours.MUTED)
             continue

@@ -6,7 +6,7 @@ from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
 from stepscope.figures.facets import Facets, cells_in_order, wrapped
-from stepscope.figures.labels import marks, short, size_name, tick, trouble, unusual
+from stepscope.figures.labels import doubts, short, size_name, tick, trouble, unusual
 from stepscope.figures.marks import bar_axis, label_lines, precision_look, stack
 from stepscope.figures.profile.data import MOST_ROWS, NOTHING, PHASES, by_phase, traced, words
 from stepscope.report.formatting import significant
@@ -174,7 +174,7 @@ def _draw_launches(panel, part: pd.DataFrame, bars: list, by: str) -> None:
         place = (places[-1] + (1 if cell[by] == before else 1.35)) if places else 0.0
         places.append(place)
         group = size_name(cell["size"]) if by == "size" else f"{cell['context']:,.0f}"
-        names.append(f"{group}  {cell['precision']}{unusual(cell)}{marks(cell)}")
+        names.append(f"{group}  {cell['precision']}{unusual(cell)}{doubts(cell)}")
         before = cell[by]
         left = 0.0
         for phase, count, seen in parts:
