@@ -1,4 +1,4 @@
-"""The colours of every figure, by what they stand for. No other module names a colour.
+"""The colours, dashes and marks of every figure, by what they stand for. No other module names a colour.
 
 Okabe and Ito, "Color Universal Design" (2008), for series. Each colour has a name, which is its CSS variable in the
 web page: the page can recolour a figure for the dark theme. All are distinct, so that a colour identifies its name.
@@ -81,6 +81,8 @@ CALL = "#848b93"
 LANE = "#f6f7f8"
 # Beside colour, so that lines on top of each other stay visible.
 DASHES = {"tf32": (0, (5, 1.5)), "fp16": (0, (3, 2.2))}
+ATTENTION_MARKERS = {"naive": "o", "compiled": "s", "sdpa-flash": "^", "sdpa-cudnn": "v", "sdpa-efficient": "D",
+                     "flex": "P", "triton": "h"}  # fmt: skip
 
 VARIABLES = {
     INK: "figure-ink",
@@ -127,6 +129,12 @@ def attention(name: str) -> str:
 def attention_text(name: str) -> str:
     """Colour of an implementation's label."""
     return ATTENTION_TEXT.get(name, MUTED)
+
+
+def attention_rank(name: str) -> tuple[int, str]:
+    """Sort key: the implementations in the order of their colours, then any other by name."""
+    names = list(ATTENTION)
+    return (names.index(name) if name in names else len(names), str(name))
 
 
 def first_step(part: str) -> str:

@@ -9,7 +9,12 @@ from stepscope.report.studies.precision import mixed_findings
 from stepscope.report.studies.precision.captions import pictures
 from stepscope.report.studies.precision.mixed_tables import slower_table, speedup_tables
 from stepscope.report.studies.precision.norms import forced_tables, operators_table, summary_table
-from stepscope.report.studies.precision.tables import accumulation_table, attention_table, dtypes_table, gradients_table
+from stepscope.report.studies.precision.tables import (
+    accumulation_table,
+    attention_table,
+    dtypes_table,
+    gradients_table,
+)
 from stepscope.tables.reader import Tables
 
 
