@@ -16,9 +16,9 @@ from stepscope.figures.marks import (
 )
 from stepscope.report.data.machines import Limits
 from stepscope.report.data.points import EXTRA, Grid, Point
+from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import label, ordered
-from stepscope.report.studies.hardware.compared import ratio_text
 
 MOST_MACHINES = 4
 # The phases drawn of one machine over the baseline, of two, and of more: rows of panels are limited.

@@ -1,30 +1,36 @@
-"""The timing grid with the same cell of every machine beside each other."""
+"""The same cell of several machines beside each other: what a point is, and the timing grid made of points."""
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stepscope.report.data.machines import Limits, labels, limits
-from stepscope.report.data.mixed import PHASES, Mixed
-from stepscope.report.kit.compare import Comparison
+from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed
+from stepscope.report.kit.compare import Comparison, Timed, by_axis, by_fields, compare, timed
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import precision_rank
 from stepscope.tables.reader import Tables
 
-POINT = ("size", "context", "batch", "precision", "mode", "options")
 EXTRA = ("batch", "mode", "options")
+_place = by_fields("size", "context", *EXTRA)
 # What stands for a cell, the fullest first.
 _MAIN = ("step", "backward", "forward", "inference")
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of the grid: hardware label -> its first run there, a row of the timing table."""
+    """Cells that differ in nothing but the machine: hardware label -> its first run there, a row of a study's table."""
 
     rows: dict[str, dict]
 
+    @property
+    def row(self) -> dict:
+        """The first machine's row, for the columns that all machines share."""
+        return next(iter(self.rows.values()))
+
     def value(self, name: str) -> object:
-        """A column that all machines share: one of POINT."""
-        return next(iter(self.rows.values())).get(name)
+        """A column that all machines share."""
+        return self.row.get(name)
 
     @property
     def size(self) -> str:
@@ -54,12 +60,27 @@ class Point:
     @property
     def place(self) -> tuple:
         """Size, context and what else may vary but the precision."""
-        return place_of(next(iter(self.rows.values())))
+        return _place(self.row)
 
-    def time(self, label: str, phase: str) -> float | None:
-        """Median of a phase in ms."""
-        found = self.rows.get(label, {}).get(f"{phase}_median_ms")
-        return found if known(found) and found > 0 else None
+    @property
+    def place_rank(self) -> tuple:
+        """Sort key of the place: parameters, size, context, batch, other options."""
+        parameters, batch = self.parameters, self.value("batch")
+        known_last = [(not known(number), number if known(number) else 0) for number in (parameters, batch)]
+        return (known_last[0], self.size, self.context, known_last[1], *(str(self.value(name)) for name in EXTRA[1:]))
+
+    def timed(self, label: str, phase: str = "") -> Timed | None:
+        """A machine's times of a phase (ms), or of the whole cell; None without any."""
+        return timed(self.rows.get(label, {}), f"{phase}_" if phase else "")
+
+    def time(self, label: str, phase: str = "") -> float | None:
+        """Their median."""
+        series = self.timed(label, phase)
+        return series.median if series else None
+
+    def speed(self, label: str, over: str, phase: str = "") -> Comparison | None:
+        """A machine's speed-up over another, told by the 95 % intervals alone; None unless both have a time."""
+        return compare(self.timed(label, phase), self.timed(over, phase))
 
     def status(self, label: str, phase: str) -> str | None:
         """What became of a phase; None where the machine's grid does not have the point."""
@@ -67,6 +88,10 @@ class Point:
         if row is None:
             return None
         return row["status"] if row["status"] in ("failed", "missing") else row.get(f"{phase}_status")
+
+    def cells(self, machines: Iterable[str]) -> tuple[str, ...]:
+        """The names of these machines' cells."""
+        return tuple(self.rows[label]["cell"] for label in machines if label in self.rows)
 
 
 class Grid:
@@ -78,6 +103,7 @@ class Grid:
         self.mixed = Mixed(tables)
         self.every = _points(self.mixed)
         self.points = [point for point in self.every if len(point.rows) > 1]
+        self.plain = {point.place: point for point in self.every if point.precision == REFERENCE}
         self._limits: dict[tuple[str, str], Limits] = {}
         self._speeds: dict[tuple, Comparison | None] = {}
 
@@ -104,8 +130,8 @@ class Grid:
     @functools.cached_property
     def main(self) -> str:
         """The phase that stands for a cell: a whole step, or the fullest that two machines have a time of."""
-        timed = [each for each in _MAIN if any(self.speed(point, label, each) for point, label in self.pairs)]
-        return next(iter([*timed, *(each for each in _MAIN if each in self.phases)]), "step")
+        compared = [each for each in _MAIN if any(self.speed(point, label, each) for point, label in self.pairs)]
+        return next(iter([*compared, *(each for each in _MAIN if each in self.phases)]), "step")
 
     @functools.cached_property
     def pairs(self) -> list[tuple[Point, str]]:
@@ -116,9 +142,16 @@ class Grid:
         """A machine's speed-up over the baseline, or over another machine; None unless both have a time."""
         key = (id(point), label, phase, over or self.baseline)
         if key not in self._speeds:
-            row, reference = point.rows.get(label), point.rows.get(key[-1])
-            self._speeds[key] = self.mixed.speed(row, reference, phase) if row and reference else None
+            self._speeds[key] = self._speed(point.rows.get(label), point.rows.get(key[-1]), phase)
         return self._speeds[key]
+
+    def over_reference(self, point: Point, label: str, over: str) -> Comparison | None:
+        """A machine's speed-up, in the main phase, over the same or another machine in the reference's precision."""
+        plain = self.plain.get(point.place)
+        return self._speed(point.rows.get(label), plain.rows.get(over), self.main) if plain else None
+
+    def _speed(self, row: dict | None, reference: dict | None, phase: str) -> Comparison | None:
+        return self.mixed.speed(row, reference, phase) if row and reference else None
 
     def limits(self, label: str, precision: str) -> Limits:
         """Ratios of a machine's rates to the baseline's."""
@@ -127,37 +160,10 @@ class Grid:
             self._limits[key] = limits(self.tables, label, self.baseline, precision)
         return self._limits[key]
 
-    @functools.cached_property
-    def extra(self) -> list[str]:
-        """The columns besides size, context and precision in which points differ."""
-        return varying([next(iter(point.rows.values())) for point in self.points])
-
 
 def _points(mixed: Mixed) -> list[Point]:
-    found: dict[tuple, dict[str, dict]] = {}
-    if len(mixed.timing) and {"size", "context", "precision"} <= set(mixed.timing):
-        for row in mixed.timing[mixed.timing["repeat"] == 1].to_dict("records"):
-            found.setdefault(tuple(_plain(row.get(name)) for name in POINT), {})[str(row["hardware"])] = row
-    return sorted(map(Point, found.values()), key=_rank)
-
-
-def varying(rows: list[dict]) -> list[str]:
-    """The columns of EXTRA in which rows differ."""
-    return [name for name in EXTRA if len({str(row.get(name)) for row in rows}) > 1]
-
-
-def place_of(row: dict) -> tuple:
-    """Size, context and what else may vary but the precision."""
-    return tuple(_plain(row.get(name)) for name in ("size", "context", *EXTRA))
-
-
-def _plain(value: object) -> object:
-    """A value that is equal to itself: what is missing differs from nothing."""
-    return None if value != value else value
-
-
-def _rank(point: Point) -> tuple:
-    extra = tuple(str(point.value(name)) for name in EXTRA)
-    parameters = point.parameters
-    known_last = (parameters is None, parameters or 0.0)
-    return (precision_rank(point.precision), known_last, str(point.size), point.context, extra)
+    if mixed.timing.empty or not {"size", "context", "precision"} <= set(mixed.timing):
+        return []
+    first = mixed.timing[mixed.timing["repeat"] == 1].to_dict("records")
+    found = by_axis(first, "hardware", by_fields("size", "context", "precision", *EXTRA))
+    return sorted(map(Point, found), key=lambda point: (precision_rank(point.precision), point.place_rank))

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from stepscope.report.kit.formatting import known
+from stepscope.report.kit.formatting import known, significant
 
 FASTER, SLOWER, UNCLEAR = "faster", "slower", "unclear"
 
@@ -91,6 +91,20 @@ def overlap(own: Timed, reference: Timed) -> bool:
     return own.low <= reference.high and reference.low <= own.high
 
 
+def ratio_text(ratio: float) -> str:
+    """Two decimals, or three digits where those would be too few or too many, or would read as no difference."""
+    if not 0.1 <= ratio < 100:
+        return significant(ratio, 3 if ratio > 1 else 2)
+    return f"{ratio:.2f}" if f"{ratio:.2f}" != "1.00" else f"{ratio:.3f}"
+
+
+def ratio_range(ratios: Iterable[float]) -> str:
+    """`1.20 to 3.41`, or one number where both are the same."""
+    ratios = list(ratios)
+    low, high = ratio_text(min(ratios)), ratio_text(max(ratios))
+    return low if low == high else f"{low} to {high}"
+
+
 def _ends(series: Timed) -> tuple[float, float]:
     """The interval, or the median itself where there is none."""
     return (series.low, series.high) if series.has_interval else (series.median, series.median)
@@ -108,6 +122,17 @@ def pairs(
     for row in rows:
         if row[axis] != reference and point(row) in references:
             yield row, references[point(row)]
+
+
+def by_axis(rows: Iterable[dict], axis: str, point: Callable[[dict], Hashable]) -> list[dict[object, dict]]:
+    """The rows of each point by the value of their `axis`, the points in the order of their first rows.
+
+    Of several rows of a point with the same value the last one counts.
+    """
+    found: dict[Hashable, dict[object, dict]] = {}
+    for row in rows:
+        found.setdefault(point(row), {})[row[axis]] = row
+    return list(found.values())
 
 
 def by_fields(*names: str) -> Callable[[dict], tuple]:

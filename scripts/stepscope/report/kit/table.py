@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+from stepscope.report.kit.compare import UNCLEAR, Comparison, ratio_text
 
 NOTHING = Cell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
@@ -66,6 +67,20 @@ def text(value: object, show: Callable[[object], str] | None = None) -> Cell:
 def count(value: object, below: str = "") -> Cell:
     """A whole number."""
     return number(value, formatting.count, below)
+
+
+def times_as_fast(
+    found: Comparison, below: str = "", badges: Sequence[str] = (), unclear: Callable[[float], str] = ratio_text
+) -> Cell:
+    """`1.43`: how many times as fast, in brackets where nothing may be said; `unclear` prints the number there."""
+    text = f"({unclear(found.ratio)})" if found.verdict == UNCLEAR else ratio_text(found.ratio)
+    return Cell(text, below, found.ratio, tuple(badges))
+
+
+def lost_of(statuses: Iterable[str | None], below: str = "") -> Cell:
+    """In place of a comparison: the badges of those that have no result, each once; a dash without any."""
+    badges = tuple(dict.fromkeys(each for each in statuses if each in LOST))
+    return Cell("" if badges else "–", below, badges=badges)
 
 
 def named(name: object, most: int = 60, below: str = "") -> Cell:

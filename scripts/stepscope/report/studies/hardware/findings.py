@@ -1,179 +1,335 @@
-"""Sentences on machines beside each other: speed-ups, what they follow, who is fastest, memory and mixed precision."""
+"""What is found by setting machines beside each other: speed-ups, what they follow, who is fastest, what fits."""
 
+from collections.abc import Iterable
+from functools import partial
 from statistics import median
 
 from stepscope.report.data.machines import NEAR
-from stepscope.report.data.memory import Memory
-from stepscope.report.data.points import Grid
+from stepscope.report.data.mixed import MIXED, REFERENCE
+from stepscope.report.data.points import Grid, Point
+from stepscope.report.data.side_by_side import (
+    Inversion,
+    Shared,
+    attention,
+    inversions,
+    memory,
+    peaks,
+    rate_ratio,
+)
+from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import UNCLEAR, Comparison
+from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, Comparison, ratio_range, ratio_text
+from stepscope.report.kit.finding import Finding, Number, key_of
 from stepscope.report.kit.order import label
-from stepscope.report.studies.hardware import attention, memory, mixed
-from stepscope.report.studies.hardware.compared import absent, everyone, judged, machines_of, ratio_text
+from stepscope.report.kit.sizes import EXACT
+from stepscope.report.studies.hardware.tables_studies import absent, everyone
 from stepscope.tables.reader import Tables
 
+_RATES = {"arithmetic": "the ratio of matrix-product rates", "memory": "the ratio of bandwidths"}
 
-def findings(tables: Tables, grid: Grid) -> list[str]:
+
+def findings(tables: Tables, grid: Grid) -> list[Finding]:
     """The findings, machine by machine over the baseline, and then over all machines."""
-    sentences = []
+    found = []
     for other in grid.others:
-        sentences += [speed_up(grid, other), by_phase(grid, other), *limits(grid, other), *fits(grid, other)]
-    sentences += [fastest(grid), of_attention(tables, grid)]
-    sentences += memory.findings(memory.peaks(Memory(tables), grid.labels), grid.labels)
-    sentences += mixed.findings(grid, mixed.inversions(grid))
-    return [sentence for sentence in sentences if sentence]
+        found += [speed_up(grid, other), by_phase(grid, other), limits(grid, other), *fits(grid, other)]
+    found += [fastest(grid), of_attention(attention(tables, grid.labels))]
+    found += of_memory(memory(tables, grid.labels))
+    found += of_inversions(grid, inversions(grid))
+    return [each for each in found if each]
 
 
 def _what(phase: str) -> str:
     return "a step" if phase == "step" else label(phase)
 
 
-def _cells(many) -> str:
-    return "1 cell" if len(many) == 1 else f"{len(many):,} cells"
-
-
-def share(count: int, many) -> str:
-    """`all 47 cells`, `26 of 47 cells (55 %)`, `none of 47 cells`, `the 1 cell`, `no cell`."""
-    if len(many) == 1:
+def some_of(count: int, total: int) -> str:
+    """`all 47 cells`, `26 of 47 cells`, `none of 47 cells`, `the 1 cell`, `no cell`."""
+    if total == 1:
         return "the 1 cell" if count else "no cell"
-    if count in (0, len(many)):
-        return f"{'all' if count else 'none of'} {_cells(many)}"
-    return f"{count:,} of {_cells(many)} ({formatting.percent(count / len(many))})"
+    some = "all" if count == total else f"{count:,} of" if count else "none of"
+    return f"{some} {formatting.cells(total)}"
 
 
-def _range(ratios: list[float]) -> str:
-    """`1.20 to 3.41`, or one number where both are the same."""
-    low, high = ratio_text(min(ratios)), ratio_text(max(ratios))
-    return low if low == high else f"{low} to {high}"
+def share_of(count: int, total: int) -> str:
+    """some_of(), with per cent where it is neither all nor none: `26 of 47 cells (55 %)`."""
+    return some_of(count, total) + (f" ({formatting.percent(count / total)})" if 0 < count < total else "")
 
 
-def _speeds(grid: Grid, other: str, phase: str) -> list[tuple]:
+def judged(speeds: Iterable[Comparison]) -> str:
+    """How faster, slower and about equal are told, where it is not by the spread between repeated runs of both."""
+    by_repeats = [speed.by_repeats for speed in speeds]
+    if all(by_repeats):
+        return ""
+    rule = "only disjoint 95 % intervals count as a difference"
+    if not any(by_repeats):
+        return f" (no repeated runs of both: {rule})"
+    return f" ({by_repeats.count(False):,} of these {len(by_repeats):,} without repeated runs of both: there {rule})"
+
+
+# The timing grid ------------------------------------------------------------------------------------------------------
+
+
+def _speeds(grid: Grid, other: str, phase: str) -> list[tuple[Point, Comparison]]:
     """(point, speed) of the points that both machines have a time of."""
     return [(point, speed) for point in grid.points if (speed := grid.speed(point, other, phase))]
 
 
-def speed_up(grid: Grid, other: str) -> str:
+def _cells(points: Iterable[Point], *machines: str) -> tuple[str, ...]:
+    return tuple(cell for point in points for cell in point.cells(machines))
+
+
+def _range(name: str, ratios: list[float], cells: tuple[str, ...]) -> dict[str, Number]:
+    """The numbers `name` and, unless all are the same, `name_median`."""
+    numbers = {name: Number(ratios, cells, ratio_range)}
+    if min(ratios) != max(ratios):
+        numbers[f"{name}_median"] = Number(median(ratios), cells, ratio_text)
+    return numbers
+
+
+def speed_up(grid: Grid, other: str) -> Finding | None:
     """Range and median of what stands for a cell, and in how many cells the machine is faster."""
+    question = f"how many times as fast is {other}"
     found = _speeds(grid, other, grid.main)
     if not found:
-        return f"No cell of the timing study has a time on both {other} and {grid.baseline}." if grid.every else ""
-    ratios = [speed.ratio for _, speed in found]
-    middle = f", median {ratio_text(median(ratios))}" if len(ratios) > 1 else ""
-    return (
-        f"{other} runs {_what(grid.main)} at {_range(ratios)} times the speed of {grid.baseline}{middle}; "
-        f"{_counted(found)}{judged([speed for _, speed in found])}."
+        answer = f"No cell of the timing study has a time on both {other} and {grid.baseline}."
+        return Finding(question, answer) if grid.every else None
+    ratios, cells = [speed.ratio for _, speed in found], _cells((point for point, _ in found), grid.baseline, other)
+    numbers = {"range": Number(ratios, cells, ratio_range), "median": Number(median(ratios), cells, ratio_text)}
+    middle = ", median {median}" if len(ratios) > 1 else ""
+    counted, counts = _counted(found, other)
+    answer = (
+        f"{other} runs {_what(grid.main)} at {{range}} times the speed of {grid.baseline}{middle}; "
+        f"{counted}{judged(speed for _, speed in found)}."
     )
+    return Finding(question, answer, numbers | counts)
 
 
-def _counted(found: list[tuple]) -> str:
+def _counted(found: list[tuple[Point, Comparison]], other: str) -> tuple[str, dict[str, Number]]:
     """`faster in 12 of 18 cells, about equal in 6 (small at 128 in bf16, …)`; the most frequent first, not named."""
-    kinds = {"faster": "faster", UNCLEAR: "about equal", "slower": "slower"}
-    own = {kind: [point for point, speed in found if speed.verdict == kind] for kind in kinds}
-    parts = []
-    for kind in sorted(own, key=lambda each: -len(own[each])):
-        if own[kind]:
-            names = [f"{point.name} in {point.precision}" for point in own[kind]]
-            where = f" ({formatting.listing(names, 3)})" if parts else ""
-            many = share(len(names), found).split(" (")[0] if not parts else f"{len(names):,}"
-            parts.append(f"{kinds[kind]} in {many}{where}")
-    return ", ".join(parts)
+    words = {FASTER: "faster", UNCLEAR: "about equal", SLOWER: "slower"}
+    own = {kind: [point for point, speed in found if speed.verdict == kind] for kind in words}
+    parts, numbers = [], {}
+    for kind in sorted(filter(own.get, own), key=lambda each: -len(own[each])):
+        names = [f"{point.name} in {point.precision}" for point in own[kind]]
+        show = formatting.count if parts else partial(some_of, total=len(found))
+        numbers[kind] = Number(len(names), _cells(own[kind], other), show)
+        parts.append(f"{words[kind]} in {{{kind}}}" + (f" ({formatting.listing(names, 3)})" if parts else ""))
+    return ", ".join(parts), numbers
 
 
-def by_phase(grid: Grid, other: str) -> str:
-    """Range and median of each phase; nothing where only one was timed."""
-    parts = []
+def by_phase(grid: Grid, other: str) -> Finding | None:
+    """Range and median of each phase; None where only one was timed."""
+    numbers, parts = {}, []
     for phase in (each for each in grid.phases if each != grid.main):
-        ratios = [speed.ratio for _, speed in _speeds(grid, other, phase)]
-        if ratios:
-            middle = f" ({ratio_text(median(ratios))})" if min(ratios) != max(ratios) else ""
-            parts.append(f"{label(phase)} {_range(ratios)}{middle}")
-    return f"{other} over {grid.baseline} by phase, range and median: {'; '.join(parts)}." if parts else ""
+        found = _speeds(grid, other, phase)
+        if found:
+            cells = _cells((point for point, _ in found), grid.baseline, other)
+            own = _range(phase, [speed.ratio for _, speed in found], cells)
+            middle = f" ({{{phase}_median}})" if len(own) > 1 else ""
+            parts.append(f"{label(phase)} {{{phase}}}{middle}")
+            numbers |= own
+    answer = f"{other} over {grid.baseline} by phase, range and median: {'; '.join(parts)}."
+    return Finding(f"how many times as fast is each phase on {other}", answer, numbers) if parts else None
 
 
-def limits(grid: Grid, other: str) -> list[str]:
+def limits(grid: Grid, other: str) -> Finding | None:
     """How many cells reach NEAR of the ratio of peaks, and of bandwidths; how many follow neither."""
-    found = [(speed.ratio, grid.limits(other, point.precision)) for point, speed in _speeds(grid, other, grid.main)]
-    parts = []
-    for name, words in (("arithmetic", "the ratio of matrix-product rates"), ("memory", "the ratio of bandwidths")):
-        known = [(ratio, each) for ratio, each in found if each.reached(name, ratio) is not None]
+    found = [
+        (point, speed.ratio, grid.limits(other, point.precision)) for point, speed in _speeds(grid, other, grid.main)
+    ]
+    numbers, parts = {}, []
+    for name, words in _RATES.items():
+        known = [each for each in found if getattr(each[2], name) is not None]
         if known:
-            count = sum(each.reached(name, ratio) for ratio, each in known)
-            parts.append(f"{words}, {_ratios(grid, other, name)}, in {share(count, known)}")
+            reached = [point for point, ratio, own in known if own.reached(name, ratio)]
+            ratios, of_rates = _ratios(grid, other, name)
+            count = Number(len(reached), _cells(reached, other), partial(share_of, total=len(known)))
+            numbers |= {name: count, **of_rates}
+            parts.append(f"{words}, {ratios}, in {{{name}}}")
     if not parts:
-        return []
-    text = f"{_what(grid.main).capitalize()} on {other} reaches at least {100 * NEAR:.0f} % of "
-    lies = [each.follows(ratio) for ratio, each in found]
-    neither = sum(each == "neither" for each in lies)
-    after = ""
+        return None
+    answer = f"{_what(grid.main).capitalize()} on {other} reaches at least {100 * NEAR:.0f} % of {'; of '.join(parts)}."
+    neither = [point for point, ratio, own in found if own.follows(ratio) == "neither"]
     if neither:
-        lie = "lies" if neither == 1 else "lie"
-        after = (
-            f" {neither:,} of {_cells(lies)} {lie} nearer to 1 than both ratios: neither sets the time there, as where "
-            "the host's launches do."
+        numbers["neither"] = Number(len(neither), _cells(neither, other), formatting.count)
+        answer += (
+            f" {{neither}} of {formatting.cells(len(found))} {'lies' if len(neither) == 1 else 'lie'} nearer to 1 than "
+            "both ratios: neither sets the time there, as where the host's launches do."
         )
-    return [f"{text}{'; of '.join(parts)}.{after}"]
+    return Finding(f"what does the speed of {other} follow", answer, numbers)
 
 
-def _ratios(grid: Grid, other: str, name: str) -> str:
-    """`1.00 in fp32 and 3.20 in bf16 (data sheet)`, `1.43 (measured)`."""
-    place = 0 if name == "arithmetic" else 1
+def _ratios(grid: Grid, other: str, name: str) -> tuple[str, dict[str, Number]]:
+    """`1.00 in fp32 and 3.20 in bf16 (data sheet)`, `1.43 (measured)`, and its numbers by name and precision."""
+    place = list(_RATES).index(name)
     known = {precision: grid.limits(other, precision) for precision in grid.precisions}
-    ratios = {each: getattr(limit, name) for each, limit in known.items() if getattr(limit, name)}
+    ratios = {precision: ratio for precision, own in known.items() if (ratio := getattr(own, name))}
     sources = formatting.listing(list(dict.fromkeys(known[each].sources[place] for each in ratios)))
     alike: dict[str, list[str]] = {}
     for precision, ratio in ratios.items():
         alike.setdefault(ratio_text(ratio), []).append(precision)
-    if len(alike) == 1:
-        return f"{next(iter(alike))} ({sources})"
-    texts = [f"{text} in {formatting.listing(precisions)}" for text, precisions in alike.items()]
-    return f"{', '.join(texts)} ({sources})"
+    numbers = {key_of(name, precision): Number(ratio, show=ratio_text) for precision, ratio in ratios.items()}
+    texts = [f"{{{key_of(name, own[0])}}} in {formatting.listing(own)}" for own in alike.values()]
+    told = ", ".join(texts) if len(texts) > 1 else f"{{{key_of(name, next(iter(ratios)))}}}"
+    return f"{told} ({sources})", numbers
 
 
-def fits(grid: Grid, other: str) -> list[str]:
+def fits(grid: Grid, other: str) -> list[Finding]:
     """Cells that ran out of memory on one of both machines only."""
-    sentences = []
+    found = []
     for machine, lost in ((other, grid.baseline), (grid.baseline, other)):
         own = [
-            f"{point.name} in {point.precision}"
+            point
             for point in grid.points
             if point.status(machine, grid.main) == "ok" and point.status(lost, grid.main) == "oom"
         ]
         if own:
-            names = formatting.listing(own, 4)
-            sentences.append(f"On {machine}, but not on {lost}, {_what(grid.main)} fits with {names}.")
-    return sentences
+            names = formatting.listing([f"{point.name} in {point.precision}" for point in own], 4)
+            answer = f"On {machine}, but not on {lost}, {_what(grid.main)} fits with {names}."
+            numbers = {"fitting": Number(len(own), _cells(own, machine, lost), formatting.count)}
+            found.append(Finding(f"what fits on {machine} only", answer, numbers))
+    return found
 
 
-def fastest(grid: Grid) -> str:
+def fastest(grid: Grid) -> Finding | None:
     """Of three machines or more: in how many cells each is faster than all others."""
     if len(grid.labels) < 3:
-        return ""
+        return None
+    question = "which machine is fastest"
     done = [point for point in grid.points if all(point.time(each, grid.main) for each in grid.labels)]
     if not done:
-        return "No cell of the timing study has a time on all machines."
-    wins: dict[str, list[Comparison]] = {}
+        return Finding(question, "No cell of the timing study has a time on all machines.")
+    wins: dict[str, list[Point]] = {name: [] for name in (*grid.labels, "none")}
     for point in done:
         best = min(grid.labels, key=lambda each: point.time(each, grid.main))
         speeds = [grid.speed(point, best, grid.main, over=each) for each in grid.labels if each != best]
-        if all(speed.verdict == "faster" for speed in speeds):
-            wins.setdefault(best, []).extend(speeds)
-    others = len(grid.labels) - 1
-    parts = [f"{name} in {len(wins[name]) // others:,}" for name in grid.labels if name in wins]
-    undecided = len(done) - sum(len(each) // others for each in wins.values())
-    parts += [f"none in {undecided:,}"] if undecided else []
-    return f"Of {_cells(done)} with a time on all machines, fastest is {formatting.listing(parts)}."
+        wins[best if all(speed.verdict == FASTER for speed in speeds) else "none"].append(point)
+    wins = {name: own for name, own in wins.items() if own}
+    numbers = {key_of(name): Number(len(own), _cells(own, *grid.labels), formatting.count)
+               for name, own in wins.items()}  # fmt: skip
+    parts = formatting.listing([f"{name} in {{{key_of(name)}}}" for name in wins])
+    answer = f"Of {formatting.cells(len(done))} with a time on all machines, fastest is {parts}."
+    return Finding(question, answer, numbers)
 
 
-def of_attention(tables: Tables, grid: Grid) -> str:
+# The other studies ----------------------------------------------------------------------------------------------------
+
+
+def of_attention(found: Shared) -> Finding | None:
     """Range and median of attention's speed-ups at the longest lengths that all machines finished."""
-    lines = attention.lines(tables, grid.labels)
-    present = machines_of(lines, grid.labels)
-    parts = []
-    for other in present[1:]:
-        ratios = [ratio for line in lines if (ratio := line.ratio(other, present[0]))]
-        if ratios:
-            middle = f" (median {ratio_text(median(ratios))})" if min(ratios) != max(ratios) else ""
-            parts.append(f"{other} at {_range(ratios)} times the speed of {present[0]}{middle}")
-    where = f"the longest length that {everyone(grid.labels, present)} finished"
-    lacking = " ".join(["", *absent(grid.labels, present, "attention")])
-    return f"Attention by itself runs, at {where}, on {'; on '.join(parts)}.{lacking}" if parts else ""
+    numbers, parts = {}, []
+    for other in found.others if found.points else []:
+        both = [(point, speed) for point in found.points if (speed := point.speed(other, found.baseline))]
+        if both:
+            key = key_of("on", other)
+            cells = _cells((point for point, _ in both), found.baseline, other)
+            own = _range(key, [speed.ratio for _, speed in both], cells)
+            middle = f" (median {{{key}_median}})" if len(own) > 1 else ""
+            parts.append(f"{other} at {{{key}}} times the speed of {found.baseline}{middle}")
+            numbers |= own
+    if not parts:
+        return None
+    where = f"the longest length that {everyone(found)} finished"
+    answer = f"Attention by itself runs, at {where}, on {'; on '.join(parts)}. {absent(found)}"
+    return Finding("how many times as fast is attention", answer.strip(), numbers)
+
+
+def of_memory(found: Shared) -> list[Finding]:
+    """Where the peak is the smallest, by how much they differ, and what fits on some machines only."""
+    done = [point for point in found.points if all(peaks(point).values())]
+    told = [_least(done, found)] if done else []
+    fitting: dict[tuple[tuple[str, ...], ...], list[Point]] = {}
+    for point in found.points:
+        ran, lost = (tuple(name for name, row in point.rows.items() if row["status"] == word) for word in ("ok", "oom"))
+        if ran and lost:
+            fitting.setdefault((ran, lost), []).append(point)
+    for (ran, lost), own in fitting.items():
+        names = formatting.listing([f"{point.name} ({point.precision}, {label(mode(point.row))})" for point in own],
+                                   4, "; ")  # fmt: skip
+        verb = "fits" if len(own) == 1 else "fit"
+        elsewhere = _elsewhere(ran, lost, found.machines)
+        answer = f"In the memory study {names} {verb} on {formatting.listing(ran)}{elsewhere}."
+        numbers = {"fitting": Number(len(own), _cells(own, *ran, *lost), formatting.count)}
+        told.append(Finding(f"what fits on {formatting.listing(ran)} only", answer, numbers))
+    return told + ([Finding("what has no memory study", absent(found))] if told and found.lacking else [])
+
+
+def _elsewhere(ran: tuple[str, ...], lost: tuple[str, ...], machines: list[str]) -> str:
+    """` only`, if all others ran out of memory; else which did, and of which others it is not known."""
+    unknown = [name for name in machines if name not in ran + lost]
+    if not unknown:
+        return " only"
+    return f", but not on {formatting.listing(lost)}; of {formatting.listing(unknown)} it is not known"
+
+
+def _least(done: list[Point], found: Shared) -> Finding:
+    """Who needs least how often, and the largest difference."""
+    question, cells = "where does a cell need least memory", _cells(done, *found.machines)
+    ranges = [(min(own), max(own)) for own in (peaks(point).values() for point in done)]
+    widest = max(most / least - 1 for least, most in ranges)
+    numbers = {"widest": Number(widest, cells, formatting.percent)}
+    all_of_them = f"{some_of(len(done), len(done))} that {everyone(found)} finished"
+    if widest < EXACT:
+        answer = f"Peak memory is the same on {formatting.listing(found.machines)} in {all_of_them}."
+        return Finding(question, answer, numbers)
+    smallest = {
+        name: own
+        for name in found.machines
+        if (own := [point for point, (least, most) in zip(done, ranges, strict=True)
+                    if peaks(point)[name] == least < most])
+    }  # fmt: skip
+    numbers |= {key_of(name): Number(len(own), _cells(own, name), formatting.count) for name, own in smallest.items()}
+    above = "the largest peak is at most {widest} above the smallest"
+    if [len(own) for own in smallest.values()] == [len(done)]:
+        answer = f"Peak memory is smallest on {next(iter(smallest))} in {all_of_them}; {above}."
+    else:
+        parts = formatting.listing([f"on {name} in {{{key_of(name)}}}" for name in smallest])
+        answer = f"Of {all_of_them.removeprefix('all ')}, peak memory is smallest {parts}; {above}."
+    return Finding(question, answer, numbers)
+
+
+# Mixed precision ------------------------------------------------------------------------------------------------------
+
+
+def of_inversions(grid: Grid, found: list[Inversion]) -> list[Finding]:
+    """One for each pair of machines and precision that has inversions; or that there is none."""
+    groups: dict[tuple[str, str, str], list[Inversion]] = {}
+    for each in found:
+        groups.setdefault((each.machine, each.precision, each.other), []).append(each)
+    compared = any(
+        point.precision in MIXED and sum(bool(point.time(each, grid.main)) for each in grid.labels) > 1
+        for point in grid.points
+    )
+    if compared and not groups:
+        answer = f"No machine in 16 bits is slower than another in {REFERENCE} that it should be faster than."
+        return [Finding(f"is a machine in 16 bits slower than another in {REFERENCE}", answer)]
+    return [_of_two_machines(grid, own) for own in groups.values()]
+
+
+def _of_two_machines(grid: Grid, own: list[Inversion]) -> Finding:
+    worst = own[0]
+    machine, precision, other = worst.machine, worst.precision, worst.other
+    both = [
+        point for point in grid.every if point.precision == precision and grid.over_reference(point, machine, other)
+    ]
+    cells = tuple(
+        cell for each in own for cell in (*each.point.cells([machine]), *grid.plain[each.point.place].cells([other]))
+    )
+    numbers = {
+        "slower": Number(len(own), cells, formatting.count),
+        "both": Number(len(both), _cells(both, machine), formatting.count),
+        "own": Number(worst.speed.times[1], cells[:1]),
+        "other": Number(worst.speed.times[0], cells[1:2]),
+    }
+    there = "in {slower} of {both} cells" if len(both) > 1 else "in the one cell of both"
+    answer = (
+        f"{machine} in {precision} takes longer for {_what(grid.main)} than {other} in {REFERENCE} {there}"
+        f"{judged(each.speed for each in own)}{', most' if len(own) > 1 else ''} with {worst.point.name}: "
+        "{own} against {other} ms"
+    )
+    ratio = rate_ratio(grid, machine, precision, other)
+    if ratio:
+        numbers["rates"] = Number(ratio)
+        answer += ", although its rate of matrix products is {rates} times as high"
+    return Finding(f"is {machine} in {precision} slower than {other} in {REFERENCE}", f"{answer}.", numbers)

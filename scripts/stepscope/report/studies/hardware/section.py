@@ -1,11 +1,12 @@
 """The part of the report that sets machines beside each other. It has no cells of its own: it compares the studies'."""
 
+from stepscope.report.data import side_by_side
 from stepscope.report.data.machines import labels
-from stepscope.report.data.memory import Memory
 from stepscope.report.data.points import Grid
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
+from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.hardware import findings as hardware_findings
+from stepscope.report.studies.hardware import tables, tables_studies
 from stepscope.tables.reader import Tables
 
 
@@ -14,16 +15,15 @@ def applies(found: Tables) -> bool:
     return len(labels(found)) > 1
 
 
-def findings(found: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(found: Tables) -> list[Finding]:
+    """What the summary says."""
     return hardware_findings.findings(found, Grid(found)) if applies(found) else []
 
 
 def context(found: Tables) -> dict:
     """What report/sections/hardware.md.j2 is filled with."""
     grid = Grid(found)
-    passes = attention.lines(found, grid.labels)
-    inverted = mixed.inversions(grid)
+    inverted = side_by_side.inversions(grid)
     return {
         "machines": tables.machines_table(found, grid.labels),
         "picture": _picture(grid),
@@ -31,12 +31,12 @@ def context(found: Tables) -> dict:
         "summary": tables.summary_table(grid),
         "grid": tables.grid_table(grid),
         "phases": tables.phases_table(grid),
-        "mixed": mixed.mixed_table(grid),
-        "inversions": mixed.inversions_table(inverted),
-        "inverted": mixed.findings(grid, inverted),
-        "attention": attention.attention_tables(passes, grid.labels),
-        "memory": memory.peaks_table(memory.peaks(Memory(found), grid.labels), grid.labels),
-        "ladder": ladder.ladder_table(ladder.rungs(found, grid.labels), grid.labels),
+        "mixed": tables.mixed_table(grid),
+        "inversions": tables.inversions_table(inverted),
+        "inverted": texts(hardware_findings.of_inversions(grid, inverted)),
+        "attention": tables_studies.attention_tables(side_by_side.attention(found, grid.labels)),
+        "memory": tables_studies.memory_table(side_by_side.memory(found, grid.labels)),
+        "ladder": tables_studies.ladder_table(side_by_side.ladder(found, grid.labels)),
     }
 
 
