@@ -7,25 +7,22 @@ import pytest
 from hardware_maker import GIB
 from pages import Page, markdown_page
 from roofline_maker import ceilings
+from stepscope.report.data import side_by_side
 from stepscope.report.data.machines import Limits, labels, limits
-from stepscope.report.data.memory import Memory
 from stepscope.report.data.points import Grid
+from stepscope.report.kit.finding import Finding
 from stepscope.report.kit.order import merged_labels, with_order
-from stepscope.report.page import by_machine
-from stepscope.report.studies.hardware import attention, ladder, memory, mixed, tables
-from stepscope.report.studies.hardware import findings as hardware_findings
-from stepscope.report.studies.hardware import section as hardware
+from stepscope.report.studies.hardware import findings, section, tables, tables_studies
 
-NO_ANT = "The attention study has no cells of ant."
-SINGLE = " (no repeated runs of both: only disjoint 95 % intervals count as a difference)"
+BOTH = ["old", "new"]
 
 
 def grid_of(folder, *rows, **others) -> Grid:
     return Grid(made.write(folder, timing=rows, **others))
 
 
-def told(folder, *rows, **others) -> list[str]:
-    return hardware.findings(made.write(folder, timing=rows, **others))
+def values(finding: Finding) -> dict:
+    return {name: number.value for name, number in finding.numbers.items()}
 
 
 def texts(row) -> list[str]:
@@ -61,7 +58,9 @@ def test_a_baseline_that_lacks_the_first_study_is_still_the_baseline(tmp_path):
         attention=[*made.attention("base"), *made.attention("zebra")],
     )
     assert labels(found) == ["base", "zebra", "ant"]
-    assert hardware.findings(found)[-1].endswith("on zebra at 1.000 times the speed of base. " + NO_ANT)
+    attention = side_by_side.attention(found, labels(found))
+    assert (attention.machines, attention.lacking) == (["base", "zebra"], ["ant"])
+    assert values(findings.of_attention(attention)) == {"on_zebra": [1.0, 1.0]}
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_the_whole_report_has_the_machines_in_the_order_of_the_tables(tmp_path):
     ordered = with_order(found["timing"])
     assert list(ordered["hardware"]) == ["zebra", "zebra", "ant", "ant"]
     text, _ = made.pages(tmp_path / "page", found)
-    for before in ("Time of each phase, fp32, on", "Throughput and memory, fp32, on", "*On", "- On"):
+    for before in ("Time of each phase, fp32, on", "Throughput and memory, fp32, on", "*On"):
         assert 0 < text.index(f"{before} zebra") < text.index(f"{before} ant")
     assert "|  | zebra | ant |" in text
 
@@ -126,8 +125,7 @@ def test_a_speed_up_on_the_other_side_of_1(ratios, speed, word):
 
 def test_only_what_is_nearer_to_1_than_both_ratios_is_told_so(tmp_path):
     rates = [*ceilings("old", "Unheard", copy=1000.0, fp32=10.0), *ceilings("new", "Unheard", copy=1150.0, fp32=11.0)]
-    found = told(tmp_path, *both(6.0, 10.0), ceilings=rates)
-    assert len(found) == 3 and "nearer to 1" not in found[2]
+    assert "neither" not in findings.limits(grid_of(tmp_path, *both(6.0, 10.0), ceilings=rates), "new").numbers
 
 
 def test_ratios_that_are_near_each_other_or_unknown():
@@ -184,7 +182,7 @@ def test_unsupported_noisy_and_throttled_cells_are_marked(tmp_path):
     assert [cell.badges for cell in row[2:]] == [("noisy", "throttled"), ("unsupported",)]
 
 
-@pytest.mark.parametrize(("ms", "word"), [(9.0, "equal"), (8.0, "faster"), (12.5, "slower")])
+@pytest.mark.parametrize(("ms", "word"), [(9.0, "unclear"), (8.0, "faster"), (12.5, "slower")])
 def test_repeated_runs_decide_where_both_machines_have_them(tmp_path, ms, word):
     # Runs of either differ by about a tenth (1 of 10.5), so that only more than 0.19 in the logarithm counts.
     rows = made.repeated("old", 10.0, 1.1) + made.repeated("new", ms, 1.1)
@@ -227,71 +225,75 @@ def test_what_is_lost_stands_in_its_place_in_the_table_of_phases(tmp_path):
     assert texts(table.rows[0])[6:] == ["–"] * 4
 
 
-# Sentences ------------------------------------------------------------------------------------------------------------
+# Findings -------------------------------------------------------------------------------------------------------------
 
 
-def test_one_cell_in_the_singular(tmp_path):
-    assert told(tmp_path, *both(20.0, 10.0), ceilings=RATES) == [
-        f"new runs a step at 2.00 times the speed of old; faster in the 1 cell{SINGLE}.",
-        "new over old by phase, range and median: inference 2.00; forward 2.00; backward 2.00; optimizer 2.00.",
-        "A step on new reaches at least 80 % of the ratio of matrix-product rates, 4.00 (measured), in no cell; "
-        "of the ratio of bandwidths, 2.00 (measured), in the 1 cell.",
-    ]
+def test_the_numbers_of_one_cell(tmp_path):
+    grid = grid_of(tmp_path, *both(20.0, 10.0), ceilings=RATES)
+    cells = ("old/timing/small/ctx128/fp32/1", "new/timing/small/ctx128/fp32/1")
+    speed = findings.speed_up(grid, "new")
+    assert values(speed) == {"range": [2.0], "median": 2.0, "faster": 1} and speed.cells == cells
+    assert values(findings.by_phase(grid, "new")) == {phase: [2.0] for phase in made.PHASES[:4]}
+    limits = findings.limits(grid, "new")
+    assert values(limits) == {"arithmetic": 0, "arithmetic_fp32": 4.0, "memory": 1, "memory_fp32": 2.0}
+    assert "in no cell; of the ratio of bandwidths, 2.00 (measured), in the 1 cell." in limits.text
 
 
-def test_several_cells(tmp_path):
+def test_the_numbers_of_several_cells(tmp_path):
     rows = [*both(40.0, 10.0), *both(20.0, 10.0, context=256), *both(10.0, 10.0, context=512)]
     rows += [made.lost("old", context=1024), made.timing("new", context=1024)]
-    found = told(tmp_path, *rows, ceilings=RATES)
-    assert found[0] == (
-        "new runs a step at 1.000 to 4.00 times the speed of old, median 2.00; faster in 2 of 3 cells, about equal in "
-        f"1 (small at 512 in fp32){SINGLE}."
-    )
-    assert found[2] == (
-        "A step on new reaches at least 80 % of the ratio of matrix-product rates, 4.00 (measured), in 1 of 3 cells "
-        "(33 %); of the ratio of bandwidths, 2.00 (measured), in 2 of 3 cells (67 %). 1 of 3 cells lies nearer to 1 "
-        "than both ratios: neither sets the time there, as where the host's launches do."
-    )
-    assert found[3] == "On new, but not on old, a step fits with small at 1,024 in fp32."
+    grid = grid_of(tmp_path, *rows, ceilings=RATES)
+    speed = findings.speed_up(grid, "new")
+    assert values(speed) == {"range": [4.0, 2.0, 1.0], "median": 2.0, "faster": 2, "unclear": 1}
+    assert speed.numbers["unclear"].cells == ("new/timing/small/ctx512/fp32/1",)
+    # 80 % of 4 is 3.2, of 2 it is 1.6; a speed-up of 1 is nearer to 1 than both ratios.
+    assert values(findings.limits(grid, "new")) == {
+        "arithmetic": 1, "arithmetic_fp32": 4.0, "memory": 2, "memory_fp32": 2.0, "neither": 1
+    }  # fmt: skip
+    (fits,) = findings.fits(grid, "new")
+    assert values(fits) == {"fitting": 1} and fits.text.startswith("On new, but not on old, ")
 
 
-def test_cells_that_are_about_equal_are_not_said_to_have_disjoint_intervals(tmp_path):
-    rows = [row for at in range(4) for row in both(10.0, 10.05, context=128 + at)]
-    assert told(tmp_path, *rows)[0] == (
-        f"new runs a step at 0.995 times the speed of old, median 0.995; about equal in all 4 cells{SINGLE}."
-    )
+@pytest.mark.parametrize(
+    ("count", "total", "text"),
+    [(4, 4, "all 4 cells"), (1, 4, "1 of 4 cells (25 %)"), (0, 4, "none of 4 cells"), (1, 1, "the 1 cell"),
+     (0, 1, "no cell")],
+)  # fmt: skip
+def test_some_of_many(count, total, text):
+    assert findings.share_of(count, total) == text and findings.some_of(count, total) == text.split(" (")[0]
 
 
-def test_where_some_cells_are_told_by_repeated_runs_the_others_are_counted(tmp_path):
+def test_what_verdicts_are_judged_by(tmp_path):
     rows = made.repeated("old", 10.0, 1.01) + made.repeated("new", 5.0, 1.01) + [*both(10.0, 5.0, precision="bf16")]
-    assert "faster in all 2 cells (1 of these 2 without repeated runs of both: there only disjoint" in told(
-        tmp_path / "some", *rows
-    )[0]  # fmt: skip
-    assert told(tmp_path / "none", *rows[:4])[0].endswith("; faster in the 1 cell.")
+    grid = grid_of(tmp_path, *rows)
+    repeated, single = (grid.speed(point, "new", "step") for point in grid.points)
+    assert findings.judged([repeated]) == ""
+    assert findings.judged([repeated, single]).startswith(" (1 of these 2 without repeated runs of both: there only")
+    assert findings.judged([single]).startswith(" (no repeated runs of both: only disjoint")
 
 
 def test_ratios_by_precision_are_named_together_where_they_are_alike(tmp_path):
     rows = [made.timing(name, precision, gpu=gpu) for precision in ("fp32", "bf16", "fp16")
             for name, gpu in (("a", made.A100), ("l", made.L40S))]  # fmt: skip
-    assert "rates, 4.70 in fp32, 1.16 in bf16 and fp16 (data sheet), in" in told(tmp_path, *rows)[2]
+    found = findings.limits(grid_of(tmp_path, *rows), "l")
+    assert "rates, 4.70 in fp32, 1.16 in bf16 and fp16 (data sheet), in" in found.text
 
 
 def test_machines_without_a_cell_in_common(tmp_path):
-    found = told(tmp_path, made.timing("old"), made.timing("new", context=256))
-    assert found == ["No cell of the timing study has a time on both new and old."]
-    assert tables.summary_table(grid_of(tmp_path, made.timing("old"), made.timing("new", context=256))) is None
+    grid = grid_of(tmp_path, made.timing("old"), made.timing("new", context=256))
+    assert findings.speed_up(grid, "new").numbers == {} and tables.summary_table(grid) is None
 
 
 def test_the_fastest_of_three(tmp_path):
     rows = [made.timing(name, ms=ms) for name, ms in (("a", 30.0), ("b", 20.0), ("c", 10.0))]
     rows += [made.timing(name, ms=ms, context=256) for name, ms in (("a", 30.0), ("b", 10.0), ("c", 10.1))]
     rows += [made.timing("a", context=512)]
-    assert "Of 2 cells with a time on all machines, fastest is c in 1 and none in 1." in told(tmp_path, *rows)
+    assert values(findings.fastest(grid_of(tmp_path, *rows))) == {"c": 1, "none": 1}
 
 
-def test_one_machine_has_no_sentences_and_no_section(tmp_path):
+def test_one_machine_has_no_findings_and_no_section(tmp_path):
     found = made.write(tmp_path / "tables", timing=[made.timing("old")], ceilings=ceilings("old", "Unheard"))
-    assert not hardware.applies(found) and hardware.findings(found) == []
+    assert not section.applies(found) and section.findings(found) == []
     text, html = made.pages(tmp_path, found)
     assert "side by side" not in text + html and "Machines are compared cell by cell" not in text
 
@@ -301,19 +303,19 @@ def test_one_machine_has_no_sentences_and_no_section(tmp_path):
 
 def test_mixed_precision_on_each_machine(tmp_path):
     rows = [*both(20.0, 10.0), *both(10.0, 12.0, precision="bf16")]
-    table = mixed.mixed_table(grid_of(tmp_path, *rows))
+    table = tables.mixed_table(grid_of(tmp_path, *rows))
     assert [(column.group, column.label) for column in table.columns[2:]] == [
         ("bf16 over fp32", "old"), ("bf16 over fp32", "new")
     ]  # fmt: skip
     assert [(cell.text, cell.below) for cell in table.rows[0][2:]] == [("2.00", ""), ("0.83", "slower")]
-    assert mixed.mixed_table(grid_of(tmp_path / "b", *rows[:3])) is None
+    assert tables.mixed_table(grid_of(tmp_path / "b", *rows[:3])) is None
 
 
 def test_mixed_precision_of_two_batches_has_a_row_each(tmp_path):
     # Batch 8 is on the old machine only: 10 ms over 1 ms; batch 3 is on both, 10 ms over 5 ms and over 4 ms.
     rows = [*both(10.0, 10.0), *both(5.0, 4.0, precision="bf16")]
     rows += [made.timing("old", ms=10.0, batch=8), made.timing("old", "bf16", ms=1.0, batch=8)]
-    table = mixed.mixed_table(grid_of(tmp_path, *rows))
+    table = tables.mixed_table(grid_of(tmp_path, *rows))
     assert [column.label for column in table.columns] == ["size", "context", "batch", "old", "new"]
     assert [texts(row)[2:] for row in table.rows] == [["3", "2.00", "2.50"], ["8", "10.00", "–"]]
 
@@ -323,108 +325,90 @@ def test_a_newer_machine_in_16_bits_that_loses_to_an_older_one_in_fp32(tmp_path)
     rows = [*both(10.0, 14.0), *both(6.0, 12.0, precision="bf16"), *both(10.0, 2.0, context=256)]
     rows += [*both(6.0, 1.0, precision="bf16", context=256)]
     grid = grid_of(tmp_path, *rows, ceilings=RATES)
-    found = mixed.inversions(grid)
+    found = side_by_side.inversions(grid)
     assert [(each.machine, each.precision, each.other, each.point.name) for each in found] == [
         ("old", "bf16", "new", "small at 256"), ("new", "bf16", "old", "small at 128")
     ]  # fmt: skip
-    assert mixed.findings(grid, found)[1] == (
-        f"new in bf16 takes longer for a step than old in fp32 in 1 of 2 cells{SINGLE} with small at 128: 12.0 against "
-        "10.0 ms, although its rate of matrix products is 40.0 times as high."
-    )
-    assert texts(mixed.inversions_table(found).rows[1]) == [
-        "new",
-        "bf16",
-        "old",
-        "small",
-        "128",
-        "12.0",
-        "10.0",
-        "0.83",
-    ]
+    told = findings.of_inversions(grid, found)[1]
+    assert values(told) == {"slower": 1, "both": 2, "own": 12.0, "other": 10.0, "rates": 40.0}
+    assert told.numbers["other"].cells == ("old/timing/small/ctx128/fp32/1",)
+    shown = texts(tables.inversions_table(found).rows[1])
+    assert shown == ["new", "bf16", "old", "small", "128", "12.0", "10.0", "0.83"]
 
 
 def test_a_machine_that_must_be_slower_is_no_inversion(tmp_path):
     slow = [*ceilings("old", "Unheard", fp32=500.0, bf16=500.0), *ceilings("new", "Unheard", fp32=1.0, bf16=2.0)]
     rows = [*both(10.0, 90.0), *both(10.0, 80.0, precision="bf16")]
     grid = grid_of(tmp_path, *rows, ceilings=slow)
-    assert mixed.inversions(grid) == [] and mixed.inversions_table([]) is None
-    assert mixed.findings(grid, []) == [
-        "No machine in 16 bits is slower than another in fp32 that it should be faster than."
-    ]
+    assert side_by_side.inversions(grid) == [] and tables.inversions_table([]) is None
+    assert [values(each) for each in findings.of_inversions(grid, [])] == [{}]
 
 
 def test_without_rates_the_time_in_fp32_says_who_should_be_faster(tmp_path):
     # The new one is faster in fp32 (9 against 10 ms), and slower in bf16 (12 ms) than the old one in fp32.
     rows = [*both(10.0, 9.0), *both(11.0, 12.0, precision="bf16")]
-    (found,) = mixed.inversions(grid_of(tmp_path, *rows))
+    (found,) = side_by_side.inversions(grid_of(tmp_path, *rows))
     assert (found.machine, found.other, found.speed.ratio) == ("new", "old", pytest.approx(10 / 12))
     # Slower in fp32 as well: nothing that should surprise.
-    assert mixed.inversions(grid_of(tmp_path / "b", *both(10.0, 20.0), *both(9.0, 15.0, precision="bf16"))) == []
+    assert side_by_side.inversions(grid_of(tmp_path / "b", *both(10.0, 20.0), *both(9.0, 15.0, precision="bf16"))) == []
 
 
 # The other studies ----------------------------------------------------------------------------------------------------
 
 
-def passes(*cells):
-    return [row for cell in cells for row in cell]
+def attention_of(folder, *cells) -> side_by_side.Shared:
+    return side_by_side.attention(made.write(folder, attention=[row for cell in cells for row in cell]), BOTH)
 
 
 def test_attention_at_the_longest_length_that_all_finished(tmp_path):
     gone = {"status": "oom", "median_ms": None}
     new = [row | (gone if row["length"] == 16384 else {}) for row in made.attention("new", 0.5)]
-    found = made.write(tmp_path, attention=passes(made.attention("old"), new))
-    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
+    found = attention_of(tmp_path, made.attention("old"), new)
     # 16 ms forward and 32 ms backward at 4,096 on the old one, half of it on the new one.
-    (row,) = table.rows
+    ((row,),) = (table.rows for table in tables_studies.attention_tables(found))
     assert texts(row) == ["naive", "bf16", "16", "4,096", "2.00", "2.00"]
     assert [cell.below for cell in row[4:]] == ["16.0 → 8.00", "32.0 → 16.0"]
-    assert hardware.findings(found) == [
-        "Attention by itself runs, at the longest length that all machines finished, on new at 2.00 times the speed of "
-        "old."
-    ]
+    assert values(findings.of_attention(found)) == {"on_new": [2.0, 2.0]}
 
 
 def test_attention_without_a_length_in_common(tmp_path):
     gone = [row | {"status": "unsupported", "median_ms": None} for row in made.attention("new")]
-    found = made.write(tmp_path, attention=passes(made.attention("old"), gone))
-    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
+    found = attention_of(tmp_path, made.attention("old"), gone)
+    (table,) = tables_studies.attention_tables(found)
     assert table.rows[0][4].badges == ("unsupported",) and table.rows[0][4].below == "256 → –"
-    assert attention.lines(made.write(tmp_path / "b", attention=made.attention("old")), ["old", "new"]) == []
+    assert findings.of_attention(found) is None
+    alone = attention_of(tmp_path / "b", made.attention("old"))
+    assert alone.points == [] and findings.of_attention(alone) is None
 
 
 def test_attention_within_the_intervals_is_in_brackets(tmp_path):
-    found = made.write(tmp_path, attention=passes(made.attention("old"), made.attention("new", 1.01)))
-    (table,) = attention.attention_tables(attention.lines(found, ["old", "new"]), ["old", "new"])
-    assert table.rows[0][4].text == "(0.99)"
+    found = attention_of(tmp_path, made.attention("old"), made.attention("new", 1.01, throttle="power cap"))
+    (table,) = tables_studies.attention_tables(found)
+    assert (table.rows[0][4].text, table.rows[0][4].badges) == ("(0.99)", ("throttled",))
 
 
-def peaks(folder, *rows):
-    return memory.peaks(Memory(made.write(folder, memory=rows)), ["old", "new"])
+def memory_of(folder, *rows, labels=BOTH) -> side_by_side.Shared:
+    return side_by_side.memory(made.write(folder, memory=rows), labels)
 
 
 def test_peaks_beside_the_closed_form(tmp_path):
     rows = [made.memory("old", 2 * GIB), made.memory("new", 1.5 * GIB, predicted=1.5 * GIB)]
     rows += [made.memory("old", 3 * GIB, "oom", "oom"), made.memory("new", 4 * GIB, "oom")]
-    found = peaks(tmp_path, *rows)
-    table = memory.peaks_table(found, ["old", "new"])
+    found = memory_of(tmp_path, *rows)
+    table = tables_studies.memory_table(found)
     shown = {row[0].text: [(cell.text, cell.below, cell.badges) for cell in row[4:]] for row in table.rows}
     assert shown["small"] == [("2.000 or 1.500", "", ()), ("2.000", "", ()), ("1.500", "", ()),
                               ("−512 MiB", "−25 %", ())]  # fmt: skip
     assert shown["oom"][1:] == [("", "", ("oom",)), ("4.000", "", ()), ("–", "", ())]
-    assert memory.findings(found, ["old", "new"]) == [
-        "Peak memory is smallest on new in the 1 cell that all machines finished; the largest peak is at most 33 % "
-        "above the smallest.",
-        "In the memory study oom at 128 (fp32, step) fits on new only.",
-    ]
+    least, fits = findings.of_memory(found)
+    assert values(least) == {"widest": pytest.approx(1 / 3), "new": 1} and "on new in the 1 cell" in least.text
+    assert values(fits) == {"fitting": 1} and "oom at 128 (fp32, step) fits on new only" in fits.text
 
 
 def test_a_machine_whose_cell_failed_may_fit_or_not(tmp_path):
     rows = [made.memory("a", GIB), made.memory("b", None, status="oom"), made.memory("c", None, status="failed")]
-    names = ["a", "b", "c"]
-    found = memory.peaks(Memory(made.write(tmp_path, memory=rows)), names)
-    assert memory.findings(found, names) == [
-        "In the memory study small at 128 (fp32, step) fits on a, but not on b; of c it is not known."
-    ]
+    (fits,) = findings.of_memory(memory_of(tmp_path, *rows, labels=["a", "b", "c"]))
+    assert fits.text.endswith("fits on a, but not on b; of c it is not known.")
 
 
 def test_a_study_that_one_of_three_machines_lacks_compares_the_others(tmp_path):
@@ -432,46 +416,43 @@ def test_a_study_that_one_of_three_machines_lacks_compares_the_others(tmp_path):
         tmp_path / "tables",
         timing=[made.timing(name) for name in ("a", "b", "c")],
         memory=[made.memory("a", 4 * GIB), made.memory("b", 5 * GIB)],
-        attention=passes(made.attention("a"), made.attention("b", 2.0)),
+        attention=[*made.attention("a"), *made.attention("b", 2.0)],
         ladder=[*made.ladder("a"), *made.ladder("b", steps=(20.0, 5.0))],
     )
-    shown = hardware.context(found)
+    shown = section.context(found)
     for study, table in {**shown, "attention": shown["attention"][0]}.items():
         if study in ("memory", "attention", "ladder"):
             assert f"The {study} study has no cells of c." in table.notes
     assert texts(shown["ladder"].rows[0])[-1] == "2.00" and texts(shown["attention"][0].rows[0])[-1] == "0.50"
-    sentences = " ".join(hardware.findings(found))
-    assert "at the longest length that a and b finished, on b at 0.50 times the speed of a. The attention" in sentences
-    assert "smallest on a in the 1 cell that a and b finished; the largest peak is at most 25 %" in sentences
+    told = " ".join(each.text for each in section.findings(found))
+    assert "at the longest length that a and b finished, on b at 0.50 times the speed of a. The attention" in told
+    assert "smallest on a in the 1 cell that a and b finished; the largest peak is at most 25 %" in told
 
 
 def test_the_same_peaks(tmp_path):
-    found = peaks(tmp_path, made.memory("old", 2 * GIB), made.memory("new", 2 * GIB))
-    assert memory.findings(found, ["old", "new"]) == [
-        "Peak memory is the same on old and new in the 1 cell that all machines finished."
-    ]
-    assert peaks(tmp_path / "b", made.memory("old", 2 * GIB)) == [] and memory.peaks_table([], ["old", "new"]) is None
+    found = memory_of(tmp_path, made.memory("old", 2 * GIB), made.memory("new", 2 * GIB))
+    assert [values(each) for each in findings.of_memory(found)] == [{"widest": 0.0}]
+    alone = memory_of(tmp_path / "b", made.memory("old", 2 * GIB))
+    assert findings.of_memory(alone) == [] and tables_studies.memory_table(alone) is None
 
 
 def test_peaks_that_are_smaller_here_and_there(tmp_path):
     rows = [made.memory("old", 2 * GIB), made.memory("new", 3 * GIB), made.memory("old", 4 * GIB, "b")]
     rows += [made.memory("new", 2 * GIB, "b"), made.memory("old", 5 * GIB, "c"), made.memory("new", 5 * GIB, "c")]
-    assert memory.findings(peaks(tmp_path, *rows), ["old", "new"]) == [
-        "Of 3 cells that all machines finished, peak memory is smallest on old in 1 and on new in 1; the largest "
-        "peak is at most 100 % above the smallest."
-    ]
+    (least,) = findings.of_memory(memory_of(tmp_path, *rows))
+    assert values(least) == {"widest": 1.0, "old": 1, "new": 1}
 
 
 def test_the_ends_of_the_ladder(tmp_path):
     names = ("fp32", "bf16", "graphs")
     rows = [*made.ladder("old", names, (40.0, 10.0, 5.0)), *made.ladder("new", names, (20.0, 4.0, None))]
-    found = ladder.rungs(made.write(tmp_path, ladder=rows), ["old", "new"])
-    table = ladder.ladder_table(found, ["old", "new"])
+    found = side_by_side.ladder(made.write(tmp_path, ladder=rows), BOTH)
+    table = tables_studies.ladder_table(found)
     assert [texts(row) for row in table.rows] == [["small", "128", "fp32", "2.00"], ["small", "128", "bf16", "2.50"]]
-    assert "Last rung over first: small, context 128: × 4.00 on old and × 5.00 on new." in table.notes
-    assert (
-        ladder.ladder_table(ladder.rungs(made.write(tmp_path / "b", ladder=rows[:3]), ["old", "new"]), ["old"]) is None
-    )
+    ((last, gains),) = side_by_side.whole_ladders(found)
+    assert (last.value("name"), gains) == ("bf16", {"old": 4.0, "new": 5.0})
+    alone = side_by_side.ladder(made.write(tmp_path / "b", ladder=rows[:3]), BOTH)
+    assert tables_studies.ladder_table(alone) is None
 
 
 # The report -----------------------------------------------------------------------------------------------------------
@@ -496,16 +477,6 @@ def test_machines_that_share_nothing_still_have_a_section(tmp_path):
     assert "1 cell of the timing study is in the grid of one machine alone and left out here." in text
 
 
-def test_the_summary_is_told_machine_by_machine():
-    told_of = ["On b: One.", "Both.", "On a: Two.", "On b: Three.", "On c: Four."]
-    assert by_machine(told_of, ["a", "b"]) == [
-        ("", ["Both.", "On c: Four."]), ("a", ["Two."]), ("b", ["One.", "Three."])
-    ]  # fmt: skip
-    assert by_machine(["One."], ["a", "b"], alone="b") == [("b", ["One."])]
-    assert by_machine(["One."], ["a"]) == [("", ["One."])]
-
-
 def test_findings_without_any_table(tmp_path):
-    found = made.write(tmp_path)
-    assert hardware.findings(found) == []
-    assert hardware_findings.speed_up(Grid(made.write(tmp_path, ceilings=RATES)), "new") == ""
+    assert section.findings(made.write(tmp_path)) == []
+    assert findings.speed_up(grid_of(tmp_path, ceilings=RATES), "new") is None
