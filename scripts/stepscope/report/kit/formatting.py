@@ -108,3 +108,10 @@ def commit(value: object) -> str:
     """The first ten digits of a commit's hash, and whether the checkout had been changed since."""
     digits, _, dirty = str(value).partition("-")
     return f"{digits[:10]} with changes" if dirty else digits[:10]
+
+
+def shortened(text: object, most: int) -> str:
+    """A long name without its middle, whose ends tell more."""
+    text = str(text or "")
+    end = most // 3
+    return text if len(text) <= most else f"{text[: most - end - 1].rstrip()}…{text[-end:].lstrip()}"
