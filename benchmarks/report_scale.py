@@ -23,7 +23,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.measure.sample_columns import TRAINING  # noqa: E402
+from stepscope.measure.series import TRAINING_COLUMNS  # noqa: E402
 from stepscope.measure.summary import summarise  # noqa: E402
 from stepscope.plan import ceilings, timing  # noqa: E402
 
@@ -89,7 +89,7 @@ def write_results(folder: Path, count: int, samples: int) -> None:
     for entry in studies["ceilings"]["cells"]:
         times = [1e-3] * 10
         rows = [{"step": i, "phase": entry["spec"]["operation"], "warmup": False, "seconds": 1e-3} for i in range(10)]
-        columns = [name for name in TRAINING if name not in ("mode", "kind")]
+        columns = [name for name in TRAINING_COLUMNS if name not in ("mode", "kind")]
         write_cell(
             folder / entry["cell"], entry, {"status": "ok", "reason": "", **summarise(times)}, text(columns, rows)
         )
@@ -134,7 +134,7 @@ def series(seed: int, samples: int) -> tuple[dict, str]:
         "peak_reserved_bytes": 2**31,
     }
     modes = {mode: state for mode, *_ in itertools.chain(SERIES)}
-    return {"modes": modes, "phases": phases}, text(TRAINING, rows)
+    return {"modes": modes, "phases": phases}, text(TRAINING_COLUMNS, rows)
 
 
 def text(columns: list[str], rows: list[dict]) -> str:

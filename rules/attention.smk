@@ -1,6 +1,6 @@
 # Study `attention`: attention by itself, one implementation over growing lengths, forward and backward.
 # Needs nothing but the configuration; makes a record and samples for each cell, and the study's figures.
-from stepscope.measure.attention_names import IMPLEMENTATIONS
+from stepscope.axes import IMPLEMENTATIONS
 from stepscope.plan import attention as attention_plan
 
 ATTENTION_FOLDER = "results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}"

@@ -8,7 +8,8 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.plan import hardware, machine
+from stepscope.machine import gpus, identity
+from stepscope.plan import hardware
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
@@ -21,7 +22,7 @@ try:
         read_yaml(ROOT / "rules/config.schema.yaml"),
     )
     MACHINES = hardware.hardware_of(config)
-except (ConfigError, machine.MachineError) as error:
+except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 
 if Path("results").exists() and not Path("results").is_dir():
@@ -30,7 +31,7 @@ if Path("results").exists() and not Path("results").is_dir():
 CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
 PYTHON = "python" if CONDA else sys.executable
 BY_JOBS = any(one.by_jobs for one in MACHINES)
-SEVERAL_GPUS = any(one.here and one.device == "cuda" for one in MACHINES) and len(machine.visible_gpus()) > 1
+SEVERAL_GPUS = any(one.here and one.device == "cuda" for one in MACHINES) and len(gpus.visible_gpus()) > 1
 SEEN = Path(".snakemake/stepscope-machines.json")
 # Paths of this checkout reach the shell blocks by variables: as params they would make every cell of a moved one stale.
 # `measure LABEL PROGRAM …` runs a measuring program for a label's cell: by itself, or, where a job may have come to
@@ -68,7 +69,7 @@ def add_study(study, rule, expand, tools=None, tables=(), parts=()):
     MORE_TABLES[study] = list(tables)
     try:
         REGISTRY.add(study, rule, expand, tools, parts)
-    except (ConfigError, machine.MachineError) as error:
+    except (ConfigError, identity.MachineError) as error:
         sys.exit(str(error))
 
 

@@ -5,7 +5,7 @@ import shlex
 
 from snakemake.logging import logger
 
-from stepscope.plan import arrival, slurm
+from stepscope.machine import arrival, slurm
 from stepscope.plan.run import Progress, RunLock, tell_jobs, unlockable, unwritable
 
 RUN_LOCK = RunLock()

@@ -1,6 +1,6 @@
 """The attention study's cells: one implementation, head dimension and precision, over its lengths."""
 
-from stepscope.measure.attention_names import chosen
+from stepscope.axes import IMPLEMENTATIONS
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, options_path, points, without_duplicates
 
@@ -36,7 +36,8 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
             options = {key: value for key, value in shape.items() if (key, value) != ("batch", BATCH)}
             place = f"{point['implementation']}/d{point['d_head']}/{point['precision']}"
             name = f"{hardware}/attention/{place}{options_path(options)}"
-            result.append(Cell(name, "attention", None, PROGRAM, spec, chosen(point["implementation"])))
+            chosen = {"attention": IMPLEMENTATIONS[point["implementation"]].module}
+            result.append(Cell(name, "attention", None, PROGRAM, spec, chosen))
     if not result:
         raise ConfigError(
             f"config key attention.grid.{device}: the grid is empty; give at least one entry with its axes"

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.plan import identities, machine
+from stepscope.machine import identity, labels
+from stepscope.machine.labels import Hardware
 from stepscope.plan.code_digest import Sources, chosen_modules
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, command_of
-from stepscope.plan.hardware import Hardware
 
 SCHEMA_VERSION = 2
 
@@ -64,7 +64,7 @@ class Registry:
             self.studies[study] += cells
             self._cells |= {cell.name: cell for cell in cells}
             used = tools(one.device) if tools else ()
-            at_hand = machine.identity(one.device, used, self._packages) if one.here else None
+            at_hand = identity.identity(one.device, used, self._packages) if one.here else None
             self._identities[study, one.label] = at_hand
 
     def _is_there(self, cell: Cell, parts: tuple[str, ...]) -> bool:
@@ -115,7 +115,7 @@ class Registry:
     def seen(self) -> dict[str, dict[str, dict | None]]:
         """Label → study → identity by the newest records, for the machines whose cells are measured by jobs."""
         return {
-            label: identities.newest({study: list(records.values()) for study, records in studies.items()})
+            label: labels.newest({study: list(records.values()) for study, records in studies.items()})
             for label, studies in self._records_of_jobs.items()
         }
 
@@ -123,7 +123,7 @@ class Registry:
         """Cell → in what its machine differs from the newest of its label, where cells are measured by jobs."""
         seen = self.seen()
         differences = {
-            name: identities.from_newest(record["machine"], seen[label][study])
+            name: labels.from_newest(record["machine"], seen[label][study])
             for label, studies in self._records_of_jobs.items()
             for study, records in studies.items()
             for name, record in records.items()
@@ -135,7 +135,7 @@ class Registry:
         """Label → study → cell → its record."""
         return {
             label: {
-                study: identities.read_records(
+                study: labels.read_records(
                     self.results, [cell.name for cell in cells if _label(cell) == label], one.expect
                 )
                 for study, cells in self.studies.items()

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from stepscope.measure.device_lock import lock_folder
+from stepscope.machine.locks import lock_folder
 
 CONFIGURATION = "STEPSCOPE_CONFIGURATION"  # environment variable: the configuration that the run was given, as flags
 

@@ -1,8 +1,8 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
-from stepscope.model.chosen import CHOSEN_BY_NAME
+from stepscope.axes import NEUTRAL
+from stepscope.model.chosen import chosen_of
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, options_path, points, without_duplicates
 
@@ -64,8 +64,7 @@ def training_cells(
             **options,
         }
         name = f"{hardware}/{study}/{size}/ctx{context}/{precision}{options_path(options)}"
-        chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
-        result.append(Cell(name=name, study=study, size=size, program=program, spec=spec, chosen=chosen))
+        result.append(Cell(name=name, study=study, size=size, program=program, spec=spec, chosen=chosen_of(spec)))
     return without_duplicates(study, result)
 
 

@@ -5,10 +5,10 @@ import random
 import shlex
 
 import pytest
-from stepscope.measure.cell_arguments import GPU_ONLY
+from stepscope.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.measure.training import GPU_ONLY
 from stepscope.model.chosen import names
 from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
-from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
 
 # Values of an option; `compile` and `checkpoint` have others in the ladder only.
@@ -61,7 +61,7 @@ def test_a_timing_spec_survives_its_flags(seed, parse):
     shape = {"d_model": heads * 2 * chance.randint(1, 9), "d_ff": chance.randint(1, 99), "num_layers": 3}
     options = {key: chance.choice(values) for key, values in OPTIONS.items()}
     spec = {"study": "timing", **shape, "num_heads": heads, "vocab_size": chance.randint(2, 99), "context": 7}
-    spec |= {"batch": chance.randint(1, 9), "precision": chance.choice(PRECISIONS), **running(chance)}
+    spec |= {"batch": chance.randint(1, 9), "precision": chance.choice(list(PRECISIONS)), **running(chance)}
     spec |= {key: value for key, value in options.items() if value != NEUTRAL[key]}
     words = shlex.split(flags_of(spec))
     assert parse["time_step"]([*words, "--time-limit", "3"])[0] == spec
@@ -73,7 +73,7 @@ def test_a_timing_spec_survives_its_flags(seed, parse):
 def test_a_spec_of_the_ceilings_survives_its_flags(seed, parse):
     chance = random.Random(seed)
     size = chance.choice([{"operation": "matmul", "order": 32}, {"operation": "copy", "mebibytes": 5}])
-    spec = {"study": "ceilings", **size, "precision": chance.choice(PRECISIONS), **running(chance)}
+    spec = {"study": "ceilings", **size, "precision": chance.choice(list(PRECISIONS)), **running(chance)}
     assert parse["measure_ceilings"](shlex.split(flags_of(spec)))[0] == spec
 
 

@@ -3,9 +3,10 @@
 import json
 
 import pytest
-from stepscope.plan import ceilings, machine, timing
+from stepscope.machine import identity
+from stepscope.machine.labels import Hardware
+from stepscope.plan import ceilings, timing
 from stepscope.plan.config import ConfigError
-from stepscope.plan.hardware import Hardware
 from stepscope.plan.registry import Registry, pinned_versions
 
 NANO = "machine/timing/nano/ctx64/fp32"
@@ -62,7 +63,7 @@ def test_the_plan_says_what_to_expect(registry):
     assert plan["machines"] == {"machine": {"device": "cpu", "how": "here", "expect": None}}
     part = plan["studies"]["timing"]
     assert part["noisy"] == {"machine": 0.10}
-    assert part["machine"] == {"machine": machine.identity("cpu")}
+    assert part["machine"] == {"machine": identity.identity("cpu")}
     entry = part["cells"][0]
     assert entry["cell"] == NANO
     assert entry["size"] == "nano"
@@ -112,7 +113,7 @@ def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
 def test_a_cells_machine_is_sorted_json(registry):
     found = registry()
     text = found.machine_json(found.cell(NANO))
-    assert json.loads(text) == machine.identity("cpu")
+    assert json.loads(text) == identity.identity("cpu")
     assert list(json.loads(text)) == sorted(json.loads(text))
 
 
@@ -188,7 +189,7 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
     plan = json.loads(found.plan)
     assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
-    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": machine.identity("cpu")}
+    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": identity.identity("cpu")}
     assert plan["studies"]["timing"]["noisy"] == {"h100": 0.02, "machine": 0.10}
     assert found.machine_json(found.studies["timing"][0]) == "null"
 

@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from stepscope.plan import arrival, machine
-from stepscope.plan.hardware import Hardware
+from stepscope.machine import arrival, identity
+from stepscope.machine.labels import Hardware
 
 H100 = Hardware("h100", "cuda", 1, here=False, expect="H100", asked={"gpu_model": "h100"})
 OLD = Hardware("old", "cuda", 1, here=False, measured=False)
@@ -44,7 +44,7 @@ def test_the_type_of_the_machine(monkeypatch):
         arrival.check_type("h100", expected, "Tesla T4")
     with pytest.raises(ValueError, match=r"^this job of hardware.h100 sees no NVIDIA GPU; check"):
         arrival.check_type("h100", expected, None)
-    monkeypatch.setattr(machine, "cpu_name", lambda: "AMD EPYC")
+    monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC")
     arrival.check_type("node", arrival.Expected("cpu", "epyc"), None)
     with pytest.raises(ValueError, match="runs on AMD EPYC, but the entry expects 'Xeon'"):
         arrival.check_type("node", arrival.Expected("cpu", "Xeon"), None)
@@ -64,8 +64,8 @@ def on_machine(project_root, path, *words, **environment):
 
 
 def test_a_command_runs_on_the_machine_and_says_what_is_new(project_root, path):
-    identity = machine.identity("cpu") | {"torch": "1.0"}
-    arrival.write(path, [NODE], {"node": {"timing": identity}})
+    found = identity.identity("cpu") | {"torch": "1.0"}
+    arrival.write(path, [NODE], {"node": {"timing": found}})
     ran = on_machine(project_root, path, sys.executable, "node", "-c", "print(5)")
     assert (ran.returncode, ran.stdout) == (0, "5\n")
     assert "is not as node was: torch is " in ran.stderr and ", and was '1.0'. This cell" in ran.stderr

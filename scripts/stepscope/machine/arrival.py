@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.plan import identities, machine
-from stepscope.plan.hardware import Hardware, is_expected
+from stepscope.machine import identity, labels
+from stepscope.machine.labels import Hardware, is_expected
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def write(path: Path, machines: list[Hardware], seen: dict[str, dict[str, dict |
 
 
 def _common(studies: dict[str, dict | None]) -> dict | None:
-    found = next((identity for identity in studies.values() if identity), None)
-    return found and {key: value for key, value in found.items() if key != identities.TOOLS}
+    found = next(filter(None, studies.values()), None)
+    return found and {key: value for key, value in found.items() if key != labels.TOOLS}
 
 
 def read(path: Path, label: str) -> Expected:
@@ -57,7 +57,7 @@ def check_type(label: str, expected: Expected, gpu: str | None) -> None:
         raise ValueError(
             f"this job of hardware.{label} sees no NVIDIA GPU; check what the entry asks Slurm for, and the node"
         )
-    name = machine.cpu_name() if gpu is None else gpu
+    name = identity.cpu_name() if gpu is None else gpu
     if expected.expect and not is_expected(name, expected.expect):
         raise ValueError(
             f"this job of hardware.{label} runs on {name}, but the entry expects {expected.expect!r}; correct what "
@@ -67,5 +67,5 @@ def check_type(label: str, expected: Expected, gpu: str | None) -> None:
 
 def news(expected: Expected, found: dict) -> str | None:
     """In what this machine differs from the label's newest record, in words; None if in nothing, or there is none."""
-    difference = expected.identity and identities.first_difference(found, expected.identity)
+    difference = expected.identity and labels.first_difference(found, expected.identity)
     return "{} is {!r}, and was {!r}".format(*difference) if difference else None

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stepscope.plan import machine, own_core
+from stepscope.machine import cores, gpus
 
 ALONE = ["scripts/time_step.py", "--precision", "bf16", "--threads", "1"]
 BUSY = ["scripts/profile_step.py", "--threads", "1"]
@@ -37,15 +37,15 @@ def host(tmp_path, monkeypatch):
     near = {"GPU-c": ("0000:1A:00.0", "0-3,8-11"), "GPU-a": ("0000:8A:00.0", "4-7,12-15")}
     near["GPU-b"] = ("0000:8B:00.0", "4-7,12-15")
     show(tmp_path, {n: f"{n % 8},{n % 8 + 8}" for n in range(16)}, near)
-    monkeypatch.setattr(own_core, "SYS", tmp_path / "sys")
-    monkeypatch.setattr(machine, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(cores, "SYS", tmp_path / "sys")
+    monkeypatch.setattr(gpus, "PROC", tmp_path / "proc")
     given = {"usable": set(range(16)), "kept": []}
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: given["usable"])
     monkeypatch.setattr(os, "sched_setaffinity", lambda _process, processors: given["kept"].append(processors))
 
     def kept(command, uuid, uuids=GPUS):
         given["kept"].clear()
-        own_core.keep_to(command, uuid, uuids)
+        cores.keep_to(command, uuid, uuids)
         return list(given["kept"])
 
     given["of"] = kept
@@ -97,23 +97,23 @@ def test_half_of_the_cores_are_left_for_everything_else(host):
 
 
 def test_where_nothing_tells_where_the_gpus_are_they_stand_in_their_order(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "PROC", tmp_path / "none")
+    monkeypatch.setattr(gpus, "PROC", tmp_path / "none")
     assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[{15}], [{13}], [{11}]]
     assert [host["of"](ALONE, uuid, GPUS[:2]) for uuid in GPUS[:2]] == [[{15}], [{11}]]
 
 
-@pytest.mark.parametrize("gpus", [2, 4, 7, 8])
+@pytest.mark.parametrize("number", [2, 4, 7, 8])
 @pytest.mark.parametrize("each", [8, 15, 16])
-def test_where_a_virtual_machine_hides_who_shares_a_core_no_two_do(host, monkeypatch, tmp_path, gpus, each):
-    monkeypatch.setattr(own_core, "SYS", tmp_path / "none")
-    monkeypatch.setattr(machine, "PROC", tmp_path / "none")
-    count = gpus * each + gpus * each % 2
+def test_where_a_virtual_machine_hides_who_shares_a_core_no_two_do(host, monkeypatch, tmp_path, number, each):
+    monkeypatch.setattr(cores, "SYS", tmp_path / "none")
+    monkeypatch.setattr(gpus, "PROC", tmp_path / "none")
+    count = number * each + number * each % 2
     host["usable"] = set(range(count))
-    uuids = [f"GPU-{i}" for i in range(gpus)]
+    uuids = [f"GPU-{i}" for i in range(number)]
     kept = [next(iter(found)) for uuid in uuids for found in host["of"](ALONE, uuid, uuids)]
-    assert len(kept) == gpus
-    assert len({processor % (count // 2) for processor in kept}) == gpus  # n and n + half
-    assert len({processor // 2 for processor in kept}) == gpus  # n and n + 1
+    assert len(kept) == number
+    assert len({processor % (count // 2) for processor in kept}) == number  # n and n + half
+    assert len({processor // 2 for processor in kept}) == number  # n and n + 1
 
 
 def test_what_cannot_be_read_counts_as_hidden(host, tmp_path):
@@ -129,7 +129,7 @@ def test_what_cannot_be_read_counts_as_hidden(host, tmp_path):
 
 
 def test_efficiency_cores_are_for_others(host, monkeypatch, tmp_path):
-    monkeypatch.setattr(machine, "PROC", tmp_path / "none")
+    monkeypatch.setattr(gpus, "PROC", tmp_path / "none")
     (tmp_path / "sys/devices/cpu_atom").mkdir()
     (tmp_path / "sys/devices/cpu_atom/cpus").write_text("4-7,12-15\n")
     assert [host["of"](ALONE, uuid, ["GPU-a", "GPU-b"]) for uuid in ("GPU-a", "GPU-b")] == [[{11}], [{9}]]
@@ -140,7 +140,7 @@ def test_where_a_process_may_not_choose_nothing_changes(host, monkeypatch):
         raise OSError(errno.EPERM, "not here")
 
     monkeypatch.setattr(os, "sched_setaffinity", denied)
-    own_core.keep_to(ALONE, "GPU-a", GPUS)
+    cores.keep_to(ALONE, "GPU-a", GPUS)
 
 
 def test_the_program_that_the_process_becomes_keeps_to_it_too(tmp_path):
@@ -150,9 +150,9 @@ def test_the_program_that_the_process_becomes_keeps_to_it_too(tmp_path):
     show(tmp_path, {n: f"{n},{n + 1000}" for n in usable}, {})
     program = f"""
 import os, pathlib, sys
-from stepscope.plan import machine, own_core
-own_core.SYS, machine.PROC = pathlib.Path({str(tmp_path)!r}) / "sys", pathlib.Path({str(tmp_path)!r}) / "proc"
-own_core.keep_to({ALONE!r}, "GPU-a", ["GPU-a"])
+from stepscope.machine import cores, gpus
+cores.SYS, gpus.PROC = pathlib.Path({str(tmp_path)!r}) / "sys", pathlib.Path({str(tmp_path)!r}) / "proc"
+cores.keep_to({ALONE!r}, "GPU-a", ["GPU-a"])
 os.execv(sys.executable, [sys.executable, "-c", "import os; print(list(os.sched_getaffinity(0)))"])
 """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

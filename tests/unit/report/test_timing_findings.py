@@ -1,8 +1,8 @@
-"""Sentences of the summary, from small tables whose answers are worked out by hand."""
+"""Findings of the timing study, from small tables whose answers are worked out by hand."""
 
 import pandas as pd
 import pytest
-from stepscope.report.data.repeats import spreads, verdict
+from stepscope.report.data.repeats import spreads
 from stepscope.report.kit.order import main_grid, with_order
 from stepscope.report.studies.timing.findings import findings
 
@@ -19,36 +19,40 @@ def cell(size, precision, step, repeat=1, status="ok", **more):
     return {**base, **shape, **times, "status": status, "reason": None, "step_noisy": False, "throttle": None, **more}
 
 
-def say(*rows, ceilings=None):
-    return findings(with_order(pd.DataFrame(rows)), pd.DataFrame() if ceilings is None else ceilings)
-
-
-def one(sentences, start):
-    return next(sentence for sentence in sentences if sentence.startswith(start))
+def found(*rows, ceilings=None):
+    """Question → finding."""
+    told = findings(with_order(pd.DataFrame(rows)), pd.DataFrame() if ceilings is None else ceilings)
+    return {each.question: each for each in told}
 
 
 def test_extremes_and_ratio():
-    sentences = say(
+    told = found(
         cell("s", "fp32", 10.0, forward_backward_over_forward=2.5),
         cell("m", "fp32", 40.0, forward_backward_over_forward=3.5),
     )
-    assert one(sentences, "A training step takes").startswith(
-        "A training step takes from 10.0 ms (s, context 128, fp32) to 40.0 ms (m, context 128, fp32)"
-    )
-    assert "2.50 to 3.50 times" in one(sentences, "Forward and backward")
+    extremes = told["how long does a step take"]
+    assert [(number.value, number.cells) for number in extremes.numbers.values()] == [
+        (10.0, ("s/fp32/1",)),
+        (40.0, ("m/fp32/1",)),
+    ]
+    assert told["what does backward cost"].numbers["range"].value == [2.5, 3.5]
+    assert {each.hardware for each in told.values()} == {"gpu"}
 
 
 def test_speed_up_has_no_verdict_without_repeats():
-    sentence = one(say(cell("s", "fp32", 20.0), cell("s", "bf16", 10.0)), "bf16 against fp32")
-    assert "2.00 times the speed in 1 cell" in sentence and "No verdict" in sentence
+    told = found(cell("s", "fp32", 20.0), cell("s", "bf16", 10.0))["what does bf16 bring"]
+    assert (told.numbers["gain"].value, told.cells) == ([2.0], ("s/bf16/1", "s/fp32/1"))
+    assert "spread" not in told.numbers
+    assert "No verdict" in told.text
 
 
 def test_only_the_spread_between_runs_decides():
     # Runs differ by 10 % (fp32: 20 to 22) and 4 % (bf16); m differs by 5 % only, which is less than both together.
     rows = [cell("s", "fp32", 20.0), cell("s", "fp32", 22.0, repeat=2), cell("s", "bf16", 10.0)]
     rows += [cell("s", "bf16", 10.4, repeat=2), cell("m", "fp32", 42.0), cell("m", "bf16", 40.0)]
-    sentence = one(say(*rows), "bf16 against fp32")
-    assert "faster in 1 of 2 cells, about equal in 1 (m at 128)" in sentence
+    told = found(*rows)["what does bf16 bring"]
+    assert told.numbers["spread"].value == pytest.approx(2 / 21)
+    assert "faster in 1 of 2 cells, about equal in 1 (m at 128)" in told.text
 
 
 def test_slower_is_said():
@@ -56,14 +60,9 @@ def test_slower_is_said():
         cell("s", p, t, repeat=r)
         for p, t, r in [("fp32", 10, 1), ("fp32", 10.1, 2), ("bf16", 20, 1), ("bf16", 20.1, 2)]
     ]
-    sentence = one(say(*rows), "bf16 against fp32")
-    assert "2.00 times as long" in sentence and "slower in 1 of 1 cell (s at 128)" in sentence
-
-
-def test_verdict():
-    assert verdict(20.0, 10.0, 0.1) == "faster"
-    assert verdict(10.0, 20.0, 0.1) == "slower"
-    assert verdict(10.5, 10.0, 0.1) == "equal"
+    told = found(*rows)["what does bf16 bring"]
+    assert told.numbers["gain"].value == [2.0]
+    assert "2.00 times as long" in told.text and "slower in 1 of 1 cell (s at 128)" in told.text
 
 
 def test_spread_between_runs():
@@ -76,27 +75,29 @@ def test_spread_between_runs():
     assert found["interval"][0] == pytest.approx(0.02)
 
 
+def ceiling(precision, tflops):
+    return pd.DataFrame({"hardware": "gpu", "operation": "matmul", "precision": [precision], "tflops": [tflops]})
+
+
 def test_ceilings_of_another_precision_are_not_used():
-    ceilings = pd.DataFrame({"hardware": "gpu", "operation": "matmul", "precision": ["bf16"], "tflops": [400.0]})
     rows = [cell("s", "fp32", 20.0, step_tflops=40.0), cell("s", "bf16", 10.0, step_tflops=100.0)]
-    sentence = one(say(*rows, ceilings=ceilings), "A training step reaches")
-    assert "25 % in bf16" in sentence and "fp32" not in sentence
+    told = found(*rows, ceilings=ceiling("bf16", 400.0))["how near is it to the machine's ceiling"]
+    assert {name: number.value for name, number in told.numbers.items()} == {"bf16": [25.0]}
 
 
 def test_a_share_above_the_ceiling_is_explained():
-    ceilings = pd.DataFrame({"hardware": "gpu", "operation": "matmul", "precision": ["fp32"], "tflops": [10.0]})
-    sentence = one(say(cell("s", "fp32", 20.0, step_tflops=40.0), ceilings=ceilings), "A training step reaches")
-    assert "400 % in fp32" in sentence and "is no ceiling" in sentence
+    told = found(cell("s", "fp32", 20.0, step_tflops=40.0), ceilings=ceiling("fp32", 10.0))
+    told = told["how near is it to the machine's ceiling"]
+    assert told.numbers["fp32"].value == [400.0] and "is no ceiling" in told.text
 
 
 def test_out_of_memory_and_marks():
     lost = cell("m", "fp32", float("nan"), status="oom")
-    sentences = say(cell("s", "fp32", 1.0, step_noisy=True, throttle="hw_slowdown", other_processes=2.0), lost)
-    assert "1 of 2 cells" in one(sentences, "Out of memory") and "m at context 128 (fp32)" in one(
-        sentences, "Out of memory"
-    )
-    marks = one(sentences, "Of 2 cells")
-    assert "1 noisy" in marks and "1 throttled" in marks and "1 shared" in marks
+    told = found(cell("s", "fp32", 1.0, step_noisy=True, throttle="hw_slowdown", other_processes=2.0), lost)
+    assert told["what does not fit"].numbers["lost"].value == 1
+    assert told["what does not fit"].cells == ("m/fp32/1",)
+    marks = told["what not to trust"].numbers
+    assert {name: number.value for name, number in marks.items()} == {"noisy": 1, "throttled": 1, "shared": 1}
 
 
 def test_figures_draw_neutral_options_and_first_runs():
@@ -109,4 +110,5 @@ def test_figures_draw_neutral_options_and_first_runs():
 
 
 def test_nothing_measured():
-    assert findings(pd.DataFrame(), pd.DataFrame()) == ["No timing cell is in the tables."]
+    (told,) = findings(pd.DataFrame(), pd.DataFrame())
+    assert told.text == "No timing cell is in the tables."

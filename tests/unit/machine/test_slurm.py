@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from stepscope.plan import slurm
-from stepscope.plan.hardware import Hardware
+from stepscope.machine import slurm
+from stepscope.machine.labels import Hardware
 
 RUN = "stepscope_36f59663-63e7-46a6-9b3b-c03a23476e6d"
 

@@ -5,8 +5,9 @@ import sys
 import types
 
 import pytest
-from stepscope.plan import machine
-from stepscope.plan.machine import Gpu, MachineError
+from stepscope.machine import gpus, identity
+from stepscope.machine.gpus import Gpu
+from stepscope.machine.identity import MachineError
 
 A = Gpu("NVIDIA H100 80GB HBM3", "GPU-aaaa-1", 81559, "580.65.06")
 B = Gpu("Tesla V100-SXM2-16GB", "GPU-bbbb-2", 16384, "580.65.06")
@@ -15,10 +16,11 @@ B = Gpu("Tesla V100-SXM2-16GB", "GPU-bbbb-2", 16384, "580.65.06")
 @pytest.fixture(autouse=True)
 def bare_machine(monkeypatch, tmp_path):
     """No GPU, an empty /proc, no environment; nothing remembered from before."""
-    monkeypatch.setattr(machine, "PROC", tmp_path)
+    for module in (gpus, identity):
+        monkeypatch.setattr(module, "PROC", tmp_path)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    remembered = (machine._gpus_from_nvml, machine.cpu_name, machine._torch_version_fields, machine.torch_version)
+    remembered = (gpus._gpus_from_nvml, identity.cpu_name, identity._torch_version_fields, identity.torch_version)
     for cached in remembered:
         cached.cache_clear()
     yield
@@ -100,37 +102,37 @@ def torch_of(monkeypatch, tmp_path):
 @pytest.fixture
 def no_torch(monkeypatch):
     """No torch is installed."""
-    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
 
 
 def test_a_machine_without_a_driver_has_no_gpu():
-    assert machine.visible_gpus() == []
+    assert gpus.visible_gpus() == []
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
 def test_gpus_are_found_through_nvml(nvml, as_bytes):
     nvml(A, B, as_bytes=as_bytes)
-    assert machine.visible_gpus() == [A, B]
+    assert gpus.visible_gpus() == [A, B]
 
 
 def test_gpus_are_found_through_proc_where_nvml_is_missing(proc):
-    assert machine.visible_gpus() == [Gpu(A.name, A.uuid, 0, A.driver), Gpu(B.name, B.uuid, 0, B.driver)]
+    assert gpus.visible_gpus() == [Gpu(A.name, A.uuid, 0, A.driver), Gpu(B.name, B.uuid, 0, B.driver)]
 
 
 def test_both_kernel_modules_are_understood(proc, tmp_path):
     (tmp_path / "driver/nvidia/version").write_text(PROPRIETARY)
-    assert machine.visible_gpus()[0].driver == "580.65.06"
+    assert gpus.visible_gpus()[0].driver == "580.65.06"
 
 
 def test_memory_that_proc_does_not_tell_is_no_part_of_the_identity(proc):
-    assert machine.identity("cuda")["driver"] == "580.65.06"
-    assert "gpu_memory_mib" not in machine.identity("cuda")
+    assert identity.identity("cuda")["driver"] == "580.65.06"
+    assert "gpu_memory_mib" not in identity.identity("cuda")
 
 
 @pytest.mark.parametrize("fails_at", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetName"])
 def test_gpus_are_found_through_proc_where_nvml_fails(nvml, proc, fails_at):
     nvml(A, B, fails_at=fails_at)
-    assert [gpu.memory_mib for gpu in machine.visible_gpus()] == [0, 0]
+    assert [gpu.memory_mib for gpu in gpus.visible_gpus()] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -152,25 +154,25 @@ def test_gpus_are_found_through_proc_where_nvml_fails(nvml, proc, fails_at):
 def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, monkeypatch):
     nvml(A, B)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.visible_gpus() == expected
+    assert gpus.visible_gpus() == expected
 
 
 def test_the_version_of_torch_is_read_without_importing_it(torch_of):
     torch_of("2.13.0+cu130", "13.0")
-    assert machine.torch_version() == "2.13.0+cu130"
-    assert machine.torch_has_cuda()
+    assert identity.torch_version() == "2.13.0+cu130"
+    assert identity.torch_has_cuda()
     assert "torch" not in sys.modules
 
 
 def test_a_torch_without_cuda_and_no_torch(torch_of):
     torch_of("2.13.0+cpu", None)
-    assert machine.torch_version() == "2.13.0+cpu"
-    assert not machine.torch_has_cuda()
+    assert identity.torch_version() == "2.13.0+cpu"
+    assert not identity.torch_has_cuda()
 
 
 def test_no_torch_has_no_version(no_torch):
-    assert machine.torch_version() is None
-    assert not machine.torch_has_cuda()
+    assert identity.torch_version() is None
+    assert not identity.torch_has_cuda()
 
 
 @pytest.mark.parametrize("wanted", ["auto", "cuda", "cpu"])
@@ -181,39 +183,39 @@ def test_the_device_for_every_machine_and_wish(wanted, gpus, torch, nvml, torch_
     if torch:
         torch_of("2.13.0", "13.0" if torch == "cuda" else None)
     else:
-        monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
     # Without torch here, the jobs bring their own: --sdm conda.
     can_use_a_gpu = bool(gpus) and torch != "cpu"
     if wanted == "cuda" and not can_use_a_gpu:
         problem = "built without CUDA" if gpus else "no NVIDIA GPU is visible here; use device: auto or device: cpu"
         with pytest.raises(MachineError, match=rf"^device: cuda, but .*{problem}.*$"):
-            machine.choose_device(wanted)
+            identity.choose_device(wanted)
     else:
-        assert machine.choose_device(wanted) == ("cuda" if wanted != "cpu" and can_use_a_gpu else "cpu")
+        assert identity.choose_device(wanted) == ("cuda" if wanted != "cpu" and can_use_a_gpu else "cpu")
 
 
 def test_the_identity_is_of_the_type_of_gpu_not_of_the_one_at_hand(nvml, torch_of, monkeypatch):
     nvml(A)
     torch_of("2.13.0+cu130", "13.0")
-    monkeypatch.setattr(machine, "package_version", {"triton": "3.5.0"}.get)
+    monkeypatch.setattr(identity, "package_version", {"triton": "3.5.0"}.get)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    assert machine.identity("cuda") == {
+    assert identity.identity("cuda") == {
         **{"device": "cuda", "python": python, "gpu": A.name, "gpu_memory_mib": 81559, "driver": "580.65.06"},
         **{"triton": "3.5.0", "torch": "2.13.0+cu130"},
     }
-    assert machine.identity("cpu").keys() == {"device", "python", "cpu", "torch"}
+    assert identity.identity("cpu").keys() == {"device", "python", "cpu", "torch"}
 
 
 def test_a_missing_gpu_has_no_identity():
     with pytest.raises(MachineError, match="no NVIDIA GPU"):
-        machine.identity("cuda")
+        identity.identity("cuda")
 
 
 def test_versions_pinned_for_another_environment_replace_those_here(nvml, torch_of, monkeypatch):
     nvml(A)
     torch_of("2.12.0+cpu", None)
-    monkeypatch.setattr(machine, "package_version", {"triton": "3.4.0"}.get)
-    found = machine.identity("cuda", packages={"python": "3.12", "torch": "2.13.0", "einops": "0.8.2"})
+    monkeypatch.setattr(identity, "package_version", {"triton": "3.4.0"}.get)
+    found = identity.identity("cuda", packages={"python": "3.12", "torch": "2.13.0", "einops": "0.8.2"})
     assert (found["python"], found["torch"]) == ("3.12", "2.13.0")
     assert "einops" not in found
     # Not pinned: torch brings the version that it needs, and nothing here can know it.
@@ -221,12 +223,12 @@ def test_versions_pinned_for_another_environment_replace_those_here(nvml, torch_
 
 
 def test_tools_count_with_their_version_and_as_missing(monkeypatch, tmp_path):
-    machine.tool_version.cache_clear()
+    identity.tool_version.cache_clear()
     tool = tmp_path / "nsys-fake"
     tool.write_text("#!/bin/sh\necho 'Nsight 2025.1'\necho more\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    found = machine.identity("cpu", tools=("nsys-fake", "no-such-tool"))
+    found = identity.identity("cpu", tools=("nsys-fake", "no-such-tool"))
     assert found["tools"] == {"nsys-fake": "Nsight 2025.1", "no-such-tool": None}
 
 
@@ -242,13 +244,13 @@ def test_tools_count_with_their_version_and_as_missing(monkeypatch, tmp_path):
 )
 def test_the_label_of_a_cpu(name, label, tmp_path):
     (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {name}\nflags\t: fpu\nmodel name\t: other\n")
-    assert machine.hardware_label("cpu") == label
+    assert identity.hardware_label("cpu") == label
 
 
 def test_the_label_of_a_gpu(nvml):
     nvml(A, B)
-    assert machine.hardware_label("cuda") == "nvidia-h100-80gb-hbm3"
+    assert identity.hardware_label("cuda") == "nvidia-h100-80gb-hbm3"
 
 
 def test_a_processor_without_a_name_is_called_by_its_architecture(tmp_path):
-    assert machine.cpu_name() == platform.machine()
+    assert identity.cpu_name() == platform.machine()

@@ -1,14 +1,20 @@
-"""One measurement at a time on a device."""
+"""One measurement at a time on a device, and which of several GPUs a job gets."""
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
-from stepscope.measure.device_lock import HELD, hold, lock_folder
+from stepscope.machine.gpus import Gpu, alike
+from stepscope.machine.locks import HELD, hold, lock_folder, take_free_gpu
 
+A, B, C = (Gpu("A100", f"GPU-{letter}", 80, "1") for letter in "abc")
+SMALLER, OTHER = Gpu("A100", "GPU-d", 40, "1"), Gpu("T4", "GPU-e", 16, "1")
 HOLD = """
 from pathlib import Path
-from stepscope.measure.device_lock import hold
+from stepscope.machine.locks import hold
 done = Path(sys.argv[1])
 with hold("GPU-1"):
     print("measuring", "after" if done.exists() else "first", flush=True)
@@ -97,3 +103,31 @@ def test_a_program_that_the_holder_starts_measures_under_its_lock(start, start_p
     assert other.stderr.readline().startswith("waiting for GPU-1")
     helper = start_python(HOLD, "-", env=os.environ | {HELD: "GPU-1"})
     assert helper.stdout.readline() == "measuring first\n"
+
+
+def test_only_gpus_of_the_first_ones_type_are_taken():
+    assert alike([A, SMALLER, B, OTHER, C]) == ["GPU-a", "GPU-b", "GPU-c"]
+    assert alike([OTHER, A]) == ["GPU-e"]
+    assert alike([]) == []
+
+
+def test_each_taker_gets_another_one_and_none_that_is_measured_on_by_hand():
+    with open(lock_folder() / "GPU-a.lock", "w") as by_hand:
+        fcntl.flock(by_hand, fcntl.LOCK_EX)
+        assert take_free_gpu(["GPU-a", "GPU-b", "GPU-c"]) == "GPU-b"
+        assert take_free_gpu(["GPU-a", "GPU-b", "GPU-c"]) == "GPU-c"
+    assert take_free_gpu(["GPU-a", "GPU-b", "GPU-c"]) == "GPU-a"
+
+
+def test_a_place_lasts_as_long_as_the_program_that_the_taker_becomes():
+    take = "import os, sys; from stepscope.machine import locks; print(locks.take_free_gpu(['GPU-a']), flush=True)\n"
+    become = "os.execv(sys.executable, [sys.executable, '-c', 'input()'])"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    first = subprocess.Popen([sys.executable, "-c", take + become], **pipes)
+    assert first.stdout.readline() == "GPU-a\n"
+    second = subprocess.Popen([sys.executable, "-c", take], stderr=subprocess.PIPE, **pipes)
+    assert "waiting for a free GPU: all 1 are measured on" in second.stderr.readline()
+    first.communicate("\n", timeout=60)
+    out, errors = second.communicate(timeout=60)
+    assert (out, errors) == ("GPU-a\n", "got GPU-a\n")

@@ -4,9 +4,9 @@ import sys
 
 import on_machine
 import pytest
-from stepscope.plan import arrival, free_gpu, machine, own_core
-from stepscope.plan.hardware import Hardware
-from stepscope.plan.machine import Gpu
+from stepscope.machine import arrival, cores, gpus, identity, locks
+from stepscope.machine.gpus import Gpu
+from stepscope.machine.labels import Hardware
 
 CELL = ["scripts/time_step.py", "--precision", "bf16", "--threads", "1"]
 
@@ -17,11 +17,11 @@ def started(tmp_path, monkeypatch):
 
     def start(command, names):
         asked, became = [], []
-        gpus = [Gpu(name, f"GPU-{i}", 80, "1") for i, name in enumerate(names)]
-        monkeypatch.setattr(machine, "visible_gpus", lambda: gpus)
-        monkeypatch.setattr(machine, "identity", lambda _device: {})
-        monkeypatch.setattr(free_gpu, "take", lambda uuids: uuids[-1])
-        monkeypatch.setattr(own_core, "keep_to", lambda *given: asked.append(given))
+        visible = [Gpu(name, f"GPU-{i}", 80, "1") for i, name in enumerate(names)]
+        monkeypatch.setattr(gpus, "visible_gpus", lambda: visible)
+        monkeypatch.setattr(identity, "identity", lambda _device: {})
+        monkeypatch.setattr(locks, "take_free_gpu", lambda uuids: uuids[-1])
+        monkeypatch.setattr(cores, "keep_to", lambda *given: asked.append(given))
         monkeypatch.setattr(on_machine, "_become", lambda words, environment: became.append((words, environment)))
         monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
         arrival.write(tmp_path / "machines.json", [Hardware("a", "cuda", 1)], {})

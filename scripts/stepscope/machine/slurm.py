@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from stepscope.plan.hardware import Hardware
+from stepscope.machine.labels import Hardware
 
 JOB_PREFIX = "stepscope_"  # of the names of its jobs: slurm-jobname-prefix in profiles/slurm
 LONGEST_PAUSE = 180  # seconds from one look of Snakemake's plugin at the queue to the next, at most

@@ -1,4 +1,4 @@
-"""Which machine the cells of a label were measured on, by their own records: for machines that are not at hand.
+"""The labels under which results stand: the machine behind each, and which machine its records say it is.
 
 Nobody can see the driver of a cluster's node from the machine that plans. What holds is what the newest record says:
 a cell that was measured on another GPU type, driver or version is stale.
@@ -6,11 +6,39 @@ a cell that was measured on another GPU type, driver or version is stale.
 
 import datetime
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.plan.hardware import is_expected
-
 TOOLS = "tools"  # the part of an identity that a study has for itself
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A label, and the machine behind it.
+
+    `here`: the machine at hand. `measured`: False to use the results that are there and plan nothing. `expect`: what
+    the name of its GPU or CPU has to contain. `asked`: what a job asks Slurm for. `python`: the interpreter that
+    measures there, None for the one that runs the workflow.
+    """
+
+    label: str
+    device: str
+    threads: int
+    here: bool = True
+    measured: bool = True
+    expect: str | None = None
+    asked: dict = field(default_factory=dict)
+    python: str | None = None
+
+    @property
+    def by_jobs(self) -> bool:
+        """Whether its cells are measured by jobs of a cluster."""
+        return self.measured and not self.here
+
+
+def is_expected(name: str, expect: str) -> bool:
+    """Whether a GPU's or CPU's name contains what is expected, in any case."""
+    return expect.lower() in name.lower()
 
 
 def read_records(results: Path, names: list[str], expect: str | None = None) -> dict[str, dict]:

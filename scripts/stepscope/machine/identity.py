@@ -12,94 +12,15 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from stepscope.machine import gpus
 
 PROC = Path("/proc")
 
 
 class MachineError(Exception):
     """The machine cannot do what the configuration asks for; the message is one line for the user."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU as the driver names it; memory in MiB, 0 where only /proc was there to read."""
-
-    name: str
-    uuid: str
-    memory_mib: int
-    driver: str
-
-
-def visible_gpus() -> list[Gpu]:
-    """GPUs that CUDA_VISIBLE_DEVICES leaves visible, in its order; [] without an NVIDIA driver."""
-    gpus = _gpus_from_nvml() or _gpus_from_proc()
-    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if wanted is None:
-        return gpus
-    chosen = []
-    for entry in (entry.strip() for entry in wanted.split(",")):
-        found = [gpu for i, gpu in enumerate(gpus) if entry and (entry == str(i) or gpu.uuid.startswith(entry))]
-        if not found:  # as CUDA does: the list ends at the first entry that names no device
-            break
-        chosen.append(found[0])
-    return chosen
-
-
-@functools.cache
-def _gpus_from_nvml() -> list[Gpu]:
-    try:
-        import pynvml
-    except ImportError:
-        return []
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return []
-    try:
-        driver = _text(pynvml.nvmlSystemGetDriverVersion())
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        return [
-            Gpu(
-                name=_text(pynvml.nvmlDeviceGetName(handle)),
-                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
-                memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
-                driver=driver,
-            )
-            for handle in handles
-        ]
-    except pynvml.NVMLError:
-        return []
-    finally:
-        pynvml.nvmlShutdown()
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
-def _gpus_from_proc() -> list[Gpu]:
-    try:
-        driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text())
-    except OSError:
-        return []
-    version = driver.group(1) if driver else "unknown"
-    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in gpus_on_bus().values()]
-
-
-def gpus_on_bus() -> dict[str, dict[str, str]]:
-    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus and in its order."""
-    try:
-        texts = {
-            file.parent.name.lower(): file.read_text(errors="replace")
-            for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
-        }
-    except OSError:
-        return {}
-    return {
-        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE)) for address, text in texts.items()
-    }
 
 
 @functools.cache
@@ -163,12 +84,12 @@ def choose_device(wanted: str) -> str:
     """
     if wanted == "cpu":
         return "cpu"
-    gpus, version = visible_gpus(), torch_version()
-    if gpus and (torch_has_cuda() or version is None):
+    visible, version = gpus.visible_gpus(), torch_version()
+    if visible and (torch_has_cuda() or version is None):
         return "cuda"
     if wanted == "auto":
         return "cpu"
-    if not gpus:
+    if not visible:
         raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
     raise MachineError(f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA build")
 
@@ -182,12 +103,12 @@ def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] 
     """
     found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     if device == "cuda":
-        gpus = visible_gpus()
-        if not gpus:
+        visible = gpus.visible_gpus()
+        if not visible:
             raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
-        found |= {"gpu": gpus[0].name, "driver": gpus[0].driver}
-        if gpus[0].memory_mib:
-            found |= {"gpu_memory_mib": gpus[0].memory_mib}
+        found |= {"gpu": visible[0].name, "driver": visible[0].driver}
+        if visible[0].memory_mib:
+            found |= {"gpu_memory_mib": visible[0].memory_mib}
         found |= {"triton": package_version("triton")}
     else:
         found |= {"cpu": cpu_name()}
@@ -202,5 +123,5 @@ def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] 
 
 def hardware_label(device: str) -> str:
     """Folder name for the machine at hand, made from the name of its GPU or CPU."""
-    name = visible_gpus()[0].name if device == "cuda" else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    name = gpus.visible_gpus()[0].name if device == "cuda" else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or device

@@ -13,7 +13,7 @@ import os
 import re
 from pathlib import Path
 
-from stepscope.plan import machine
+from stepscope.machine import gpus
 
 SYS = Path("/sys")
 
@@ -51,7 +51,7 @@ def _cores_of_gpus(usable: set[int], uuids: list[str]) -> dict[str, frozenset[in
     """
     on_bus = {
         info["GPU UUID"]: _processors(_text(SYS / "bus/pci/devices" / address / "local_cpulist"))
-        for address, info in machine.gpus_on_bus().items()
+        for address, info in gpus.gpus_on_bus().items()
         if "GPU UUID" in info
     }
     groups: dict[frozenset[int], list[str]] = {}
