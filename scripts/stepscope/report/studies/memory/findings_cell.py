@@ -1,6 +1,8 @@
 """What the snapshot of one cell says."""
 
-from stepscope.report.data.memory import Memory, is_inference, part, prediction_error, title
+from collections.abc import Callable
+
+from stepscope.report.data.memory import Memory, is_inference, part, prediction_error
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.sizes import largest_shares, percent_change, shares, size
@@ -15,15 +17,15 @@ _PASSES = {
 
 def facts(memory: Memory, row: dict) -> Finding:
     """The line that is seen before the cell's part is opened."""
-    phase = memory.summary(row).get("peak_phase") or "no phase"
-    told = {
-        "peak": (memory.peak(row), size, "out of memory at {peak}" if _is_lost(row) else f"peak {{peak}} in {phase}"),
-        "reserved": (memory.reserved(row), size, "reserved {reserved}"),
-        "error": (prediction_error(memory, row), percent_change, "predicted {error}"),
+    numbers = _numbers(row, size, peak=memory.peak(row), reserved=memory.reserved(row))
+    numbers |= _numbers(row, percent_change, error=prediction_error(memory, row))
+    peak = f"peak {{peak}} in {memory.summary(row).get('peak_phase') or 'no phase'}"
+    words = {
+        "peak": "out of memory at {peak}" if _is_lost(row) else peak,
+        "reserved": "reserved {reserved}",
+        "error": "predicted {error}",
     }
-    known = {name: entry for name, entry in told.items() if entry[0] is not None}
-    numbers = {name: Number(value, (row["cell"],), show) for name, (value, show, _) in known.items()}
-    return Finding(title(row, memory), "; ".join(words for _, _, words in known.values()), numbers)
+    return Finding("what is the peak", "; ".join(words[name] for name in numbers), numbers)
 
 
 def findings_of_cell(memory: Memory, row: dict) -> list[Finding]:
@@ -40,21 +42,23 @@ def findings_of_cell(memory: Memory, row: dict) -> list[Finding]:
     return [each for each in found if each]
 
 
+def _numbers(row: dict, show: Callable[[float], str], **values: float | None) -> dict[str, Number]:
+    """The cell's values that are known, by name."""
+    return {name: Number(value, (row["cell"],), show) for name, value in values.items() if formatting.known(value)}
+
+
 def _is_lost(row: dict) -> bool:
     return row["status"] == "oom"
 
 
 def _peak(memory: Memory, row: dict, summary: dict) -> Finding:
     """In which phase and part the peak lies, and the share of each main category."""
-    cell = (row["cell"],)
-    numbers = {"asked": Number(memory.requested(row), cell, size)}
-    asked = "{asked}"
-    if formatting.known(row.get("peak_allocated_bytes")):
-        numbers["allocated"] = Number(row["peak_allocated_bytes"], cell, size)
-        asked = "{asked} asked for ({allocated} allocated)"
+    numbers = _numbers(row, size, asked=memory.requested(row), allocated=row.get("peak_allocated_bytes"))
+    asked = "{asked} asked for ({allocated} allocated)" if "allocated" in numbers else "{asked}"
+    held = ""
     if largest := largest_shares(memory.at_peak(row), summary["peak_bytes"]):
-        numbers["shares"] = Number(largest, cell, shares)
-    held = ": {shares}" if largest else ""
+        numbers["shares"] = Number(largest, (row["cell"],), shares)
+        held = ": {shares}"
     if _is_lost(row):
         ran_out = _ran_out(row, summary)
         answer = f"{ran_out.answer} The most that tensors held until then was {asked}{held}."
@@ -69,14 +73,10 @@ def _ran_out(row: dict, summary: dict) -> Finding:
     place = f"in {_where(summary['oom_phase'], summary.get('oom_module'))}" if summary.get("oom_phase") else ""
     text = f"Memory ran out {when}{place}".rstrip(", ")
     text += f", at {summary['oom_frame']}" if summary.get("oom_frame") else ""
-    wanted, free = summary.get("oom_requested_bytes"), summary.get("oom_free_bytes")
-    numbers = {}
-    if formatting.known(wanted):
-        numbers["wanted"] = Number(wanted, (row["cell"],), size)
+    numbers = _numbers(row, size, wanted=summary.get("oom_requested_bytes"), free=summary.get("oom_free_bytes"))
+    if "wanted" in numbers:
         text += ": {wanted} more were asked for"
-        if formatting.known(free):
-            numbers["free"] = Number(free, (row["cell"],), size)
-            text += " when {free} of the device were free"
+        text += " when {free} of the device were free" if "free" in numbers else ""
     return Finding("where did memory run out", f"{text}.", numbers)
 
 
@@ -88,17 +88,15 @@ def _where(phase: object, module: object) -> str:
 
 def _course(memory: Memory, row: dict) -> Finding | None:
     """What is active at the start of the last recorded step and at the end of each phase of it."""
-    rows = [each for each in memory.rows("phases", row) if each["phase"]]
+    rows = [each for each in memory.rows("phases", row) if each["phase"] and formatting.known(each["end_bytes"])]
     steps = [each["step"] for each in rows if formatting.known(each["step"])]
     own = [each for each in rows if each["step"] == max(steps)] if steps else []
     if not own or row["status"] != "ok":
         return None
-    numbers = {"start": Number(own[0]["start_bytes"], (row["cell"],), size)}
-    ends = []
-    for place, each in enumerate(own):
-        numbers[f"end_{place}"] = Number(each["end_bytes"], (row["cell"],), size)
-        phase = "the optimizer" if each["phase"] == "optimizer" else str(each["phase"])
-        ends.append(f"{{end_{place}}} after {phase}")
+    phases = ["the optimizer" if each["phase"] == "optimizer" else str(each["phase"]) for each in own]
+    ends = [f"{{end_{place}}} after {phase}" for place, phase in enumerate(phases)]
+    values = {f"end_{place}": each["end_bytes"] for place, each in enumerate(own)}
+    numbers = _numbers(row, size, start=own[0]["start_bytes"], **values)
     answer = f"The step begins with {{start}} and holds {formatting.listing(ends)}."
     return Finding("how does a step go", answer, numbers)
 
@@ -108,10 +106,11 @@ def _churn(row: dict, summary: dict) -> Finding | None:
     total, steps, peak = (summary.get("allocated_bytes"), row.get("steps") or 1, summary["peak_bytes"])
     if not (formatting.known(total) and peak and row["status"] == "ok"):
         return None
+    each = total / steps
     numbers = {
-        "bytes": Number(total / steps, (row["cell"],), size),
-        "times": Number(total / steps / peak, (row["cell"],), lambda ratio: formatting.significant(ratio, 2)),
-        "allocations": Number(summary["allocations"] / steps, (row["cell"],), formatting.count),
+        **_numbers(row, size, bytes=each),
+        **_numbers(row, lambda ratio: formatting.significant(ratio, 2), times=each / peak),
+        **_numbers(row, formatting.count, allocations=summary["allocations"] / steps),
     }
     step = "A step of inference" if is_inference(row) else "A step"
     answer = f"{step} allocates {{bytes}}, {{times}} times its peak, in {{allocations}} allocations."
@@ -123,11 +122,8 @@ def _unused(memory: Memory, row: dict) -> Finding | None:
     if not memory.unused(row):
         return None
     unused, reserved = memory.unused(row)
-    numbers = {
-        "unused": Number(unused, (row["cell"],), size),
-        "reserved": Number(reserved, (row["cell"],), size),
-        "share": Number(unused / reserved, (row["cell"],), formatting.percent),
-    }
+    numbers = _numbers(row, size, unused=unused, reserved=reserved)
+    numbers |= _numbers(row, formatting.percent, share=unused / reserved)
     answer = "At the peak {unused} of the {reserved} reserved at that moment are not active ({share})."
     return Finding("how much does the allocator hold in vain", answer, numbers)
 
@@ -145,5 +141,5 @@ def _unknown(row: dict, summary: dict) -> Finding | None:
     unknown = summary.get("unknown_share_at_peak")
     if not (formatting.known(unknown) and unknown >= 0.01):
         return None
-    numbers = {"unknown": Number(unknown, (row["cell"],), formatting.percent)}
-    return Finding("what is not known", "Of the bytes at the peak {unknown} are of no known category.", numbers)
+    answer = "Of the bytes at the peak {unknown} are of no known category."
+    return Finding("what is not known", answer, _numbers(row, formatting.percent, unknown=unknown))
