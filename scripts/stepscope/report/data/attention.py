@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from stepscope.measure.attention_names import DIRECTIONS, IMPLEMENTATIONS
+from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
 from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
 from stepscope.report.kit.formatting import count, known
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from stepscope.axes import PRECISIONS
 from stepscope.report.data.attention import NAIVE, Group
 from stepscope.report.kit.formatting import known
 
-BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 MOMENTS = ("forward", "before backward", "backward")
 _FP32 = 4
 _FAR = 2**24  # no length beyond is looked for
@@ -28,7 +28,8 @@ def naive_tensors(row: dict, length: float | None = None) -> list[Tensor]:
     that product, when the exponentials and three tensors of their size in fp32 are alive. Left out: sums of rows
     (batch × heads × length), and what cuBLAS holds.
     """
-    length, width = length or row["length"], BYTES.get(str(row["precision"]), _FP32)
+    length, precision = length or row["length"], PRECISIONS.get(row["precision"])
+    width = precision.bytes if precision else _FP32
     heads = max(1, int(row["heads"])) if known(row["heads"]) else 1
     sequences = _sequences(row, length) * heads
     line, square = sequences * length * row["d_head"], sequences * length**2

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from stepscope.model import attention_flops, flops, traffic
+from stepscope.model import flops, traffic
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.report.data.attention import Attention, Group, median
@@ -173,7 +173,7 @@ def attention_points(group: Group) -> list[Point]:
         heads = int(row["heads"]) if formatting.known(row.get("heads")) else 0
         sizes = int(row["batch"]), heads or 1, int(row["length"]), int(row["d_head"])
         precision, way, time = str(row["precision"]), str(row["direction"]), median(row)
-        flop = attention_flops.operations(*sizes, row.get("causal") == "yes", way)
+        flop = flops.attention_flops(*sizes, row.get("causal") == "yes", way)
         place = str(row["hardware"]), precision, str(row["implementation"])
         moved, reached = traffic.attention_bytes(*sizes, precision, way), flop / time / 1e9 if time else None
         marks = bool(row.get("noisy")), bool(row.get("throttle"))

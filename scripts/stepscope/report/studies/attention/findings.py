@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import (
-    DIRECTIONS,
     NAIVE,
     OURS,
     Attention,

@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import (
-    DIRECTIONS,
     NAIVE,
     OURS,
     Attention,

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from functools import partial
 
-from stepscope.report.data.attention import DIRECTIONS, Attention, Group, before_backward, first_cost
+from stepscope.axes import DIRECTIONS
+from stepscope.report.data.attention import Attention, Group, before_backward, first_cost
 from stepscope.report.data.attention_growth import LONGEST, QUANTITIES, Factor, Growth, factors, growths
 from stepscope.report.data.attention_memory import (
     MOMENTS,
