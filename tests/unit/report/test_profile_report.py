@@ -73,11 +73,6 @@ def test_both_outputs_have_the_same_tables(whole):
         assert all(len(row) == len(right[0]) for row in right)
 
 
-def test_a_cell_without_memory_is_named_with_its_reason(whole):
-    for page in whole:
-        assert "OOM: s, context 128, fp16 (peak 79.0 GiB). CUDA out of memory." in page
-
-
 def test_links_point_to_the_tables_and_the_trace(whole):
     assert "[profile_kernels.csv](../tables/profile_kernels.csv)" in whole[0]
     assert 'href="../gpu/profile/s/ctx128/fp32/trace/trace.sqlite"' in whole[1]
@@ -151,21 +146,6 @@ def test_only_lost_cells(tmp_path):
     assert "<details class=part>" not in html
 
 
-def test_without_timing_and_ceilings(tmp_path):
-    text, _ = pages(tmp_path, [made.cell()], studies=("profile",))
-    assert "The timing study did not measure 1 of these points" in text
-    assert "Without a measured matmul and copy rate there is no ridge" in text
-
-
-def test_a_trace_that_does_not_add_up_is_said_aloud(tmp_path):
-    def change(frames):
-        lost = frames["profile_checks"]["quantity"] == "kernels_not_linked_to_a_launch"
-        frames["profile_checks"].loc[lost, "value"] = 7
-
-    text, _ = pages(tmp_path, [made.cell()], change=change, studies=("profile",))
-    assert "**This trace is not complete.** Of 5,000 kernels" in text and "7 kernels are not linked" in text
-
-
 @pytest.mark.parametrize("lacking", ["kernels", "categories", "attention", "busy", "api_gaps", "api_calls", "checks"])
 def test_a_table_may_be_missing(tmp_path, lacking):
     text, html = pages(
@@ -183,7 +163,3 @@ def test_of_many_cells_the_markdown_leaves_out_tables_and_headings_that_would_st
     numbers = [int(number) for number in re.findall(r"\*\*Table (\d+)\.\*\*", markdown)]
     shown = [int(number) for number in re.findall(r"Table (\d+)\.", html)]
     assert set(numbers) < set(shown) and numbers == sorted(numbers)
-
-
-def test_of_a_few_cells_the_markdown_has_every_table(whole):
-    assert "gaps between kernels, and gaps between" in whole[0]

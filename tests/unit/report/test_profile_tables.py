@@ -3,13 +3,14 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report.data.profile import HOST, Profile, named, shortened
-from stepscope.report.studies.profile import cell_attention as attention
-from stepscope.report.studies.profile import cell_device as device
-from stepscope.report.studies.profile import cell_kernels as kernels
+from stepscope.report.data.occupation import softmax_against_products
+from stepscope.report.data.profile import HOST, Profile, costs
+from stepscope.report.kit.formatting import shortened
+from stepscope.report.kit.table import named
+from stepscope.report.studies.profile import findings as told
 from stepscope.report.studies.profile import tables as across
-from stepscope.report.studies.profile.cost import agreement, cost_table, costs
-from stepscope.report.studies.profile.findings import findings, opening
+from stepscope.report.studies.profile import tables_device as device
+from stepscope.report.studies.profile import tables_kernels as kernels
 from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]
@@ -42,21 +43,6 @@ def test_verdicts(four):
     assert row["kernels: step / launches"].text == "20.0"
     assert row["kernels: mean length"].text == "13.1"
     assert [line(table, precision=name)["verdict"].text for name in ("tf32", "bf16")] == ["mixed", "GPU-bound"]
-
-
-def test_a_lost_cell_stands_in_the_verdicts_with_its_reason(four):
-    table = across.verdicts_table(four)
-    row = line(table, precision="fp16")
-    assert row["size"].badges == ("unsupported",) and row["verdict"].text == "–"
-    assert any("no kernels were recorded" in note for note in table.notes)
-
-
-def test_busy_longer_than_the_step_is_said(tmp_path):
-    row = made.cell(busy=11.0)
-    own = Profile(Tables(made.write(tmp_path, [row], [made.timing(row, 10.0)]), STUDIES))
-    shown = line(across.verdicts_table(own), precision="fp32")
-    assert shown["verdict"].below == "busy longer than the step"
-    assert shown["one step: idle"].text == "\N{MINUS SIGN}1.00"
 
 
 def test_matmul_shares_and_rates(four):
@@ -95,14 +81,14 @@ def test_bounds(four):
 
 def test_cost_of_the_profiler(four):
     found = costs(four)
-    assert len(found) == 9 and found["ratio"].tolist() == pytest.approx([2.0] * 9)
+    assert [row["ratio"] for row in found] == pytest.approx([2.0] * 9)
     # The range took 8 ms, the clock says 0.99 of that.
-    assert found["difference"].tolist() == pytest.approx([1 / 0.99 - 1] * 9)
-    row = line(cost_table(four, found), precision="fp32", phase="forward")
+    assert [row["difference"] for row in found] == pytest.approx([1 / 0.99 - 1] * 9)
+    row = line(across.cost_table(four), precision="fp32", phase="forward")
     times = ["without profiler", "with profiler", "with / without"]
     assert [row[f"host's clock, median: {name}"].text for name in times] == ["3.600", "7.200", "2.00"]
     assert row["in the profiled run, mean: difference"].text == "+1.01"
-    assert "at most 1.0 %" in agreement(four, found)
+    assert told.agreement(four).numbers["apart"].value == pytest.approx(1 / 0.99 - 1)
 
 
 @pytest.mark.parametrize(
@@ -116,18 +102,12 @@ def test_cost_of_the_profiler(four):
         ({"per_layer": 5.0}, "2 × 5 + 1 LM head", "each layer: 2 FFN, 3 not known"),
         ({"layer_modules": "", "remainder_modules": ""}, "2 × 2 + 1", ""),
         ({"layers": None}, "–", ""),
+        ({"layers": 36.0, "per_layer": 6.0, "layer_modules": "3 FFN, 3 attention"}, "36 × 6 + 1 LM head", None),
     ],
 )
 def test_instances_are_written_out(numbers, text, below):
     shown = kernels.instances({"layers": 2.0, **made.FIRST, **numbers})
     assert shown.text == text and (below is None or shown.below == below)
-
-
-def test_instances_of_the_write_ups():
-    modules = {"layer_modules": "3 FFN, 3 attention", "remainder_modules": "1 LM head"}
-    assert (
-        kernels.instances({"layers": 36.0, "per_layer": 6.0, "remainder": 1.0, **modules}).text == "36 × 6 + 1 LM head"
-    )
 
 
 def test_kernels_of_a_cell(four):
@@ -143,28 +123,53 @@ def test_kernels_of_a_cell(four):
 
 
 def test_the_top_kernel_of_forward_and_backward(four):
-    said = kernels.top_sentence(four, four.profiled()[0])
-    assert "“gemm a” takes the most GPU time: 75.0 % of it, 5 times a step (2 × 2 + 1 LM head)" in said
-    assert "In the backward pass it is another, “gemm b”" in said and "does not run there" in said
+    found = told.top(four, four.profiled()[0])
+    values = {name: number.value for name, number in found.numbers.items()}
+    assert values == pytest.approx(
+        {"first_share": 0.75, "first_times": 5, "backward_share": 25 / 30, "backward_times": 5}
+    )
+    assert found.cells == ("gpu/profile/s/ctx128/fp32",)
+    assert "“gemm a”" in found.text and "another, “gemm b”" in found.text and "does not run there" in found.text
+
+
+@pytest.mark.parametrize(("share", "words"), [(None, "It is the same"), (0.1, "the first one takes 10.0 % there")])
+def test_the_top_kernel_of_forward_in_backward(tmp_path, share, words):
+    def change(frames):
+        """It takes the most in backward too, or a tenth besides another one."""
+        rows = frames["profile_kernels"]
+        backward = rows["phase"] == "backward"
+        where = backward & (rows["name"] == ("mul" if share else "gemm b"))
+        rows.loc[where, "full_name"] = made.FIRST["full_name"]
+        if share:
+            rows.loc[where, "share_of_phase_gpu_time"] = share
+
+    own = Profile(Tables(made.write(tmp_path, [made.cell()], change=change), STUDIES))
+    assert words in told.top(own, own.profiled()[0]).text
+
+
+def test_what_takes_time_besides_matrix_products(four):
+    numbers = told.others(four, four.profiled()[0]).numbers
+    assert [number.value for number in numbers.values()] == pytest.approx([0.25, 1000, 1 / 12, 100])
 
 
 def test_softmax_against_the_products(four):
     row = four.profiled()[0]
     # 0.75 ms over 0.4 + 0.1 ms; 5 operations over 4 d_head = 128 for an element of the scores.
-    found = attention.softmax_against_products(four, row)
+    found = softmax_against_products(four, row)
     # The products' matmul kernels alone take 0.3 of the 0.5 ms.
     assert (found.time, found.kernels, found.flops) == pytest.approx((1.5, 2.5, 5 / 128))
-    table = attention.attention_table(four, row, "s")
+    assert told.softmax(four, row).numbers["time"].value == [found.time]
+    table = kernels.attention_table(four, row, "s")
     # 2 layers x 2 x 4 x 128 x 128 x 64 operations in 0.4 ms.
     scores = line(table, part="attention scores")
     assert (scores["GFLOP"].text, scores["rate"].text) == ("0.0168", "0.0419")
     assert line(table, part="softmax")["GFLOP"].text == "0.00131"
-    assert len(attention.layers_table(four, row, "s").rows) == 5
+    assert len(kernels.layers_table(four, row, "s").rows) == 5
 
 
-def test_checks_that_hold_are_one_sentence(four):
-    complete, said = device.checks(four, four.profiled()[0])
-    assert complete and "5,000 kernels" in said
+def test_checks_that_hold(four):
+    complete, found = told.checks(four, four.profiled()[0])
+    assert complete and found.numbers["kernels"].value == 5000
 
 
 @pytest.mark.parametrize(
@@ -183,26 +188,37 @@ def test_checks_that_fail_are_said(tmp_path, quantity, value, words):
         checks.loc[checks["quantity"] == quantity, "value"] = value
 
     own = Profile(Tables(made.write(tmp_path, [made.cell()], change=change), STUDIES))
-    complete, said = device.checks(own, own.profiled()[0])
-    assert not complete and words in said
+    complete, found = told.checks(own, own.profiled()[0])
+    assert not complete and words in found.text and found.text.count(";") == 0
+
+
+def numbers_of(findings, *names):
+    """The value and the cells of each of these numbers, whichever finding has it."""
+    every = {name: number for found in findings for name, number in found.numbers.items()}
+    numbers = [every[name] for name in names]
+    return [(each.value, [cell.removeprefix("gpu/profile/s/ctx128/") for cell in each.cells]) for each in numbers]
 
 
 def test_findings(four):
-    said = " ".join(findings(four))
-    assert "launch-bound in 1 (s, context 128, fp32: 60 %)" in said
-    assert "mixed in 1 (s, context 128, tf32: 80 %)" in said and "GPU-bound in 1" in said
-    assert "in fp32 75.0 % of the forward pass and 66.7 % of the step" in said
-    assert "1.5 times the GPU time of the two products" in said and "0.039 times" in said
-    assert "a phase takes 2.00 times as long" in said
-    assert "Not profiled: 1 unsupported (s, context 128, fp16)." in said
-    assert 3 <= len(findings(four)) <= 6
+    found = told.findings(four)
+    assert {each.hardware for each in found} == {"gpu"} and len(found) == 6
+    verdicts = numbers_of(found[:1], "launch_bound", "mixed", "GPU_bound")
+    assert verdicts == [(1, ["fp32"]), (1, ["tf32"]), (1, ["bf16"])]
+    shares = [number.value for name, number in found[0].numbers.items() if name.startswith("share")]
+    assert shares == pytest.approx([0.6, 0.8, 0.95])
+    products = numbers_of(found, "fp32_forward", "fp32_step", "bf16_step")
+    assert products == [([75.0], ["fp32"]), ([pytest.approx(200 / 3)], ["fp32"]), ([pytest.approx(200 / 3)], ["bf16"])]
+    done = ["fp32", "tf32", "bf16"]
+    assert numbers_of(found, "same", "time") == [(0, done), ([1.5] * 3, done)]
+    assert numbers_of(found, "ratio")[0][0] == pytest.approx([2.0] * 9)
+    assert numbers_of(found, "unsupported") == [(1, ["fp16"])]
 
 
 def test_the_opening_names_the_tool_and_the_rule(four):
-    recorded, rule = opening(four)
-    assert recorded == "Nsight Systems (2025.3) recorded 5 steps of each of 3 cells, after the warm-up."
+    recorded, rule = told.opening(four)
+    assert recorded.text == "Nsight Systems (2025.3) recorded 5 steps of each of 3 cells, after the warm-up."
     # 3 cells, 5 steps each of 1 and 400 kernels.
-    assert "finds 15 of 6,000 kernels" in rule
+    assert [rule.numbers[name].value for name in ("by_thread", "every")] == [15, 6000]
 
 
 def test_on_a_cpu_operators_stand_for_kernels(tmp_path):
@@ -224,25 +240,27 @@ def test_on_a_cpu_operators_stand_for_kernels(tmp_path):
     tables += [kernels.phases_table(own, own.profiled()[0], "s"), device.busy_table(own, own.profiled()[0], "s")]
     heads = " ".join(f"{column.group} {column.label}" for each in tables for column in each.columns)
     assert "kernel" not in heads and "GPU" not in heads
-    said = " ".join(findings(own) + opening(own))
+    said = " ".join(found.text for found in told.findings(own) + told.opening(own))
     assert "torch.profiler (of PyTorch 2.8.0)" in said and "operators" in said
     assert "kernel of" not in said and "launch-bound" not in said
 
 
 def test_nothing_at_all(tmp_path):
     own = Profile(Tables(tmp_path, STUDIES))
-    assert findings(own) == ["No profile cell is in the tables."]
-    assert opening(own) == ["No cell was profiled."]
+    assert [found.text for found in told.findings(own)] == ["No profile cell is in the tables."]
+    assert [found.text for found in told.opening(own)] == ["No cell was profiled."]
     assert across.verdicts_table(own) is None and across.launches_table(own) is None
-    assert costs(own).empty and agreement(own, costs(own)) == ""
+    assert across.cost_table(own) is None and told.agreement(own) is None
 
 
 def test_several_machines_are_told_apart(tmp_path):
     rows = [made.cell(), made.cell(hardware="other", busy=19.0)]
     own = Profile(Tables(made.write(tmp_path, rows, [made.timing(row, 20.0) for row in rows]), STUDIES))
-    table = across.verdicts_table(own)
-    assert line(table, hardware="other")["verdict"].text == "GPU-bound"
-    assert any(sentence.startswith("On other: ") for sentence in findings(own))
+    assert line(across.verdicts_table(own), hardware="other")["verdict"].text == "GPU-bound"
+    found = told.findings(own)
+    assert [each.hardware for each in found] == ["gpu"] * (len(found) // 2) + ["other"] * (len(found) // 2)
+    assert "on other" not in " ".join(each.text for each in found)
+    assert own.title(own.profiled()[1]) == "s, context 128, fp32, on other"
 
 
 def test_tables_of_a_study_are_found_by_its_name(tmp_path):

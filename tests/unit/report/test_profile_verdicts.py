@@ -1,9 +1,11 @@
 """The verdicts of the profile study, against numbers worked out by hand."""
 
+import pandas as pd
 import pytest
 import synthetic_profile as made
 from stepscope.report.data import occupation as verdicts
 from stepscope.report.data.profile import Profile
+from stepscope.report.data.roofline import Roof, measured_roof
 from stepscope.report.kit.order import with_order
 from stepscope.tables.reader import Tables
 
@@ -57,8 +59,6 @@ def test_the_same_run_is_preferred(tmp_path):
 
 
 def one(**more):
-    import pandas as pd
-
     frame = pd.DataFrame([made.cell(**more)])
     return with_order(frame.astype({"checkpoint": str})).to_dict("records")[0]
 
@@ -90,7 +90,7 @@ def test_rate_of_the_products_and_the_ridge(tmp_path):
     row = own.profiled()[0]
     # 3 x 233,308,160 operations in 8 ms.
     assert verdicts.products(own, row, "step")["tflops"] == pytest.approx(0.08749056)
-    assert verdicts.roof(own, row).ridge == pytest.approx(17.5)
+    assert measured_roof(own.ceilings, "gpu", "fp32").ridge == pytest.approx(17.5)
     assert verdicts.products(own, row, "optimizer") == {}
 
 
@@ -99,9 +99,8 @@ def test_rate_of_the_products_and_the_ridge(tmp_path):
     [(20.1, 80.0, "compute-bound"), (17.4, 80.0, "memory-bound"), (100.0, 4.9, "latency-bound"), (None, 80.0, "")],
 )
 def test_memory_bound_or_compute_bound(operations_a_byte, mean, word):
-    roof = verdicts.Roof(0.175, 10.0)
-    assert verdicts.bound_of_products(roof, operations_a_byte, mean) == word
-    assert verdicts.bound_of_products(verdicts.Roof(None, 10.0), 20.0, 80.0) == ""
+    assert verdicts.bound_of_products(Roof(0.175, 10.0), operations_a_byte, mean) == word
+    assert verdicts.bound_of_products(None, 20.0, 80.0) == ""
 
 
 def test_the_other_categories_are_bound_by_memory_or_latency():

@@ -1,13 +1,17 @@
-"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge."""
+"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge.
+
+And the floating-point operations of the parts of a model, beside which a profile puts their time.
+"""
 
 from dataclasses import dataclass
 
 import pandas as pd
 
+from stepscope.axes import PRECISIONS
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
-from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.profile import GPU, Profile
+from stepscope.report.data.roofline import Roof
 from stepscope.report.data.unprofiled import free_step, mode
 from stepscope.report.kit import formatting
 
@@ -16,7 +20,18 @@ LATENCY_US = 5.0
 # Categories whose kernels multiply matrices; every other does a few operations for a byte.
 PRODUCTS = ("matmul", "fused attention")
 SOFTMAX_OPERATIONS = 5
-_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
+# A part's name in the model's ranges -> its component in stepscope.model.flops.
+_COMPONENTS = {
+    "qkv projection": ("qkv",),
+    "attention scores": ("scores",),
+    "softmax": ("softmax",),
+    "attention x v": ("attention x V",),
+    "output projection": ("output",),
+}
+_LINEAR = ("qkv", "output")
+_INSIDE = ("scores", "softmax", "attention x V")
+_OUTSIDE = ("feed-forward", "head")
+_ATTENTION_PRODUCTS = ("attention scores", "attention x v")  # parts
 
 
 @dataclass(frozen=True)
@@ -101,9 +116,9 @@ def intensity(row: dict) -> float | None:
     The two products of a backward pass move the same three matrices as the one of the forward pass, so that the whole
     step has the intensity of the forward pass. A fused attention does not write its scores.
     """
-    shape, width = shape_of(row), _BYTES.get(row["precision"])
+    shape, precision = shape_of(row), PRECISIONS.get(row["precision"])
     flops = product_flops(row, "forward")
-    if shape is None or width is None or not flops:
+    if shape is None or precision is None or not flops:
         return None
     batch, tokens, wide = int(row["batch"]), int(row["batch"] * row["context"]), shape.d_model
     context = int(row["context"])
@@ -116,30 +131,7 @@ def intensity(row: dict) -> float | None:
     attention = 4 * tokens * wide + (0 if fused else 2 * batch * shape.num_heads * context * context)
     layer = linear(wide, 3 * wide) + linear(wide, wide) + 3 * linear(wide, shape.d_ff) + attention
     moved = shape.num_layers * layer + linear(wide, shape.vocab_size)
-    return flops / (width * moved)
-
-
-@dataclass(frozen=True)
-class Roof:
-    """The measured ceilings of a hardware in one precision: TFLOP/s and GB/s; None where one was not measured."""
-
-    rate: float | None
-    copy: float | None
-
-    @property
-    def ridge(self) -> float | None:
-        """Operations for each byte at which both ceilings are reached together."""
-        return 1e3 * self.rate / self.copy if self.rate and self.copy else None
-
-
-def roof(profile: Profile, row: dict) -> Roof:
-    """The ceilings of a cell's hardware and precision."""
-    ceilings, copy = profile.ceilings, None
-    if len(ceilings):
-        own = ceilings[(ceilings["hardware"] == row["hardware"]) & (ceilings["operation"] == "copy")]
-        rates = own["gb_per_s"].dropna() if "gb_per_s" in own else []
-        copy = float(max(rates)) if len(rates) else None
-    return Roof(matmul_ceiling(ceilings, row["hardware"], row["precision"]), copy)
+    return flops / (precision.bytes * moved)
 
 
 def products(profile: Profile, row: dict, phase: str) -> dict:
@@ -154,15 +146,62 @@ def products(profile: Profile, row: dict, phase: str) -> dict:
     return {"ms": time, "kernels": float(own["instances_per_step"].sum()), "tflops": rate}
 
 
-def bound_of_products(found: Roof, operations_a_byte: float | None, mean_us: float) -> str:
-    """What limits the matrix products: the ridge decides; empty without one."""
+def bound_of_products(roof: Roof | None, operations_a_byte: float | None, mean_us: float) -> str:
+    """What limits the matrix products: the ridge of the measured roof decides; empty without one."""
     if mean_us < LATENCY_US:
         return "latency-bound"
-    if not found.ridge or not operations_a_byte:
+    if roof is None or not operations_a_byte:
         return ""
-    return "compute-bound" if operations_a_byte >= found.ridge else "memory-bound"
+    return "compute-bound" if operations_a_byte >= roof.ridge else "memory-bound"
 
 
 def bound_of_others(mean_us: float) -> str:
     """What limits kernels with a few operations a byte: the memory, or the time that any kernel takes."""
     return "latency-bound" if mean_us < LATENCY_US else "memory-bound"
+
+
+def _small(part: object) -> str:
+    """A part's name in small letters, the sign of multiplication as an x."""
+    return str(part or "").replace("×", "x").lower()
+
+
+def flops_of_part(line: dict, parts: dict[str, float]) -> float | None:
+    """Floating-point operations of a row of the attention table in a step; None where they are not counted.
+
+    parts: parts_of_forward() of its cell.
+    """
+    kind, name = line["kind"], str(line["part"] or "")
+    if kind == "part":
+        names = _COMPONENTS.get(_small(name), ())
+    elif kind == "sum":
+        names = _LINEAR if name.startswith("linear") else _INSIDE
+    else:
+        names = {"whole": _LINEAR + _INSIDE, "forward": _OUTSIDE}.get(kind, ())
+    return sum(parts[name] for name in names) if names and all(name in parts for name in names) else None
+
+
+@dataclass(frozen=True)
+class SoftmaxRatios:
+    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs."""
+
+    time: float
+    kernels: float | None
+    flops: float
+
+
+def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | None:
+    """Softmax against attention's two products; None if they are not known."""
+    rows, parts = profile.rows("attention", row["cell"]), parts_of_forward(row)
+    if rows.empty or not parts:
+        return None
+    lines = {_small(line["part"]): line for line in rows[rows["kind"] == "part"].to_dict("records")}
+    wanted = ("softmax", *_ATTENTION_PRODUCTS)
+    if not all(name in lines and formatting.known(lines[name]["gpu_ms_per_step"]) for name in wanted):
+        return None
+    softmax = lines["softmax"]["gpu_ms_per_step"]
+    whole, kernels = (
+        sum(lines[name].get(key, float("nan")) for name in _ATTENTION_PRODUCTS)
+        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step")
+    )
+    flops = parts["softmax"] / (parts["scores"] + parts["attention x V"])
+    return SoftmaxRatios(softmax / whole, softmax / kernels if kernels > 0 else None, flops) if whole else None

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope.report.data.unprofiled import mode, same_point
-from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import Cell, Column
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import Cell
+from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import with_order
-from stepscope.report.kit.table import marks as marks_of_measured
+from stepscope.tables.profile import PHASES as TIMED_PHASES
 from stepscope.tables.reader import Tables
 
+# In the order in which they are shown; the loss is a part of forward, and every phase a part of step.
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 
 
@@ -79,9 +81,8 @@ class Profile:
         told = self.check(row["cell"], "device_is_host")
         return HOST if told == "True" or (told is None and row.get("device") == "cpu") else GPU
 
-    def words_of_all(self) -> Words:
-        """What to call the operations of all cells: operators only if no cell ran on a GPU."""
-        rows = self.profiled()
+    def words_of(self, rows: list[dict]) -> Words:
+        """What to call the operations of several cells: operators only if none of them ran on a GPU."""
         return HOST if rows and all(self.words(row) is HOST for row in rows) else GPU
 
     def unprofiled(self, row: dict) -> dict:
@@ -90,90 +91,77 @@ class Profile:
             self._unprofiled[row["cell"]] = same_point(self.timing, row)
         return self._unprofiled[row["cell"]]
 
+    def top_kernel(self, cell: str, phase: str) -> dict:
+        """The kernel that takes the most GPU time in a phase; empty without one."""
+        own = self._kernels(cell, phase)
+        return own.loc[own["total_ms"].idxmax()].to_dict() if len(own) else {}
 
-def marks(row: dict) -> tuple[str, ...]:
-    """The marks of a whole cell, what it could not do included."""
-    lost = (row["status"],) if row.get("status") in ("oom", "unsupported") else ()
-    return lost + marks_of_measured(row)
+    def kernel_mean(self, cell: str, phase: str) -> float | None:
+        """Mean length of the kernels of a phase, microseconds, without copies and fills of memory."""
+        own = self._kernels(cell, phase)
+        instances = own["instances"].sum() if len(own) else 0
+        return float(1e3 * own["total_ms"].sum() / instances) if instances else None
 
+    def _kernels(self, cell: str, phase: str) -> pd.DataFrame:
+        rows = self.rows("kernels", cell)
+        return rows[rows["phase"] == phase] if len(rows) else rows
 
-def title(row: dict, whole: pd.DataFrame) -> str:
-    """`xl, context 512, bf16, inference`: a cell's point, with what varies among all cells."""
-    context = f"context {row['context']:,.0f}" if formatting.known(row["context"]) else ""
-    parts = [str(row["size"] or "?"), context, str(row["precision"] or "?")]
-    parts += [str(row["mode"])] if mode(row) != "step" else []
-    parts += [f"batch {row['batch']:,.0f}"] if _varies(whole, "batch") and formatting.known(row["batch"]) else []
-    parts += [row["options"]] if row["options"] else []
-    parts += [f"run {row['repeat']}"] if row["repeat"] > 1 else []
-    parts += [f"on {row['hardware']}"] if _varies(whole, "hardware") else []
-    return ", ".join(part for part in parts if part)
+    def varying(self, hardware: str = "") -> list[str]:
+        """Which fields, besides size, context and precision, tell the cells apart; of one machine if it is given."""
+        cells = self.cells[self.cells["hardware"] == hardware] if hardware else self.cells
+        names = ("mode", "batch", "options", "repeat", "hardware")
+        return [name for name in names if name in cells and cells[name].nunique() > 1]
 
+    def title(self, row: dict, on_its_machine: bool = False) -> str:
+        """`xl, context 512, bf16, inference`: a cell's point, with what varies among all cells.
 
-def _varies(whole: pd.DataFrame, name: str) -> bool:
-    return name in whole and whole[name].nunique() > 1
-
-
-def leading(whole: pd.DataFrame) -> list[Column]:
-    """The columns that name a cell: size, context and precision, and what varies among all cells."""
-    columns = [Column("size", number=False), Column("context", "tokens"), Column("precision", number=False)]
-    return columns + [Column(name, number=name in ("batch", "repeat")) for name in _extra(whole)]
-
-
-def _extra(whole: pd.DataFrame) -> list[str]:
-    return [name for name in ("mode", "batch", "options", "repeat", "hardware") if _varies(whole, name)]
-
-
-def lead(row: dict, whole: pd.DataFrame) -> list[Cell]:
-    """A cell's values in the leading columns."""
-    cells = [
-        Cell(str(row["size"] or "?"), badges=marks(row)),
-        count(row["context"]),
-        Cell(str(row["precision"] or "?")),
-    ]
-    return cells + [
-        count(row[name]) if name in ("batch", "repeat") else Cell(str(row[name] or "–")) for name in _extra(whole)
-    ]
+        on_its_machine: the machine goes without saying, and only its own cells count.
+        """
+        varying = self.varying(row["hardware"] if on_its_machine else "")
+        parts = [
+            str(row["size"] or "?"),
+            f"context {row['context']:,.0f}" if known(row["context"]) else "",
+            str(row["precision"] or "?"),
+            str(row["mode"]) if mode(row) != "step" else "",
+            f"batch {row['batch']:,.0f}" if "batch" in varying and known(row["batch"]) else "",
+            row["options"],
+            f"run {row['repeat']}" if row["repeat"] > 1 else "",
+            f"on {row['hardware']}" if "hardware" in varying else "",
+        ]
+        return ", ".join(part for part in parts if part)
 
 
-def number(value: object, digits: int = 3, below: str = "", badges: tuple[str, ...] = ()) -> Cell:
+def costs(profile: Profile) -> list[dict]:
+    """A row for each profiled cell and phase: the cell's own row with these fields, times in ms.
+
+    `without`, `with`: medians of the host's clock in the timing study and in the profiled run; `ratio` their quotient.
+    `range`, `clock`: means of the phase's range and of the clock in the profiled run; `difference` = range / clock - 1.
+    """
+    found = []
+    for row in profile.profiled():
+        for phase in TIMED_PHASES:
+            profiled, clock = row.get(f"{phase}_median_ms"), row.get(f"{phase}_mean_ms")
+            if not known(profiled):
+                continue
+            plain = profile.unprofiled(row).get(f"{phase}_median_ms")
+            own = profile.row("phases", row["cell"], phase=phase)
+            around = own["host_ms_total"] / own["count"] if own.get("count") else None
+            agreement = around / clock - 1 if known(around) and known(clock) else None
+            found.append(
+                {**row, "phase": phase, "without": plain, "with": profiled, "range": around, "clock": clock}
+                | {"ratio": profiled / plain if known(plain) else None, "difference": agreement}
+            )
+    return found
+
+
+named = table.named
+
+
+def number(value: object, digits: int = 3) -> Cell:
     """A number with so many significant digits; a dash where there is none."""
-    if not formatting.known(value):
-        return Cell("–")
-    return Cell(formatting.significant(value, digits) if value else "0", below, float(value), badges)
+    return table.number(value, lambda one: formatting.rounded(one, digits))
 
 
 def count(value: object, below: str = "") -> Cell:
     """A count, with a decimal where the steps differ."""
-    if not formatting.known(value):
-        return Cell("–")
-    return Cell(count_text(value), below, float(value))
-
-
-def count_text(value: float) -> str:
-    """`1,234`, or `1,234.3` for a mean of counts."""
-    return formatting.fixed(value, 0 if abs(value - round(value)) < 0.005 else 1)
-
-
-def share(value: object, below: str = "") -> Cell:
-    """A share of one in percent, without the sign, which stands in the heading."""
-    if not formatting.known(value):
-        return Cell("–")
-    return Cell(share_text(value), below, float(value))
-
-
-def share_text(value: float) -> str:
-    """`71.7`, `0.04`: percent with a decimal, small ones with two."""
-    return formatting.fixed(100 * value, 1 if value == 0 or abs(value) >= 0.001 else 2)
-
-
-def shortened(text: object, most: int) -> str:
-    """A long name without its middle, whose ends tell more."""
-    text = str(text or "")
-    end = most // 3
-    return text if len(text) <= most else f"{text[: most - end - 1].rstrip()}…{text[-end:].lstrip()}"
-
-
-def named(text: object, most: int = 60, below: str = "") -> Cell:
-    """A name from a trace, shortened if need be, the whole as the cell's title."""
-    text = str(text or "–")
-    return Cell(shortened(text, most), below, title=text if len(text) > most else "")
+    return table.number(value, formatting.mean_count, below)

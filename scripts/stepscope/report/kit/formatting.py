@@ -37,6 +37,11 @@ def significant(value: object, digits: int = 3) -> str:
     return fixed(value, max(0, digits - 1 - _exponent(value)))
 
 
+def rounded(value: object, digits: int = 3) -> str:
+    """significant(), but nothing at all is `0`."""
+    return "0" if value == 0 else significant(value, digits)
+
+
 def mean_and_std(mean: float, std: float) -> str:
     """`12.34 ± 0.05`: two digits of the standard deviation."""
     decimals = decimals_for(mean, std, digits=2)
@@ -61,6 +66,11 @@ def count(value: object) -> str:
     return f"{value:,.0f}" if known(value) else ""
 
 
+def mean_count(value: object) -> str:
+    """`1,234`, or `1,234.3` for a mean of counts."""
+    return fixed(value, 0 if abs(value - round(value)) < 0.005 else 1) if known(value) else ""
+
+
 def cells(number: int) -> str:
     """`1 cell`, `12 cells`."""
     return "1 cell" if number == 1 else f"{number:,} cells"
@@ -74,6 +84,11 @@ def parameters(value: object) -> str:
         if value >= scale:
             return f"{significant(value / scale, 4 if unit == 'M' and value >= 1e8 else 3)} {unit}"
     return count(value)
+
+
+def percentage(share: object) -> str:
+    """A share of one as `71.7` or `0.04`: per cent with a decimal, small ones with two; the sign stands elsewhere."""
+    return fixed(100 * share, 1 if share == 0 or abs(share) >= 0.001 else 2) if known(share) else ""
 
 
 def percent(share: object, digits: int = 2) -> str:
@@ -108,3 +123,10 @@ def commit(value: object) -> str:
     """The first ten digits of a commit's hash, and whether the checkout had been changed since."""
     digits, _, dirty = str(value).partition("-")
     return f"{digits[:10]} with changes" if dirty else digits[:10]
+
+
+def shortened(text: object, most: int) -> str:
+    """A long name without its middle, whose ends tell more."""
+    text = str(text or "")
+    end = most // 3
+    return text if len(text) <= most else f"{text[: most - end - 1].rstrip()}…{text[-end:].lstrip()}"

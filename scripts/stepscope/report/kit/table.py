@@ -68,6 +68,12 @@ def count(value: object, below: str = "") -> Cell:
     return number(value, formatting.count, below)
 
 
+def named(name: object, most: int = 60, below: str = "") -> Cell:
+    """A name from a trace or a snapshot, shortened if need be, the whole as the cell's title."""
+    whole = str(name or "–")
+    return Cell(formatting.shortened(whole, most), below, title=whole if len(whole) > most else "")
+
+
 def is_empty(cell: Cell) -> bool:
     """Whether a cell says nothing."""
     return cell.text in ("", "–") and not cell.badges and not cell.below

@@ -14,7 +14,7 @@ def pictures(profile: Profile, tables: Tables) -> dict[str, Picture]:
     if not profile.profiled():
         return {}
     end = fixed_parameters(main_grid(tables["profile"]))
-    text = _of_gpu() if profile.words_of_all() is GPU else _of_cpu()
+    text = _of_gpu() if profile.words_of(profile.profiled()) is GPU else _of_cpu()
     return {name: Picture(name, f"{caption} {end}".strip(), other) for name, (caption, other) in text.items()}
 
 

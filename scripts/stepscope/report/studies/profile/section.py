@@ -1,37 +1,37 @@
 """The profile study's part of the report."""
 
 from stepscope.report.data.occupation import busy_time, occupation
-from stepscope.report.data.profile import GPU, Profile, count_text, title
+from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Fold
 from stepscope.report.kit.escaping import Prose, markdown, relative_link
+from stepscope.report.kit.finding import Finding, texts
+from stepscope.report.kit.order import ordered
 from stepscope.report.provenance import commands_table
 from stepscope.report.studies.profile import findings as profile_findings
 from stepscope.report.studies.profile.captions import cell_picture, pictures
-from stepscope.report.studies.profile.cell_attention import attention_table, layers_table, softmax_sentence
-from stepscope.report.studies.profile.cell_device import (
-    busy_table,
-    calls_table,
-    checks,
-    gaps_table,
-    lines_table,
-    modules_table,
-)
-from stepscope.report.studies.profile.cell_kernels import (
-    categories_table,
-    kernels_table,
-    names_table,
-    others_sentence,
-    phases_table,
-    top_sentence,
-)
-from stepscope.report.studies.profile.cost import agreement, cost_table, costs
 from stepscope.report.studies.profile.tables import (
     bounds_table,
+    cost_table,
     launches_table,
     products_table,
     tiles_table,
     verdicts_table,
+)
+from stepscope.report.studies.profile.tables_device import (
+    busy_table,
+    calls_table,
+    gaps_table,
+    lines_table,
+    modules_table,
+)
+from stepscope.report.studies.profile.tables_kernels import (
+    attention_table,
+    categories_table,
+    kernels_table,
+    layers_table,
+    names_table,
+    phases_table,
 )
 from stepscope.tables.reader import Tables
 
@@ -40,36 +40,46 @@ MOST_IN_MARKDOWN = 8
 _LEFT_OUT = ("categories", "layers", "busy", "gaps", "modules", "lines", "api_calls", "os_calls")
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
     return profile_findings.findings(Profile(tables))
 
 
 def context(tables: Tables) -> dict:
     """What report/sections/profile.md.j2 is filled with."""
     profile = Profile(tables)
-    cost, cells = costs(profile), profile.profiled()
+    cells = profile.profiled()
     return {
-        "on_gpu": profile.words_of_all() is GPU,
-        "opening": profile_findings.opening(profile),
-        "options": profile_findings.shared_options(profile),
+        "on_gpu": profile.words_of(cells) is GPU,
+        "opening": texts(profile_findings.opening(profile)),
+        "options": _shared_options(cells),
         "pictures": pictures(profile, tables),
         "verdicts": verdicts_table(profile),
         "products": products_table(profile),
         "launches": launches_table(profile),
         "tiles": tiles_table(profile),
         "bounds": bounds_table(profile),
-        "cost": cost_table(profile, cost),
-        "agreement": agreement(profile, cost),
+        "cost": cost_table(profile),
+        "agreement": _text(profile_findings.agreement(profile)),
         "cells": [_cell(profile, row, many=len(cells) > MOST_IN_MARKDOWN) for row in cells],
         "commands_of_cells": commands_table(profile.cells, "profile"),
     }
 
 
+def _text(finding: Finding | None) -> str:
+    return finding.text if finding else ""
+
+
+def _shared_options(cells: list[dict]) -> str:
+    """The profiler's options, if they are the same in all cells."""
+    options = ordered([row.get("profiler_options") for row in cells])
+    return options[0] if len(options) == 1 else ""
+
+
 def _cell(profile: Profile, row: dict, many: bool) -> dict:
     """The folded part of one cell, of `many` or of a few."""
-    name, words = title(row, profile.cells), profile.words(row)
-    complete, checked = checks(profile, row)
+    name, words = profile.title(row), profile.words(row)
+    complete, checked = profile_findings.checks(profile, row)
     kinds = {
         "phases": phases_table,
         "kernels": kernels_table,
@@ -92,11 +102,11 @@ def _cell(profile: Profile, row: dict, many: bool) -> dict:
         "picture": cell_picture(profile, row, name),
         "words": words,
         "tables": tables,
-        "top": top_sentence(profile, row),
-        "others": others_sentence(profile, row),
-        "softmax": softmax_sentence(profile, row),
+        "top": _text(profile_findings.top(profile, row)),
+        "others": _text(profile_findings.others(profile, row)),
+        "softmax": _text(profile_findings.softmax(profile, row)),
         "complete": complete,
-        "checked": checked,
+        "checked": checked.text,
         "options": row.get("profiler_options") or "",
         "trace": _link(row.get("trace")),
     }
@@ -107,7 +117,7 @@ def _facts(profile: Profile, row: dict) -> str:
     words, cell = profile.words(row), row["cell"]
     parts = [{"nsys": "nsys", "torch": "torch.profiler"}.get(row.get("profiler"), str(row.get("profiler") or "?"))]
     launched = profile.row("phases", cell, phase="step").get("kernels_per_step")
-    parts += [f"{count_text(launched)} {words.operations} a step"] if formatting.known(launched) else []
+    parts += [f"{formatting.mean_count(launched)} {words.operations} a step"] if formatting.known(launched) else []
     found, busy = occupation(profile, row), busy_time(profile, cell)
     if found:
         times = f"{formatting.significant(found.busy)} of {formatting.significant(found.step)} ms"

@@ -1,9 +1,11 @@
 """The profile study's tables across cells."""
 
 import re
+from functools import partial
 
 import pandas as pd
 
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.occupation import (
     GPU_BOUND,
     LATENCY_US,
@@ -15,87 +17,101 @@ from stepscope.report.data.occupation import (
     intensity,
     occupation,
     products,
-    roof,
     unprofiled_step,
 )
-from stepscope.report.data.profile import (
-    GPU,
-    PHASES,
-    Profile,
-    count,
-    lead,
-    leading,
-    number,
-    share,
-    share_text,
-    shortened,
-    title,
-)
+from stepscope.report.data.profile import GPU, PHASES, Profile, costs
+from stepscope.report.data.roofline import measured_roof
 from stepscope.report.data.unprofiled import mode
-from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import Cell, Column, Table, badge
-from stepscope.report.kit.table import badge_legend
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.formatting import known, mean_count, percentage, rounded
+from stepscope.report.kit.order import label
 
-_MOST_OPEN = 40
-_NO_PRODUCTS = (*PRODUCTS, "communication", "other")
-
-
-def table(name: str, caption: str, columns: list[Column], rows: list[list[Cell]], notes: list[str]) -> Table | None:
-    """A table whose badges are explained, folded if it is long; None without rows."""
-    if not rows:
-        return None
-    return Table(name, caption, columns, rows, [*notes, *badge_legend(rows)], folded=len(rows) > _MOST_OPEN)
+# Categories that the table of bounds judges elsewhere, or cannot judge.
+_NOT_JUDGED = (*PRODUCTS, "communication", "other")
+FOUR_DIGITS = partial(rounded, digits=4)
 
 
-def kernel_mean(profile: Profile, cell: str, phase: str) -> float | None:
-    """Mean length of the kernels of a phase, microseconds; memory operations are none."""
-    rows = profile.rows("kernels", cell)
-    own = rows[rows["phase"] == phase] if len(rows) else rows
-    instances = own["instances"].sum() if len(own) else 0
-    return float(1e3 * own["total_ms"].sum() / instances) if instances else None
+def leading(profile: Profile) -> list[Column]:
+    """The columns that name a cell: size, context and precision, and what varies among all cells."""
+    size = Column("size", number=False, value=_size)
+    return [size, *table.point("context", "precision", *profile.varying())]
+
+
+def _size(row: dict) -> Cell:
+    return Cell(str(row["size"] or "?"), badges=table.lost(row) + table.disturbed(row))
+
+
+def _build(name: str, caption: str, columns: list[Column], rows: list[dict], notes: list[str]) -> Table | None:
+    return table.build(name, caption, columns, rows, notes, folded=len(rows) > table.LONG)
 
 
 def verdicts_table(profile: Profile) -> Table | None:
     """Is a cell bound by its kernels or by launching them: every cell, the lost ones with their marks."""
-    whole, words = profile.cells, profile.words_of_all()
-    on_gpu = words is GPU
-    if whole.empty:
-        return None
-    timed = ["busy", "idle"] if on_gpu else ["with profiler", "in operators"]
-    columns = [*leading(whole), *(Column(name, "ms", group="one step") for name in ("without profiler", *timed))]
-    columns += [Column("share busy" if on_gpu else "share in operators", "%", group="one step")]
-    columns += [Column("in a step", group=words.operations), Column("mean length", "µs", group=words.operations)]
+    words = profile.words_of(profile.profiled())
+    on_gpu, operations = words is GPU, words.operations
+    columns = [
+        *leading(profile),
+        Column("without profiler", "ms", "one step", value=_unprofiled),
+        *(_BUSY if on_gpu else _IN_OPERATORS),
+        Column("in a step", group=operations, value="launched", show=mean_count),
+        Column("mean length", "µs", operations, value="kernel_us", show=rounded),
+    ]
     if on_gpu:
-        columns += [Column("step / launches", "µs", group=words.operations), Column("verdict", number=False)]
-    rows = []
-    for row in whole.to_dict("records"):
-        cell = row["cell"]
-        launched = profile.row("phases", cell, phase="step").get("kernels_per_step")
-        step, noisy = unprofiled_step(profile, row)
-        found = occupation(profile, row)
-        line = [*lead(row, whole), number(step, badges=("noisy",) if noisy else ())]
-        if on_gpu:
-            line.append(number(busy_time(profile, cell)))
-            line += [number(found.idle), share(found.share)] if found else [Cell("–")] * 2
-        else:  # the profiler slows the operators too: only the profiled step holds them
-            own = profile.row("busy", cell, phase="step")
-            line += [number(own.get("wall_ms_per_step")), number(own.get("busy_ms_per_step"))]
-            line.append(share(own.get("busy_share_of_wall")))
-        line += [count(launched), number(kernel_mean(profile, cell, "step"))]
-        if on_gpu:
-            each = 1e3 * step / launched if formatting.known(step) and launched else None
-            long = "busy longer than the step" if found and found.share > 1 else ""
-            line += [number(each), Cell(found.verdict, long) if found else Cell("–")]
-        rows.append(line)
+        columns += [
+            Column("step / launches", "µs", operations, value="us_per_launch", show=rounded),
+            Column("verdict", number=False, value=_verdict),
+        ]
+    rows = [row | _one_step(profile, row) for row in profile.cells.to_dict("records")]
     caption = "Launch-bound or GPU-bound: the GPU's busy time against the step without a profiler."
     if not on_gpu:
         caption = "The step without and with the profiler, and how much of the profiled one an operator runs."
-    return table("verdicts", caption, columns, rows, _verdict_notes(profile, on_gpu) + reasons(whole))
+    return _build("verdicts", caption, columns, rows, [*_verdict_notes(profile, on_gpu), *_reasons(profile, rows)])
+
+
+_BUSY = (
+    Column("busy", "ms", "one step", value="busy_ms", show=rounded),
+    Column("idle", "ms", "one step", value=lambda row: row["found"] and row["found"].idle, show=rounded),
+    Column("share busy", "%", "one step", value=lambda row: row["found"] and row["found"].share, show=percentage),
+)
+# The profiler slows the operators too: only the profiled step holds them.
+_IN_OPERATORS = (
+    Column("with profiler", "ms", "one step", value="wall_ms_per_step", show=rounded),
+    Column("in operators", "ms", "one step", value="busy_ms_per_step", show=rounded),
+    Column("share in operators", "%", "one step", value="busy_share_of_wall", show=percentage),
+)
+
+
+def _one_step(profile: Profile, row: dict) -> dict:
+    """What the table of verdicts shows of a cell's step; `found`: its Occupation."""
+    cell = row["cell"]
+    step, noisy = unprofiled_step(profile, row)
+    launched = profile.row("phases", cell, phase="step").get("kernels_per_step")
+    busy = profile.row("busy", cell, phase="step")
+    return {
+        **{name: busy.get(name) for name in ("wall_ms_per_step", "busy_ms_per_step", "busy_share_of_wall")},
+        "step_ms": step,
+        "step_noisy": noisy,
+        "busy_ms": busy_time(profile, cell),
+        "found": occupation(profile, row),
+        "launched": launched,
+        "kernel_us": profile.kernel_mean(cell, "step"),
+        "us_per_launch": 1e3 * step / launched if known(step) and launched else None,
+    }
+
+
+def _unprofiled(row: dict) -> Cell:
+    badges = ["noisy"] if row["step_noisy"] and known(row["step_ms"]) else []
+    return table.number(row["step_ms"], rounded, badges=badges)
+
+
+def _verdict(row: dict) -> Cell | None:
+    found = row["found"]
+    return found and Cell(found.verdict, "busy longer than the step" if found.share > 1 else "")
 
 
 def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
-    known = [unprofiled_step(profile, row)[0] for row in profile.profiled()]
-    missing = sum(not formatting.known(step) for step in known)
+    missing = sum(not known(unprofiled_step(profile, row)[0]) for row in profile.profiled())
     notes = []
     if on_gpu:
         notes.append(
@@ -119,50 +135,48 @@ def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
     return notes
 
 
-def reasons(whole: pd.DataFrame) -> list[str]:
+def _reasons(profile: Profile, rows: list[dict]) -> list[str]:
     """Why cells were not profiled, each reason once, and how much memory was reached where it did not suffice."""
-    lost = whole[whole["status"] != "ok"]
-    told = [lost["status"], lost["reason"].where(lost["reason"].notna(), "no reason was recorded")]
-    notes = []
-    for (status, reason), cells in lost.groupby(told, sort=True):
-        names = [title(row, whole) + _peak(row) for row in cells.to_dict("records")]
-        notes.append(f"{badge(status)[0]}: {formatting.listing(names, 4, '; ')}. {str(reason).rstrip('.')}.")
-    return notes[:8]
+    pattern = "{badge}: {names}. {reason}."
+    return table.reasons(rows, lambda row: profile.title(row) + _peak(row), pattern, statuses=table.LOST, between="; ")
 
 
 def _peak(row: dict) -> str:
     """` (peak 79.1 GiB)` of a cell that ran out of memory."""
     peaks = [row.get(f"peak_{kind}_bytes") for kind in ("allocated", "resident")]
-    known = [peak for peak in peaks if formatting.known(peak)]
-    return f" (peak {formatting.gib(known[0])} GiB)" if known and row["status"] == "oom" else ""
+    reached = [peak for peak in peaks if known(peak)]
+    return f" (peak {formatting.gib(reached[0])} GiB)" if reached and row["status"] == "oom" else ""
 
 
 def products_table(profile: Profile) -> Table | None:
     """The share of matrix products in the GPU time of each phase, and their rate."""
-    whole, words = profile.cells, profile.words_of_all()
-    rows_of = profile.profiled()
-    phases = _phases_of(profile, rows_of, ("inference", "forward", "backward", "step"))
-    rated = [phase for phase in phases if phase != "step"]
-    columns = [*leading(whole), *(Column(phase, group=f"share of the phase's {words.time} (%)") for phase in phases)]
-    columns += [Column(phase, group="TFLOP/s" if words is GPU else "GFLOP/s") for phase in rated]
-    rows = []
-    for row in rows_of:
-        shares = [_product_share(profile, row, phase) for phase in phases]
-        rows.append([*lead(row, whole), *shares, *(_rate(profile, row, phase, words is GPU) for phase in rated)])
+    rows = profile.profiled()
+    words = profile.words_of(rows)
+    phases = _phases_of(profile, rows, ("inference", "forward", "backward", "step"))
+    share, rate = f"share of the phase's {words.time} (%)", "TFLOP/s" if words is GPU else "GFLOP/s"
+    columns = [
+        *leading(profile),
+        *(Column(phase, group=share, value=partial(_product_share, profile, phase)) for phase in phases),
+        *(
+            Column(phase, group=rate, value=partial(_product_rate, profile, phase, words is GPU))
+            for phase in phases
+            if phase != "step"
+        ),
+    ]
     caption = f"Matrix products: their share of the {words.time}, from the forward pass to the whole step."
     notes = [
         "Below each share: ms a step. Rate: floating-point operations of the phase's matrix products, in closed form, "
         f"over their {words.time}; below it the share of the measured ceiling of the same precision."
     ]
-    categories = [profile.rows("categories", row["cell"]) for row in rows_of]
+    categories = [profile.rows("categories", row["cell"]) for row in rows]
     if any((own["category"] == "fused attention").any() for own in categories if len(own)):
         notes.append(
             "A fused attention is not in the share, since its kernels do more than products; the rate counts its "
             "products and its time."
         )
-    if rows and whole["options"].str.contains("checkpoint=").any():
+    if rows and profile.cells["options"].str.contains("checkpoint=").any():
         notes.append("The operations that checkpointing runs again are not counted in the rate.")
-    return table("products", caption, columns, rows, notes)
+    return _build("products", caption, columns, rows, notes)
 
 
 def _phases_of(profile: Profile, rows: list[dict], wanted: tuple[str, ...]) -> list[str]:
@@ -173,43 +187,37 @@ def _phases_of(profile: Profile, rows: list[dict], wanted: tuple[str, ...]) -> l
     return [phase for phase in wanted if phase in there]
 
 
-def _product_share(profile: Profile, row: dict, phase: str) -> Cell:
-    if phase == "step" and mode(row) != "step":
-        return Cell("–")
-    if not profile.row("phases", row["cell"], phase=phase):
-        return Cell("–")
+def _product_share(profile: Profile, phase: str, row: dict) -> Cell | None:
+    is_part_of_step = phase == "step" and mode(row) != "step"
+    if is_part_of_step or not profile.row("phases", row["cell"], phase=phase):
+        return None
     found = profile.row("categories", row["cell"], phase=phase, category="matmul")
-    below = formatting.significant(found.get("ms_per_step"), 3)
-    return share(found.get("share_of_phase_gpu_time", 0.0), below and f"{below} ms")
+    below = formatting.significant(found.get("ms_per_step"))
+    return table.number(found.get("share_of_phase_gpu_time", 0.0), percentage, below and f"{below} ms")
 
 
-def _rate(profile: Profile, row: dict, phase: str, tera: bool) -> Cell:
+def _product_rate(profile: Profile, phase: str, tera: bool, row: dict) -> Cell:
     rate = products(profile, row, phase).get("tflops")
-    if not formatting.known(rate):
-        return Cell("–")
-    ceiling = roof(profile, row).rate
-    return number(rate if tera else 1e3 * rate, 3, f"{share_text(rate / ceiling)} %" if ceiling else "")
+    return table.number(rate and rate * (1 if tera else 1e3), rounded, _of_ceiling(profile, row, rate))
+
+
+def _of_ceiling(profile: Profile, row: dict, rate: float | None) -> str:
+    """`44.4 %` of the measured ceiling of the cell's precision; empty without one of them."""
+    ceiling = matmul_ceiling(profile.ceilings, row["hardware"], row["precision"])
+    return f"{percentage(rate / ceiling)} %" if rate and ceiling else ""
 
 
 def launches_table(profile: Profile) -> Table | None:
     """Kernels by phase, how long they are, and what a count by thread would find."""
-    whole, words = profile.cells, profile.words_of_all()
-    rows_of = profile.profiled()
-    phases = _phases_of(profile, rows_of, PHASES)
+    rows = profile.profiled()
+    words = profile.words_of(rows)
+    phases = _phases_of(profile, rows, PHASES)
     by_thread = [phase for phase in ("backward", "step") if phase in phases and words is GPU]
     columns = [
-        *leading(whole),
-        *(Column(phase, group=words.operations) for phase in phases),
+        *leading(profile),
+        *(Column(phase, group=words.operations, value=partial(_launches, profile, phase)) for phase in phases),
+        *(Column(phase, group="found by thread", value=partial(_by_thread, profile, phase)) for phase in by_thread),
     ]
-    columns += [Column(phase, group="found by thread") for phase in by_thread]
-    rows = []
-    for row in rows_of:
-        line = lead(row, whole)
-        for phase in phases:
-            below = formatting.significant(kernel_mean(profile, row["cell"], phase), 3)
-            line.append(count(profile.row("phases", row["cell"], phase=phase).get("kernels_per_step"), below))
-        line += [_by_thread(profile.row("phases", row["cell"], phase=phase)) for phase in by_thread]
-        rows.append(line)
     caption = (
         f"{words.operations.capitalize()} by phase: how many a step launches, and below it their mean length in µs."
     )
@@ -221,81 +229,86 @@ def launches_table(profile: Profile) -> Table | None:
         )
     else:
         caption = "Operators by phase: how many run in a step, and below it their mean length in µs."
-    return table("launches", caption, columns, rows, notes)
+    return _build("launches", caption, columns, rows, notes)
 
 
-def _by_thread(phase: dict) -> Cell:
-    found, every = phase.get("kernels_by_thread_rule_per_step"), phase.get("kernels_per_step")
-    if not (formatting.known(found) and formatting.known(every)):
-        return Cell("–")
-    return count(found, f"{share_text(found / every)} %" if every else "")
+def _launches(profile: Profile, phase: str, row: dict) -> Cell:
+    launched = profile.row("phases", row["cell"], phase=phase).get("kernels_per_step")
+    mean = profile.kernel_mean(row["cell"], phase)
+    return table.number(launched, mean_count, formatting.significant(mean))
+
+
+def _by_thread(profile: Profile, phase: str, row: dict) -> Cell | None:
+    own = profile.row("phases", row["cell"], phase=phase)
+    found, every = own.get("kernels_by_thread_rule_per_step"), own.get("kernels_per_step")
+    if not (known(found) and known(every)):
+        return None
+    return table.number(found, mean_count, f"{percentage(found / every)} %" if every else "")
 
 
 def tiles_table(profile: Profile) -> Table | None:
     """Tensor cores' share of the matmul time and the tile sizes; None on a CPU."""
-    whole = profile.cells
-    rows_of = [row for row in profile.profiled() if profile.words(row) is GPU]
-    phases = _phases_of(profile, rows_of, ("inference", "forward", "backward"))
-    columns = leading(whole)
-    for phase in phases:
+    rows = [row for row in profile.profiled() if profile.words(row) is GPU]
+    columns = leading(profile)
+    for phase in _phases_of(profile, rows, ("inference", "forward", "backward")):
+        cores, tiles = partial(_tensor_cores, profile, phase), partial(_tiles, profile, phase)
         columns += [
-            Column("tensor cores", "%", group=phase),
-            Column("tiles (% of matmul time)", group=phase, number=False, wrap=True),
+            Column("tensor cores", "%", phase, value=cores, show=percentage),
+            Column("tiles (% of matmul time)", group=phase, number=False, wrap=True, value=tiles),
         ]
-    rows = []
-    for row in rows_of:
-        line = lead(row, whole)
-        for phase in phases:
-            line += _tiles(profile, row, phase)
-        rows.append(line)
     caption = "Matrix products: tensor cores' share of their GPU time, and the tile sizes that take most of it."
     notes = [
         "A tile m×n×k, from the kernel's name: m×n values of the result are made together, k products at a time. "
         "fp32 with TF32 off runs without tensor cores (SIMT)."
     ]
-    return table("tiles", caption, columns, rows, notes)
+    return _build("tiles", caption, columns, rows, notes)
 
 
-def _tiles(profile: Profile, row: dict, phase: str) -> list[Cell]:
-    """[tensor cores' share, the largest tile sizes] of the matmul time of a phase."""
+def _matmul_kernels(profile: Profile, phase: str, row: dict) -> tuple[pd.DataFrame, float]:
+    """The matmul kernels of a phase, none where they took no time, and the time of all of them in ms."""
     rows = profile.rows("kernels", row["cell"])
     own = rows[(rows["phase"] == phase) & (rows["category"] == "matmul")] if len(rows) else rows
-    total = own["total_ms"].sum() if len(own) else 0
+    total = own["total_ms"].sum() if len(own) else 0.0
+    return (own, total) if total else (own[:0], 0.0)
+
+
+def _tensor_cores(profile: Profile, phase: str, row: dict) -> float | None:
+    own, total = _matmul_kernels(profile, phase, row)
+    on_tensor_cores = own["unit"].fillna("").str.contains("tensor") if total else []
+    return own.loc[on_tensor_cores, "total_ms"].sum() / total if total else None
+
+
+def _tiles(profile: Profile, phase: str, row: dict) -> str:
+    """`128×64×8 (71.2), 64×64×8 (20.1)`: the tiles that take most of the matmul time."""
+    own, total = _matmul_kernels(profile, phase, row)
     if not total:
-        return [Cell("–"), Cell("–")]
-    cores = own.loc[own["unit"].fillna("").str.contains("tensor"), "total_ms"].sum() / total
+        return ""
     tiles = own.groupby(own["tile"].fillna("no tile in the name"))["total_ms"].sum().sort_values(ascending=False)
-    shown = [f"{_tile(tile)} ({share_text(time / total)})" for tile, time in tiles.head(3).items()]
-    rest = tiles.iloc[3:].sum() / total
-    shown += [f"{len(tiles) - 3} more ({share_text(rest)})"] if len(tiles) > 3 else []
-    return [share(cores), Cell(", ".join(shown))]
+    shown = [f"{_tile(tile)} ({percentage(time / total)})" for tile, time in tiles.head(3).items()]
+    shown += [f"{len(tiles) - 3} more ({percentage(tiles.iloc[3:].sum() / total)})"] if len(tiles) > 3 else []
+    return ", ".join(shown)
 
 
 def _tile(tile: str) -> str:
     """`64×64×8` for `64x64x8`."""
-    return re.sub(r"(?<=\d)x(?=\d)", "×", shortened(tile, 30))
+    return re.sub(r"(?<=\d)x(?=\d)", "×", formatting.shortened(tile, 30))
 
 
 def bounds_table(profile: Profile) -> Table | None:
     """Memory-bound or compute-bound, category by category; None on a CPU."""
-    whole = profile.cells
-    rows_of = [row for row in profile.profiled() if profile.words(row) is GPU]
-    categories = _other_categories(profile, rows_of)
-    group = "matrix products"
-    columns = [*leading(whole), Column("ridge", "FLOP/byte"), Column("at most", "FLOP/byte", group=group)]
-    columns += [Column("rate", "TFLOP/s", group=group), Column("bound by", group=group, number=False)]
-    others = "other categories: bound by, kernels a step × mean (µs)"
-    columns += [Column(name, group=others, number=False) for name in categories]
-    rows = []
-    for row in rows_of:
-        found, most = roof(profile, row), intensity(row)
-        own = products(profile, row, "step")
-        mean = 1e3 * own["ms"] / own["kernels"] if own and own["kernels"] else None
-        bound = bound_of_products(found, most, mean) if mean else ""
-        below = f"{share_text(own['tflops'] / found.rate)} %" if own.get("tflops") and found.rate else ""
-        line = [*lead(row, whole), number(found.ridge), number(most), number(own.get("tflops"), 3, below)]
-        line.append(Cell(_short(bound), _how_many(own["kernels"], mean)) if bound else Cell("–"))
-        rows.append(line + [_other(profile, row, name) for name in categories])
+    rows = [row | _bound(profile, row) for row in profile.profiled() if profile.words(row) is GPU]
+    group, others = "matrix products", "other categories: bound by, kernels a step × mean (µs)"
+    columns = [
+        *leading(profile),
+        Column("ridge", "FLOP/byte", value="ridge", show=rounded),
+        Column("at most", "FLOP/byte", group, value="intensity", show=rounded),
+        Column("rate", "TFLOP/s", group, value=partial(_rate_of_products, profile)),
+        Column("bound by", group=group, number=False, value=lambda row: _bound_by(row["bound"], row["products"])),
+        *(
+            Column(name, group=others, number=False, value=partial(_other_category, profile, name))
+            for name in _other_categories(profile, rows)
+        ),
+    ]
     caption = "Memory-bound or compute-bound: each category of kernels in the whole step."
     notes = [
         "Ridge: the measured matmul rate over the measured copy rate; with fewer operations for each byte the memory "
@@ -305,12 +318,30 @@ def bounds_table(profile: Profile) -> Table | None:
         "operations for each byte, far below the ridge: bound by memory, or, where a kernel takes less than "
         f"{LATENCY_US:.0f} µs on average, by latency, the time that any kernel takes. None of these reads a counter."
     ]
-    lacking = [title(row, whole) for row in rows_of if not roof(profile, row).ridge]
+    lacking = [profile.title(row) for row in rows if not row["ridge"]]
     if lacking:
         notes.append(
             f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4, '; ')}."
         )
-    return table("bounds", caption, columns, rows, notes)
+    return _build("bounds", caption, columns, rows, notes)
+
+
+def _bound(profile: Profile, row: dict) -> dict:
+    """What the table of bounds shows of a cell's matrix products."""
+    roof, most = measured_roof(profile.ceilings, row["hardware"], row["precision"]), intensity(row)
+    own = products(profile, row, "step")
+    mean = _mean_us(own["ms"], own["kernels"]) if own else None
+    bound = bound_of_products(roof, most, mean) if mean else ""
+    return {"ridge": roof and roof.ridge, "intensity": most, "products": own, "bound": bound}
+
+
+def _mean_us(time: float, kernels: float) -> float | None:
+    return 1e3 * time / kernels if kernels else None
+
+
+def _rate_of_products(profile: Profile, row: dict) -> Cell:
+    rate = row["products"].get("tflops")
+    return table.number(rate, rounded, _of_ceiling(profile, row, rate))
 
 
 def _other_categories(profile: Profile, rows: list[dict]) -> list[str]:
@@ -320,21 +351,47 @@ def _other_categories(profile: Profile, rows: list[dict]) -> list[str]:
     if not parts:
         return []
     total = pd.concat(parts).groupby("category")["ms_per_step"].sum().sort_values(ascending=False)
-    return [name for name in total.index if name not in _NO_PRODUCTS]
+    return [name for name in total.index if name not in _NOT_JUDGED]
 
 
-def _other(profile: Profile, row: dict, category: str) -> Cell:
+def _other_category(profile: Profile, category: str, row: dict) -> Cell | None:
     found = profile.row("categories", row["cell"], phase="step", category=category)
     if not found or not found["instances_per_step"]:
-        return Cell("–")
-    mean = 1e3 * found["ms_per_step"] / found["instances_per_step"]
-    return Cell(_short(bound_of_others(mean)), _how_many(found["instances_per_step"], mean))
+        return None
+    own = {"ms": found["ms_per_step"], "kernels": found["instances_per_step"]}
+    return _bound_by(bound_of_others(_mean_us(own["ms"], own["kernels"])), own)
 
 
-def _short(bound: str) -> str:
-    """`memory-bound` under a heading that says `bound by`."""
-    return {"memory-bound": "memory", "compute-bound": "compute", "latency-bound": "latency"}.get(bound, bound)
+def _bound_by(bound: str, own: dict) -> Cell | None:
+    """`memory` under a heading that says `bound by`, over the number of kernels and their mean length."""
+    if not bound:
+        return None
+    mean = formatting.significant(_mean_us(own["ms"], own["kernels"]))
+    return Cell(bound.removesuffix("-bound"), f"{formatting.count(own['kernels'])} × {mean}")
 
 
-def _how_many(kernels: float, mean_us: float) -> str:
-    return f"{formatting.count(kernels)} × {formatting.significant(mean_us, 3)}"
+def cost_table(profile: Profile) -> Table | None:
+    """Phase by phase: without and with the profiler, and the ranges against the clock of the same run."""
+    clock, both = "host's clock, median", "in the profiled run, mean"
+    columns = [
+        *leading(profile),
+        Column("phase", number=False, value="phase", show=label),
+        Column("without profiler", "ms", clock, value="without", show=FOUR_DIGITS),
+        Column("with profiler", "ms", clock, value="with", show=FOUR_DIGITS),
+        Column("with / without", group=clock, value="ratio", show=lambda ratio: f"{ratio:.2f}"),
+        Column("range", "ms", both, value="range", show=FOUR_DIGITS),
+        Column("host's clock", "ms", both, value="clock", show=FOUR_DIGITS),
+        Column("difference", "%", both, value="difference", show=_signed_percentage),
+    ]
+    caption = "What the profiler costs, phase by phase, and how well its ranges agree with the host's clock."
+    notes = [
+        "Without profiler: the phased steps of the timing study. Range: what the profiler recorded for the phase. "
+        "The range and the clock measure the same steps from two sides, and should agree; their means also hold the "
+        "first recorded steps, which can be slower than the median."
+    ]
+    return _build("cost", caption, columns, costs(profile), notes)
+
+
+def _signed_percentage(share: float) -> str:
+    sign = "+" if share > 0 else "\N{MINUS SIGN}" if share < 0 else ""
+    return f"{sign}{formatting.fixed(100 * abs(share), 2)}"
