@@ -16,7 +16,7 @@ def small() -> list:
 
 
 def medium() -> list:
-    """Cells that were lost in each of the ways there are, one that computes something else, checkpoints without a base."""
+    """Cells lost in every way there is, one that computes something else, checkpoints without a base."""
     cells = [*made.chain("medium", 512, 2.0), made.whole("medium", 512, 2.0), *made.checkpoints("medium", 512, 2.0)]
     cells[0] = made.without_step(cells[0])
     cells[1] = made.without_step(cells[1], "unsupported", "no TF32 here", both=True)

@@ -6,9 +6,8 @@ from stepscope.figures import colours, theme
 from stepscope.figures.ladder.data import are_several, title
 from stepscope.figures.memory.data import unit
 from stepscope.figures.profile.data import left_out, tick
-from stepscope.report.data.ladder import every, ladders, peak, time, whole_peak
+from stepscope.report.data.ladder import Recomputed, every, ladders, peak, recomputed, time, whole_peak
 from stepscope.report.kit.formatting import fixed, known
-from stepscope.report.studies.ladder.checkpoint import Recomputed, recomputed
 
 MOST = 6
 NAN = float("nan")

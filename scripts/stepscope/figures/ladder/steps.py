@@ -7,8 +7,8 @@ from matplotlib.patches import Patch
 from stepscope.figures import colours, theme
 from stepscope.figures.ladder.data import NOTHING, are_several, drawn, title, trouble, two_columns
 from stepscope.figures.profile.data import left_out, tick
-from stepscope.report.data.ladder import Ladder, agrees, time, times
-from stepscope.report.kit.formatting import known, significant
+from stepscope.report.data.ladder import Ladder, agrees, time
+from stepscope.report.kit.formatting import known, significant, times
 
 PHASES = ("forward", "backward", "optimizer")
 BAR = 0.175  # inches
