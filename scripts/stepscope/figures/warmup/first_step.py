@@ -6,9 +6,8 @@ from matplotlib.patches import Patch
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import drawn, setting_name
-from stepscope.report.data.warmup import Point, Setting, Warmups, part_excess, profiled_excess
+from stepscope.report.data.warmup import Setting, SizeRuns, Warmups, part_excess, profiled_excess, profiled_points
 from stepscope.report.kit.formatting import significant
-from stepscope.report.studies.warmup.first import profiled_points
 from stepscope.tables.warmup import PARTS
 
 MOST_BARS = 12
@@ -40,12 +39,12 @@ def draw_first_step(tables) -> Figure:
     return figure
 
 
-def _lost(setting: Setting) -> list[Point]:
+def _lost(setting: Setting) -> list[SizeRuns]:
     """The points whose profiled process ran out of memory."""
     return [point for point in setting.points if point.profiled and point.profiled["status"] == "oom"]
 
 
-def _draw(panel, points: list[Point], most: int) -> None:
+def _draw(panel, points: list[SizeRuns], most: int) -> None:
     """One setting's bars, the smallest size on top; as thick as those of the setting with the most."""
     spans = [_span(point) for point in points]
     width = max(right for _, right in spans) - min(left for left, _ in spans) or 1.0
@@ -80,7 +79,7 @@ def _tick(value: float, _position=None) -> str:
     return f"{value:,g}".replace("-", "\N{MINUS SIGN}")
 
 
-def _span(point: Point) -> tuple[float, float]:
+def _span(point: SizeRuns) -> tuple[float, float]:
     """From where to where a size's bar and diamond reach, ms."""
     values = [part_excess(point.profiled, part) or 0.0 for part in PARTS]
     right = max(sum(value for value in values if value > 0), point.excess("step") or 0.0)

@@ -6,7 +6,7 @@ from matplotlib.ticker import FixedLocator
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import PHASES, columns_of, drawn, name_row, sizes_of
-from stepscope.report.data.warmup import CLOSE, Point, Warmups
+from stepscope.report.data.warmup import CLOSE, SizeRuns, Warmups
 from stepscope.report.kit.formatting import known, percent
 
 MARKERS = {"forward": "o", "backward": "s", "optimizer": "^", "step": "D"}
@@ -42,7 +42,7 @@ def draw_means(tables) -> Figure:
     return figure
 
 
-def _lines(point: Point, quantity: str) -> dict[str, list[tuple[float, float]]]:
+def _lines(point: SizeRuns, quantity: str) -> dict[str, list[tuple[float, float]]]:
     """Phase -> (warm-up steps, value) where there is a value above zero, which a log axis needs."""
     found = {}
     for phase in PHASES:
@@ -66,7 +66,7 @@ def _height(panel, values: list[float], quantity: str) -> None:
         panel.yaxis.set_major_locator(FixedLocator(NEAR_ONE))
 
 
-def _draw(panel, point: Point, quantity: str, scale: float, counts: list[float]) -> None:
+def _draw(panel, point: SizeRuns, quantity: str, scale: float, counts: list[float]) -> None:
     """One size's lines over the numbers of warm-up steps, evenly spaced."""
     places = {count: place for place, count in enumerate(counts)}
     for phase, line in _lines(point, quantity).items():

@@ -2,7 +2,7 @@
 
 from stepscope.figures import colours, theme
 from stepscope.figures.choosing import pick
-from stepscope.report.data.warmup import Point, Setting, Warmups
+from stepscope.report.data.warmup import Setting, SizeRuns, Warmups
 
 MOST_SETTINGS = 4
 MOST_SIZES = 5
@@ -23,18 +23,18 @@ def columns_of(settings: list[Setting]) -> int:
     return max(len(sizes_of(setting)) for setting in settings)
 
 
-def sizes_of(setting: Setting) -> list[Point]:
+def sizes_of(setting: Setting) -> list[SizeRuns]:
     """The points that get a panel: those that were measured or ran out of memory."""
     return pick([point for point in setting.points if point.measured or point.lost], MOST_SIZES)
 
 
-def title(point: Point) -> str:
+def title(point: SizeRuns) -> str:
     """`small · 129M`."""
     count = f" · {theme.parameter_number(point.parameters)}" if point.parameters == point.parameters else ""
     return theme.short(point.size, 14) + count
 
 
-def name_row(row: list, points: list[Point], warmups: Warmups, setting: Setting, settings: list[Setting]) -> None:
+def name_row(row: list, points: list[SizeRuns], warmups: Warmups, setting: Setting, settings: list[Setting]) -> None:
     """The size above each panel, and above the first one the setting, where there are several."""
     room = "\n" if len(settings) > 1 else ""
     for point, panel in zip(points, row, strict=False):

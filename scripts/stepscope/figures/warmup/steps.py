@@ -5,8 +5,7 @@ from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
 from stepscope.figures.warmup.panels import PHASES, columns_of, drawn, name_row, sizes_of
-from stepscope.report.data.warmup import Point, Warmups
-from stepscope.report.studies.warmup.steps import by_step
+from stepscope.report.data.warmup import SizeRuns, Warmups, by_step
 
 MOST_STEPS = 60
 
@@ -40,7 +39,7 @@ def draw_steps(tables) -> Figure:
     return figure
 
 
-def _draw(panel, point: Point, found) -> None:
+def _draw(panel, point: SizeRuns, found) -> None:
     """One size's lines; the band spans the processes that ran the step."""
     if found.empty:
         theme.mark_out_of_memory(panel, [(0, colours.PHASE["step"])] * bool(point.lost))
