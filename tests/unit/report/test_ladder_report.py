@@ -11,7 +11,7 @@ from stepscope.report.data.ladder import ladders, recomputed
 from stepscope.report.kit.formatting import times
 from stepscope.report.page import Request, report
 from stepscope.report.studies.ladder import section as section_module
-from stepscope.report.studies.ladder.tables import agreement_table, compiling_table, gains_table, rungs_table
+from stepscope.report.studies.ladder.tables import gains_table, rungs_table
 from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table, rule_table
 from stepscope.tables.reader import Tables
 
@@ -78,17 +78,6 @@ def test_what_has_no_step_is_visible(tmp_path):
     assert "n/a (TF32): no TF32 here." in table.notes and "failed (bf16): it broke." in table.notes
 
 
-def test_gains_side_by_side(tmp_path):
-    cells = all_cells() + made.chain("medium", 512, 2.0)
-    cells[2] = made.cell("small", 128, "bf16", step=24.9, half=0.1)
-    found = ladders(tables_of(tmp_path, cells))
-    table = gains_table("gpu", found)
-    assert [each.label for each in table.columns] == ["change", "small 128", "medium 512"]
-    assert column(table, "small 128")[:3] == ["40.0", "× 1.60", "(× 1.00)"]
-    assert column(table, "medium 512")[-2:] == ["–", "× 10.0"] and column(table, "change")[-1].startswith("fastest")
-    assert gains_table("gpu", ladders(tables_of(tmp_path / "one", [made.unmeasured(made.whole())]))) is None
-
-
 def test_only_the_first_rung_with_a_time_is_called_the_first(tmp_path):
     cells = [*made.chain(), made.whole()]
     cells[0], cells[5] = made.unmeasured(cells[0]), made.unmeasured(cells[5])
@@ -96,21 +85,6 @@ def test_only_the_first_rung_with_a_time_is_called_the_first(tmp_path):
     first = [name for name, below in zip(column(table, "change"), column(table, "small 128", below=True), strict=True)
              if below == "first"]  # fmt: skip
     assert first == ["TF32"]
-
-
-def test_compiled_as_a_whole(tmp_path):
-    table = compiling_table("gpu", ladders(tables_of(tmp_path, all_cells())))
-    assert [cell.text for cell in table.rows[0]][2:6] == ["21.5", "60.0", "10.00", "9.00"]
-    assert table.rows[0][-1].text == "× 1.11"
-    assert compiling_table("gpu", ladders(tables_of(tmp_path / "none", made.chain()))) is None
-
-
-def test_agreement_of_every_cell(tmp_path):
-    cells = all_cells()
-    cells[3].record["summary"]["ladder"]["gradient_norm"] = 5.0
-    table = agreement_table("gpu", ladders(tables_of(tmp_path, cells)))
-    assert column(table, "agrees") == ["yes"] * 3 + ["no"] + ["yes"] * 8
-    assert column(table, "gradients")[:3] == ["0", "1.0e−03", "1.0e−02"] and column(table, "tolerance")[0] == "1.0e−04"
 
 
 def test_checkpoints_by_k_and_what_they_cost(tmp_path):
@@ -139,15 +113,6 @@ def test_the_best_k_is_the_fastest_of_those_alike(tmp_path):
     cells[1].record["summary"]["modes"]["step"]["peak_allocated_bytes"] = 1.505 * 2**30  # 1.5 GiB is k = 1
     (one,) = recomputed(ladders(tables_of(tmp_path, [*made.chain(), *cells])))
     assert one.best["checkpoint"] == "2"
-
-
-def test_a_process_is_not_compared_with_tensors(tmp_path):
-    cells = [made.cell("nano", 64, "fp32", hardware="cpu", peak=2**29)]
-    cells += [made.cell("nano", 64, "fp32", {"checkpoint": k}, hardware="cpu", peak=2**29 - k) for k in (1, 2)]
-    found = recomputed(ladders(tables_of(tmp_path, cells)))
-    table = checkpoint_table("cpu", found)
-    assert column(table, "off by %") == ["–"] * 3 and column(table, "measured")[0] == "512 MiB"
-    assert any("the whole process's memory" in note for note in table.notes) and found[0].is_confirmed is None
 
 
 def test_compiled_cells_have_their_note(tmp_path):
