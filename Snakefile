@@ -10,18 +10,9 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"
-include: "rules/timing.smk"
-include: "rules/ceilings.smk"
-include: "rules/profile.smk"
-include: "rules/memory.smk"
-include: "rules/attention.smk"
-include: "rules/precision.smk"
-include: "rules/warmup.smk"
-include: "rules/ladder.smk"
-include: "rules/roofline.smk"
-include: "rules/hardware.smk"
-include: "rules/run.smk"
+include: "rules/studies.smk"
 include: "rules/report.smk"
+include: "rules/run.smk"
 
 
 localrules:

@@ -23,9 +23,9 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.measure.sample_columns import TRAINING  # noqa: E402
+from stepscope.measure.series import TRAINING_COLUMNS  # noqa: E402
 from stepscope.measure.summary import summarise  # noqa: E402
-from stepscope.plan import ceilings, timing  # noqa: E402
+from stepscope.plan.studies import CEILINGS, TIMING  # noqa: E402
 
 LABEL = "made-up-gpu"
 MACHINE = {"device": "cuda", "gpu": "Made-up GPU", "torch": "2.13.0", "python": "3.12"}
@@ -75,13 +75,13 @@ def write_results(folder: Path, count: int, samples: int) -> None:
     """Records, samples and the plan of a grid with `count` timing cells."""
     config = made_up_config(count)
     machines, studies = {LABEL: {"device": "cuda", "how": "here", "expect": None}}, {}
-    for name, expand in (("timing", timing.cells), ("ceilings", ceilings.cells)):
-        cells = expand(config, "cuda", LABEL, 1)[:count]
+    for study in (TIMING, CEILINGS):
+        cells = study.cells(config, "cuda", LABEL, 1)[:count]
         entries = [
             {"cell": c.name, "size": c.size, "spec": c.spec, "code": "0" * 16, "command": f"python scripts/{c.program}"}
             for c in cells
         ]
-        studies[name] = {"machine": {LABEL: MACHINE}, "noisy": {LABEL: 0.02}, "cells": entries}
+        studies[study.name] = {"machine": {LABEL: MACHINE}, "noisy": {LABEL: 0.02}, "cells": entries}
     (folder / "plan.json").write_text(json.dumps({"machines": machines, "studies": studies}))
     parts = [series(index, samples) for index in range(20)]  # cells share them: only the number of rows matters
     for number, entry in enumerate(studies["timing"]["cells"]):
@@ -89,7 +89,7 @@ def write_results(folder: Path, count: int, samples: int) -> None:
     for entry in studies["ceilings"]["cells"]:
         times = [1e-3] * 10
         rows = [{"step": i, "phase": entry["spec"]["operation"], "warmup": False, "seconds": 1e-3} for i in range(10)]
-        columns = [name for name in TRAINING if name not in ("mode", "kind")]
+        columns = [name for name in TRAINING_COLUMNS if name not in ("mode", "kind")]
         write_cell(
             folder / entry["cell"], entry, {"status": "ok", "reason": "", **summarise(times)}, text(columns, rows)
         )
@@ -134,7 +134,7 @@ def series(seed: int, samples: int) -> tuple[dict, str]:
         "peak_reserved_bytes": 2**31,
     }
     modes = {mode: state for mode, *_ in itertools.chain(SERIES)}
-    return {"modes": modes, "phases": phases}, text(TRAINING, rows)
+    return {"modes": modes, "phases": phases}, text(TRAINING_COLUMNS, rows)
 
 
 def text(columns: list[str], rows: list[dict]) -> str:

@@ -37,12 +37,11 @@ RULES = (  # each named as its program
 )
 STUB = """
 import pathlib, sys, time
-from stepscope.measure import device_lock
-from stepscope.plan import machine
+from stepscope.machine import gpus, locks
 
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
-(gpu,) = machine.visible_gpus()
-with device_lock.hold(gpu.uuid):
+(gpu,) = gpus.visible_gpus()
+with locks.hold(gpu.uuid):
     time.sleep({seconds})
 out.mkdir(parents=True, exist_ok=True)
 (out / "samples.csv").write_text("")
@@ -130,10 +129,14 @@ def leave(_folder: str, names: list[str]) -> set[str]:
 
 def use_fakes(scripts: Path, count: int, seconds: float) -> None:
     """Let a copy of the project see faked GPUs, and wait instead of measuring."""
-    path = scripts / "stepscope/plan/machine.py"
     fakes = f'[Gpu("Fake", f"GPU-{{i}}", 80, "1.0") for i in range({count})]'
-    text = path.read_text().replace("gpus = _gpus_from_nvml() or _gpus_from_proc()", f"gpus = {fakes}")
-    path.write_text(text.replace('return _torch_version_fields().get("cuda") is not None', "return True"))
+    replaced = {
+        "gpus.py": ("gpus = _gpus_from_nvml() or _gpus_from_proc()", f"gpus = {fakes}"),
+        "identity.py": ('return _torch_version_fields().get("cuda") is not None', "return True"),
+    }
+    for name, (old, new) in replaced.items():
+        path = scripts / "stepscope/machine" / name
+        path.write_text(path.read_text().replace(old, new))
     for program in RULES:
         (scripts / f"{program}.py").write_text(STUB.format(seconds=seconds))
 

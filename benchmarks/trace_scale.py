@@ -134,8 +134,8 @@ def write_trace(path: Path, kernels: int) -> tuple[int, int, int]:
                 if sequence is None:
                     yield zero + start, zero + end, PUSH_POP, None, thread, identifier[text], 0
                 else:
-                    told = f"{text}, seq = {at * step.sequence + sequence}, op_id = {next(number)}"
-                    yield zero + start, zero + end, PUSH_POP, told, thread, None, 0
+                    named = f"{text}, seq = {at * step.sequence + sequence}, op_id = {next(number)}"
+                    yield zero + start, zero + end, PUSH_POP, named, thread, None, 0
 
     def launches():
         for at in range(steps):

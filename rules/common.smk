@@ -1,5 +1,6 @@
-# What the studies share: the checked configuration, the machine, and the registry of cells.
+# What the rules share: the checked configuration, the machines, the cells, and what is asked of each.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+import functools
 import os
 import sys
 from pathlib import Path
@@ -8,29 +9,36 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.plan import hardware, machine
+from stepscope.machine import gpus, identity
+from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
-
-SOURCES = Sources(kept_in=Path(".snakemake/stepscope-modules.json"))
-try:
-    config = checked(
-        with_preset(config, workflow.config_settings.overwrite_config, ROOT / "rules/presets"),
-        read_yaml(ROOT / "rules/config.schema.yaml"),
-    )
-    MACHINES = hardware.hardware_of(config)
-except (ConfigError, machine.MachineError) as error:
-    sys.exit(str(error))
+from stepscope.plan.studies import COMPARISONS, STUDIES
+from stepscope.plan.training import figure_name
 
 if Path("results").exists() and not Path("results").is_dir():
     sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
 
-CONDA = "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
+CONDA = snakemake_internals.uses_conda(workflow)
+SOURCES = Sources(kept_in=Path(".snakemake/stepscope-modules.json"))
+try:
+    config = checked(
+        with_preset(config, snakemake_internals.given_config(workflow), ROOT / "rules/presets"),
+        read_yaml(ROOT / "rules/config.schema.yaml"),
+    )
+    MACHINES = hardware.hardware_of(config)
+    REGISTRY = Registry(
+        config, MACHINES, STUDIES, environment=ROOT / "envs/measure.yaml" if CONDA else None, sources=SOURCES
+    )
+    REGISTRY.check_results()
+except (ConfigError, identity.MachineError) as error:
+    sys.exit(str(error))
+
 PYTHON = "python" if CONDA else sys.executable
 BY_JOBS = any(one.by_jobs for one in MACHINES)
-SEVERAL_GPUS = any(one.here and one.device == "cuda" for one in MACHINES) and len(machine.visible_gpus()) > 1
+SEVERAL_GPUS = any(one.here and one.device == "cuda" for one in MACHINES) and len(gpus.visible_gpus()) > 1
 SEEN = Path(".snakemake/stepscope-machines.json")
 # Paths of this checkout reach the shell blocks by variables: as params they would make every cell of a moved one stale.
 # `measure LABEL PROGRAM …` runs a measuring program for a label's cell: by itself, or, where a job may have come to
@@ -41,12 +49,8 @@ shell.prefix(
     "set -euo pipefail; PYTHON={PYTHON:q} SCRIPTS={SCRIPTS:q}; "
     'measure() {{ {FORGET_LABEL}exec {MEASURE:q} "$@"; }}; '
 )
-REGISTRY = Registry(
-    config=config,
-    machines=MACHINES,
-    environment=ROOT / "envs/measure.yaml" if CONDA else None,
-    sources=SOURCES,
-)
+# Cell → in what its machine differs from the newest of its label, where nodes of a cluster measure: to be made again.
+OUTDATED = REGISTRY.outdated() if BY_JOBS and snakemake_internals.is_main_process(workflow) else {}
 
 
 wildcard_constraints:
@@ -56,39 +60,27 @@ wildcard_constraints:
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 
-MORE_TABLES = {}
+# Rules are made in loops over the studies. A lambda there would see the last study only, so that functions of a job's
+# wildcards come from the functions below, which are called once for each study.
 
 
-def add_study(study, rule, expand, tools=None, tables=(), parts=()):
-    """Register a study's cells; `rule` measures one of them, `tools(device)` are the programs that it uses.
+def of_cell(study, look_up):
+    """A function of a job's wildcards: what `look_up` says of its cell. A cell that no grid holds ends the run."""
 
-    `tables` are those that a study has besides the two that every study has; its own rule makes them all. `parts` are
-    the parts of a cell's folder that its tables need besides record and samples.
-    """
-    MORE_TABLES[study] = list(tables)
-    try:
-        REGISTRY.add(study, rule, expand, tools, parts)
-    except (ConfigError, machine.MachineError) as error:
-        sys.exit(str(error))
+    def of_wildcards(wildcards):
+        try:
+            return look_up(REGISTRY.cell(study.folder.format(**wildcards)))
+        except ConfigError as error:
+            sys.exit(str(error))
 
-
-def planned_cell(folder):
-    """The cell of a folder; ends the run with one line if no grid holds it."""
-    try:
-        return REGISTRY.cell(folder)
-    except ConfigError as error:
-        sys.exit(str(error))
+    return of_wildcards
 
 
-def cell_params(folder):
+def cell_params(study):
     """What makes a cell stale: `cell` is its spec as flags, `code` the code that it runs and the machine's type."""
-
-    def of_cell(look_up):
-        return lambda wildcards: look_up(planned_cell(folder.format(**wildcards)))
-
     return {
-        "cell": of_cell(lambda cell: cell.flags),
-        "code": of_cell(lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
+        "cell": of_cell(study, lambda cell: cell.flags),
+        "code": of_cell(study, lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
     }
 
 
@@ -97,85 +89,111 @@ def cell_message(text):
     return f"{text} on {{wildcards.hardware}}" if len(MACHINES) > 1 else text
 
 
-OUTDATED = set()
-
-
-def cell_inputs(folder):
-    """No file: a cell needs none. Snakemake asks before it decides what to run, which is when it has to hear of a cell
-    that was measured on another machine than the newest of its label: it is then made again, as --forcerun does.
+def cell_inputs(study):
+    """No file: a cell needs none. But Snakemake asks before it decides what to run, which is when it has to hear of
+    outdated cells.
     """
 
-    def of_cell(wildcards):
-        cell = folder.format(**wildcards)
-        if cell in OUTDATED:
-            workflow.dag.forcefiles.add(f"{cell}/record.json")
+    def of_wildcards(wildcards):
+        cell = study.folder.format(**wildcards)
+        if cell.removeprefix("results/") in OUTDATED:
+            snakemake_internals.measure_again(workflow, f"{cell}/record.json")
         return []
 
-    return of_cell
+    return of_wildcards if OUTDATED else []
 
 
-def cell_resources(folder):
-    """What a cell's job takes: GPUs, minutes, and what Slurm is asked for; functions of the wildcards."""
+def cell_resources(study):
+    """What a cell's job takes: GPUs, minutes, what Slurm is asked for; and the program that measures.
 
-    def of_cell(key):
-        return lambda wildcards: _job(hardware.job_resources, folder, wildcards)[key]
-
-    return {key: of_cell(key) for key in hardware.asked_of_any(MACHINES)}
-
-
-def cell_cpus(folder):
-    """Processor cores of a cell's job, as a function of the wildcards."""
-    return lambda wildcards: _job(hardware.job_cpus, folder, wildcards)
-
-
-def _job(ask, folder, wildcards):
-    cell = planned_cell(folder.format(**wildcards))
-    return ask(REGISTRY.hardware(cell), config, cell.study, cell.size)
-
-
-def study_tables(study):
-    """The tidy tables of a study."""
-    return [f"results/tables/{study}.csv", f"results/tables/{study}_samples.csv", *MORE_TABLES[study]]
-
-
-def planned(wildcards):
-    """The plan; a function, because studies may be added after the rule that asks."""
-    return REGISTRY.plan_path
-
-
-REPORT_FIGURES = []
-
-
-def figure_outputs(study, names, category, captions=None):
-    """A study's figures as outputs of its drawing rule, to be shown by `snakemake --report` too.
-
-    `captions`: the caption's name of each figure that has none of its own name; figures may share one.
+    That is no param, because another param would make every cell stale, and it is not written into the shell block,
+    because the block is read when a job runs: the loop over the studies would have come to the last by then.
     """
-    outputs = {}
-    for name in names:
-        outputs[name] = report(
-            f"results/figures/{name}.svg",
-            category=category,
-            labels={"figure": name.removeprefix(f"{study}_").replace("_", " ")},
-            caption=f"../report/captions/{(captions or {}).get(name, name)}.rst",
-        )
-        outputs[f"{name}_png"] = f"results/figures/{name}.png"
-        REPORT_FIGURES.append(f"results/figures/{name}.svg")
-    return outputs
+
+    def asked(cell):
+        return hardware.job_resources(REGISTRY.hardware(cell), config, cell.study, cell.size)
+
+    return {"program": study.program} | {
+        key: constant_or_function(study, lambda cell, key=key: asked(cell)[key])
+        for key in hardware.asked_of_any(MACHINES)
+    }
 
 
+def cell_cpus(study):
+    """Processor cores of a cell's job."""
+    return constant_or_function(
+        study, lambda cell: hardware.job_cpus(REGISTRY.hardware(cell), config, cell.study, cell.size)
+    )
+
+
+def constant_or_function(study, look_up):
+    """What `look_up` says of all the study's cells if it is the same, which saves Snakemake a call for each; else, or
+    if that is None, which only a function may say to Snakemake, a function of the wildcards.
+    """
+    values = {look_up(cell) for cell in REGISTRY.studies[study.name]}
+    same = len(values) == 1 and None not in values
+    return values.pop() if same else of_cell(study, look_up)
+
+
+def study_tables(study, folder="results"):
+    """The tidy tables of a study."""
+    names = [study.name, f"{study.name}_samples", *study.tables]
+    return [f"{folder}/tables/{name}.csv" for name in names]
+
+
+@functools.cache
 def report_code(program, *by_name):
     """Digest of the code that a reporting job runs."""
     return SOURCES.digest(program, by_name)
-
-
-def report_templates():
-    """What the report is made from, as paths from the working directory: a moved checkout changes none of them."""
-    found = (ROOT / "report").rglob("*.*")
-    return sorted(os.path.relpath(path) for path in found if "example" not in path.relative_to(ROOT).parts)
 
 
 def lost_results():
     """Results, or the plan, that are gone although there is a report: Snakemake would not miss them by itself."""
     written = Path("results/report/index.html").is_file()
     return missing([REGISTRY.plan_path, *REGISTRY.records(), *REGISTRY.samples()]) if written else []
+
+
+def templates():
+    """What the report is made from, as paths from the working directory: a moved checkout changes none of them."""
+    parts = [part for part in (ROOT / "report").iterdir() if part.name != "example"]
+    files = [file for part in parts for file in (part.rglob("*.*") if part.is_dir() else [part])]
+    return sorted(map(os.path.relpath, files))
+
+
+def figures(section):
+    """Names of a section's figures, each with the name of its caption."""
+    of_cells = REGISTRY.studies[section.name] if section in STUDIES and section.draws_cells else []
+    return {name: name for name in section.figures} | {
+        figure_name(cell.name): f"{section.name}_cell" for cell in of_cells
+    }
+
+
+def figure_outputs(section, folder):
+    """A section's figures as outputs of its drawing rule, to be shown by `snakemake --report` too."""
+    outputs = {}
+    for name, caption in figures(section).items():
+        outputs[name] = report(
+            f"{folder}/figures/{name}.svg",
+            category=section.category,
+            labels={"figure": name.removeprefix(f"{section.name}_").replace("_", " ")},
+            caption=f"../report/captions/{caption}.rst",
+        )
+        outputs[f"{name}_png"] = f"{folder}/figures/{name}.png"
+    return outputs
+
+
+def section_tables(section, folder):
+    """The tables that a section's figures are made of."""
+    return [study_tables(study, folder) for study in STUDIES if study is section or study.name in section.reads]
+
+
+def cells_to_read(study):
+    """What a study's tables are made of, if there must be no gaps. A function: Snakemake then takes them up only once."""
+    folders = [f"results/{cell.name}" for cell in REGISTRY.studies[study.name]]
+    parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
+    return lambda wildcards: [f"{folder}/{part}" for part in parts for folder in folders]
+
+
+def partial_plan(wildcards):
+    """A function, because it takes a look at every cell: only a partial report needs that."""
+    return REGISTRY.partial_plan_path

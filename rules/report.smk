@@ -1,42 +1,6 @@
-# From the cells to the report: the plan, the tidy tables, the write-up.
-# Needs every study's cells and figures; makes results/plan, results/tables and results/report.
-
-# Sections that belong to no study: they compare the tables of several.
-COMPARISONS = ["roofline", "hardware"]
-
-
-rule write_report:
-    input:
-        tables=[study_tables(study) for study in REGISTRY.studies],
-        figures=REPORT_FIGURES,
-        templates=report_templates(),
-    output:
-        markdown="results/report/report.md",
-        html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
-    log:
-        "results/report/report.log",
-    localrule: True
-    conda:
-        "../envs/report.yaml"
-    params:
-        code=report_code(
-            "write_report.py", *[f"stepscope.report.studies.{name}.section" for name in [*REGISTRY.studies, *COMPARISONS]]
-        ),
-        studies=" ".join(f"--study {study}" for study in REGISTRY.studies),
-        comparisons=" ".join(f"--comparison {name}" for name in COMPARISONS),
-    message:
-        "Writing the report"
-    shell:
-        r"""
-        exec "$PYTHON" "$SCRIPTS"/write_report.py \
-            {params.studies} \
-            {params.comparisons} \
-            --tables results/tables \
-            --figures results/figures \
-            --templates "$SCRIPTS"/../report \
-            --out results/report \
-            >{log:q} 2>&1
-        """
+# From the cells to the report: the plan, the tidy tables, the figures, the write-up. Twice: the report, and a partial one
+# of the cells that are there, by the same rules with names that begin with `partial_`.
+# Needs the cells; makes results/{plan,tables,figures,report} and results/partial.
 
 
 rule plan:
@@ -52,75 +16,129 @@ rule plan:
         Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
 
 
-rule aggregate:
-    input:
-        plan=REGISTRY.plan_path,
-        records=lambda wildcards: REGISTRY.records(wildcards.study),
+use rule plan as partial_plan with:
     output:
-        table=report(
-            "results/tables/{study}.csv",
-            category="Tables",
-            labels={"study": "{study}", "table": "a row a cell"},
-            caption="../report/captions/table.rst",
-        ),
-        samples="results/tables/{study}_samples.csv",
+        "results/partial/plan/{state}.json",
     log:
-        "results/tables/{study}.log",
-    wildcard_constraints:
-        study="|".join(study for study in REGISTRY.studies if not MORE_TABLES[study]),
-    localrule: True
-    conda:
-        "../envs/report.yaml"
-    params:
-        code=lambda wildcards: report_code("aggregate.py", f"stepscope.tables.{wildcards.study}"),
-    message:
-        "Putting together the {wildcards.study} tables"
-    shell:
-        r"""
-        exec "$PYTHON" "$SCRIPTS"/aggregate.py \
-            --plan {input.plan:q} \
-            --study {wildcards.study} \
-            --results results \
-            --out results/tables \
-            >{log:q} 2>&1
-        """
+        "results/partial/plan/{state}.log",
+
+
+for prefix, folder, gaps, plan in (
+    ("", "results", "", REGISTRY.plan_path),
+    ("partial_", "results/partial", "--partial", partial_plan),
+):
+    for study in STUDIES:
+
+        rule:
+            name:
+                f"{prefix}aggregate_{study.name}"
+            input:
+                plan=plan,
+                cells=[] if gaps else cells_to_read(study),
+            output:
+                table=report(
+                    f"{folder}/tables/{study.name}.csv",
+                    category="Tables",
+                    labels={"study": study.name, "table": "a row a cell"},
+                    caption="../report/captions/table.rst",
+                ),
+                others=study_tables(study, folder)[1:],
+            log:
+                f"{folder}/tables/{study.name}.log",
+            localrule: True
+            conda:
+                "../envs/report.yaml"
+            params:
+                code=report_code("aggregate.py", f"stepscope.tables.{study.name}"),
+                study=study.name,
+                gaps=gaps,
+            message:
+                f"Putting together the {study.name} tables"
+            shell:
+                r"""
+                exec "$PYTHON" "$SCRIPTS"/aggregate.py \
+                    --plan {input.plan:q} \
+                    --study {params.study} {params.gaps} \
+                    --results results \
+                    --out "$(dirname {output.table:q})" \
+                    >{log:q} 2>&1
+                """
+
+    for section in (*STUDIES, *COMPARISONS):
+
+        rule:
+            name:
+                f"{prefix}{section.name}_figures"
+            input:
+                tables=section_tables(section, folder),
+            output:
+                **figure_outputs(section, folder),
+            log:
+                f"{folder}/figures/{section.name}.log",
+            localrule: True
+            conda:
+                "../envs/report.yaml"
+            params:
+                code=report_code("draw_figures.py", f"stepscope.figures.{section.name}"),
+                section=section.name,
+                others=[f"--with {study}" for study in section.reads],
+                folders=[f"--tables {folder}/tables", f"--out {folder}/figures"],
+            message:
+                section.drawing
+            shell:
+                r"""
+                exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
+                    --study {params.section} {params.others} \
+                    {params.folders} \
+                    >{log:q} 2>&1
+                """
+
+    rule:
+        name:
+            f"{prefix}write_report"
+        input:
+            tables=[study_tables(study, folder) for study in STUDIES],
+            figures=[
+                f"{folder}/figures/{name}.svg" for section in (*STUDIES, *COMPARISONS) for name in figures(section)
+            ],
+            templates=templates(),
+        output:
+            markdown=f"{folder}/report/report.md",
+            html=report(f"{folder}/report/index.html", category="Report", labels={"page": "StepScope report"}),
+        log:
+            f"{folder}/report/report.log",
+        localrule: True
+        conda:
+            "../envs/report.yaml"
+        params:
+            code=report_code(
+                "write_report.py",
+                *[f"stepscope.report.studies.{section.name}.section" for section in (*STUDIES, *COMPARISONS)],
+            ),
+            studies=[f"--study {study.name}" for study in STUDIES],
+            comparisons=[f"--comparison {section.name}" for section in COMPARISONS],
+            folders=[f"--tables {folder}/tables", f"--figures {folder}/figures", f"--out {folder}/report"],
+            gaps=gaps,
+        message:
+            "Writing the report"
+        shell:
+            r"""
+            exec "$PYTHON" "$SCRIPTS"/write_report.py \
+                {params.studies} \
+                {params.comparisons} {params.gaps} \
+                --templates "$SCRIPTS"/../report \
+                {params.folders} \
+                >{log:q} 2>&1
+            """
 
 
 rule partial:
     input:
-        plan=REGISTRY.plan_path,
-    log:
-        "results/partial/report.log",
+        "results/partial/report/index.html",
+        "results/partial/report/report.md",
     localrule: True
-    conda:
-        "../envs/report.yaml"
-    params:
-        studies=" ".join(REGISTRY.studies),
-        comparisons=" ".join(COMPARISONS),
     message:
         "Writing results/partial/report/index.html of what there is, naming what is missing"
-    shell:
-        r"""
-        exec >{log:q} 2>&1
-        flags="" others=""
-        for study in {params.studies}; do
-            "$PYTHON" "$SCRIPTS"/aggregate.py --partial \
-                --plan {input.plan:q} --study $study --results results --out results/partial/tables
-            "$PYTHON" "$SCRIPTS"/draw_figures.py \
-                --study $study --with timing --tables results/partial/tables --out results/partial/figures
-            flags="$flags --study $study" others="$others --with $study"
-        done
-        for comparison in {params.comparisons}; do
-            "$PYTHON" "$SCRIPTS"/draw_figures.py \
-                --study $comparison $others --tables results/partial/tables --out results/partial/figures
-            flags="$flags --comparison $comparison"
-        done
-        "$PYTHON" "$SCRIPTS"/write_report.py --partial $flags \
-            --tables results/partial/tables \
-            --figures results/partial/figures \
-            --templates "$SCRIPTS"/../report \
-            --out results/partial/report
-        """
 
 
 SOURCES.save()  # every digest has been taken by now: the plan's name holds them

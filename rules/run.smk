@@ -1,53 +1,37 @@
-# What holds for a run as a whole: which machines and cells it can do, that it is alone in its folder, what it says.
-# Needs every study; makes no files but what its jobs read of the machines. Included before the report, whose plan it guards.
+# What holds for a run as a whole: that it is alone in its folder, and what it says.
+# Makes no files but what its jobs read of the machines.
 import json
 import shlex
 
-from snakemake.logging import logger
-
-from stepscope.plan import arrival, slurm
-from stepscope.plan.run import Progress, RunLock, tell_jobs, unlockable, unwritable
+from stepscope.machine import arrival, slurm
+from stepscope.plan.run import RunLock, tell_jobs, unlockable, unwritable
 
 RUN_LOCK = RunLock()
 
 
-def check_machines():
-    """Once all studies are there: refuse machines without results, and measure again what nodes have outgrown."""
-    empty = REGISTRY.without_results()
-    if empty:
-        sys.exit(
-            f"config key hardware.{empty[0]}: measure: false, but results/{empty[0]} holds no cell of the grids; "
-            "copy its results there, or remove the entry"
+def say_what_is_outdated():
+    """One line for each machine that nodes have outgrown."""
+    for label in dict.fromkeys(name.partition("/")[0] for name in OUTDATED):
+        differences = [text for name, text in OUTDATED.items() if name.startswith(f"{label}/")]
+        print(
+            f"{label}: {len(differences)} {'cell was' if len(differences) == 1 else 'cells were'} measured on another "
+            f"machine than the newest ({differences[0]}); to be measured again",
+            file=sys.stderr,
         )
-    lacking = REGISTRY.without_cells()
-    if lacking:
-        sys.exit(
-            f"no machine under hardware has results of the study {lacking[0]}, and none is to be measured; copy those "
-            "results too, or measure them"
-        )
-    if BY_JOBS and workflow.is_main_process:
-        outdated = REGISTRY.outdated()
-        for label in dict.fromkeys(name.partition("/")[0] for name in outdated):
-            differences = [text for name, text in outdated.items() if name.startswith(f"{label}/")]
-            print(
-                f"{label}: {len(differences)} {'cell was' if len(differences) == 1 else 'cells were'} measured on another "
-                f"machine than the newest ({differences[0]}); to be measured again",
-                file=sys.stderr,
-            )
-        OUTDATED.update(f"results/{name}" for name in outdated)
 
 
-check_machines()
+say_what_is_outdated()
 
 
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
-    to_measure = {job.output.record for job in workflow.dag.needrun_jobs() if job.rule.name in REGISTRY.rules}
+    to_measure = snakemake_internals.to_measure(workflow, REGISTRY.rules)
     refused = RUN_LOCK.take() or unwritable(Path("results"))
     if to_measure and not refused:
         refused = wrong_executor()
         if not refused:
-            refused = slurm.complaint(MACHINES, Path.cwd(), workflow.executor_settings) if BY_JOBS else unlockable()
+            asked = snakemake_internals.executor_settings(workflow)
+            refused = slurm.complaint(MACHINES, Path.cwd(), asked) if BY_JOBS else unlockable()
     if refused:
         sys.exit(refused)
     tell_jobs(given_flags())
@@ -58,19 +42,20 @@ def begin_run():
             Path(record).with_name("measure.log").unlink(missing_ok=True)
     records = REGISTRY.records()
     done = set(records) - to_measure - set(missing(records))
-    logger.addHandler(Progress(REGISTRY.rules, total=len(records), done=len(done)))
+    snakemake_internals.follow(snakemake_internals.Progress(REGISTRY.rules, total=len(records), done=len(done)))
 
 
 def wrong_executor():
     """One line if cells for a cluster's jobs were to be measured here, or cells of this machine by jobs."""
     local = [one.label for one in MACHINES if one.here]
-    if BY_JOBS and workflow.local_exec and not workflow.touch:
+    jobs_here = snakemake_internals.runs_jobs_here(workflow)
+    if BY_JOBS and jobs_here and not snakemake_internals.only_touches(workflow):
         label = next(one.label for one in MACHINES if one.by_jobs)
         return (
             f"config key hardware.{label}: its cells are measured by Slurm's jobs; run with --workflow-profile "
             "profiles/slurm, or give it measure: false to use the results that are there"
         )
-    if local and not workflow.local_exec:
+    if local and not jobs_here:
         return (
             f"config key hardware: {local[0]} would be this machine, but jobs run on others; name a type of GPU and "
             f"how Slurm finds it, as in `a100: {{gpu_model: a100}}`"
@@ -80,7 +65,7 @@ def wrong_executor():
 
 def say_where_the_report_is():
     """The last line of a run that succeeded."""
-    partial_one = any(job.rule.name == "partial" for job in workflow.dag.jobs)
+    partial_one = snakemake_internals.has_rule(workflow, "partial")
     page = Path("results/partial/report/index.html" if partial_one else "results/report/index.html")
     if page.is_file() and (partial_one or not missing(REGISTRY.records())):
         print(f"The report: {page.resolve()}")
@@ -88,10 +73,11 @@ def say_where_the_report_is():
 
 def given_flags():
     """The configuration that this run was given, as flags; with its folder, if that is not the project's."""
-    settings, folder = workflow.config_settings, Path.cwd()
+    folder = Path.cwd()
     elsewhere = f" --snakefile {shlex.quote(str(ROOT / 'Snakefile'))} --directory {shlex.quote(str(folder))}"
-    paths = [os.path.relpath(path) if folder == ROOT else str(Path(path).resolve()) for path in settings.configfiles]
-    keys = [f"{key}={as_word(value)}" for key, value in settings.config.items()]
+    files = snakemake_internals.given_files(workflow)
+    paths = [os.path.relpath(path) if folder == ROOT else str(Path(path).resolve()) for path in files]
+    keys = [f"{key}={as_word(value)}" for key, value in snakemake_internals.given_values(workflow).items()]
     return (
         ("" if folder == ROOT else elsewhere)
         + (f" --configfile {shlex.join(paths)}" if paths else "")

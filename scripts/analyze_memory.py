@@ -8,8 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from stepscope.snapshot import analysis
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis
 
 
 def main() -> None:

@@ -9,8 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stepscope.trace import analysis, summary
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError, analysis, summary
 
 
 def main() -> None:
@@ -31,14 +30,14 @@ def main() -> None:
     if given.layers is not None and given.layers < 1:
         flags.error(f"--layers {given.layers} is too small; use at least 1")
     if phases == []:
-        flags.error(f"--phases {given.phases!r} names no range; leave it away for the default")
+        flags.error(f"--phases {given.phases!r} names no range; omit it for the default")
     try:
         trace = analysis.read(given.trace)
         ranges = {trace.names[code] for code in trace.ranges["name"].unique()}
         missing = [name for name in phases or [] if name not in ranges]
         if missing:
             raise TraceError(
-                f"{given.trace}: there is no range named {missing[0]!r}; leave --phases away to see those it has"
+                f"{given.trace}: there is no range named {missing[0]!r}; omit --phases to see those it has"
             )
         tables = analysis.analyse(trace, phases, given.layers)
         text = summary.markdown(tables, f"Trace {given.trace.name}")

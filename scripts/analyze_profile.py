@@ -8,8 +8,7 @@ import json
 import sys
 from pathlib import Path
 
-from stepscope.trace import analysis
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError, analysis
 
 
 def main() -> None:

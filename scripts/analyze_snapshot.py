@@ -2,15 +2,14 @@
 
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
 file is run. Prints a summary and writes a CSV a table. A known.json beside the snapshot, as StepScope's memory study
-writes it, tells phases, parts of the model and categories; without it they come from annotations and stacks.
+writes it, gives phases, parts of the model and categories; without it they come from annotations and stacks.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-from stepscope.snapshot import analysis, summary
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis, summary
 
 
 def main() -> None:

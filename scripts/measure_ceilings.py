@@ -7,18 +7,15 @@ record.json and samples.csv.
 
 import sys
 
-from stepscope.measure import arguments, cell, printing
-from stepscope.plan.axes import PRECISIONS
-from stepscope.plan.grid import command_of
-
-COLUMNS = ["step", "phase", "warmup", "seconds", "event_seconds", "sm_clock_mhz", "power_w", "temperature_c"]
+from stepscope.axes import PRECISIONS
+from stepscope.measure import arguments, printing
+from stepscope.measure.cell import Cell, Settings
+from stepscope.measure.series import CEILINGS_COLUMNS
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    command = command_of("measure_ceilings.py", spec)
-    with cell.Cell("measure_ceilings.py", spec, settings, command, chosen={}) as process:
-        printing.configuration(spec)
+    with Cell("measure_ceilings.py", spec, settings, chosen={}) as process:
         from stepscope.measure import ceilings
 
         reason = process.unsupported()
@@ -32,11 +29,11 @@ def main() -> None:
             print(ceilings.rate_in_words(spec, found["median"]))
         else:
             print(found["reason"])
-        process.finish(COLUMNS, rows, found)
+        process.finish(CEILINGS_COLUMNS, rows, found)
 
 
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, and what is no part of it."""
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, and what does not belong to it."""
     flags = arguments.parser(__doc__)
     group = flags.add_argument_group("cell")
     group.add_argument("--operation", choices=["matmul", "copy"], default="matmul", help="what to measure")
@@ -52,7 +49,7 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     spec = {"study": "ceilings", "operation": given.operation, size: getattr(given, size) or default}
     keys = ("precision", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
     spec |= {key: getattr(given, key) for key in keys}
-    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+    return spec, arguments.settings(given)
 
 
 if __name__ == "__main__":

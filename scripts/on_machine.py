@@ -13,7 +13,8 @@ import os
 import sys
 from pathlib import Path
 
-from stepscope.plan import arrival, free_gpu, machine, own_core, run
+from stepscope.machine import arrival, cores, gpus, identity, locks
+from stepscope.plan import run
 
 
 def main() -> None:
@@ -29,10 +30,10 @@ def main() -> None:
         _become([own, *sys.argv[:2], own, label, *command], {"STEPSCOPE_PYTHON": own})
     environment = {}
     try:
-        gpus = machine.visible_gpus() if expected.device == "cuda" else []
-        arrival.check_type(label, expected, gpus[0].name if gpus else None)
-        difference = arrival.news(expected, machine.identity(expected.device))
-    except (ValueError, machine.MachineError) as error:
+        visible = gpus.visible_gpus() if expected.device == "cuda" else []
+        arrival.check_type(label, expected, visible[0].name if visible else None)
+        difference = arrival.news(expected, identity.identity(expected.device))
+    except (ValueError, identity.MachineError) as error:
         sys.exit(f"error: {error}")
     if refused := run.unlockable():
         sys.exit(f"error: {refused}")
@@ -43,10 +44,10 @@ def main() -> None:
             file=sys.stderr,
             flush=True,
         )
-    uuids = free_gpu.alike(gpus)
+    uuids = gpus.alike(visible)
     if len(uuids) > 1:
-        environment["CUDA_VISIBLE_DEVICES"] = gpu = free_gpu.take(uuids)
-        own_core.keep_to(command, gpu, uuids)
+        environment["CUDA_VISIBLE_DEVICES"] = gpu = locks.take_free_gpu(uuids)
+        cores.keep_to(command, gpu, uuids)
     _become([python, *command], environment)
 
 

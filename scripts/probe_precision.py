@@ -9,19 +9,16 @@ samples.csv.
 
 import sys
 
-from stepscope.measure import arguments, cell, cell_arguments, printing
-from stepscope.plan.grid import command_of
+from stepscope.measure import arguments, training
+from stepscope.measure.cell import Cell, Settings
 
-PROGRAM = "probe_precision.py"
 COLUMNS = ["variant", "step", "sum"]
-SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
-    with cell.Cell(PROGRAM, spec, settings, command_of(PROGRAM, spec), chosen) as process:
-        printing.configuration(spec)
+    with Cell("probe_precision.py", spec, settings, chosen) as process:
         from stepscope.measure import precision_accumulation, precision_autocast, precision_normalisation
 
         probes = {
@@ -51,8 +48,8 @@ def _short(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, and what is no part of it."""
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, and what does not belong to it."""
     flags = arguments.parser(__doc__)
     group = flags.add_argument_group("cell")
     group.add_argument(
@@ -61,21 +58,21 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
     group.add_argument("--precision", choices=["fp32"], default="fp32", help="of what is not under autocast: TF32 off")
     group.add_argument("--context", type=arguments.positive, help="sequence length in tokens (--probe autocast; 64)")
     group.add_argument("--batch", type=arguments.positive, help="sequences (--probe autocast; 2)")
-    cell_arguments.add_shape(flags)
+    training.add_shape(flags)
     arguments.add_running(flags, steps=False)
     given = flags.parse_args(words)
     arguments.resolve_running(given, flags)
     spec = {"study": "precision", "probe": given.probe, "precision": given.precision}
     if given.probe == "autocast":
         given.context, given.batch = given.context or 64, given.batch or 2
-        cell_arguments.resolve_shape(given, flags)
-        spec = cell_arguments.cell_spec("precision", given, flags, ["probe"])
+        training.resolve_shape(given, flags)
+        spec = training.cell_spec("precision", given, flags, ["probe"])
     else:
-        no_model = [name for name in ("size", *SHAPE, "context", "batch") if getattr(given, name) is not None]
+        no_model = [name for name in ("size", *training.SIZE, "context", "batch") if getattr(given, name) is not None]
         if no_model:
             flags.error(f"--{no_model[0].replace('_', '-')} goes with --probe autocast only")
         spec |= {key: getattr(given, key) for key in ("seed", "threads", "device")}
-    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+    return spec, arguments.settings(given)
 
 
 if __name__ == "__main__":

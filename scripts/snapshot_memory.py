@@ -12,38 +12,33 @@ import pickle
 import sys
 from pathlib import Path
 
-from stepscope.measure import arguments, cell, cell_arguments, outputs, printing
-from stepscope.measure.sample_columns import TRAINING
-from stepscope.model.chosen import CHOSEN_BY_NAME
-from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
-from stepscope.plan.grid import command_of
-
-PROGRAM = "snapshot_memory.py"
+from stepscope.axes import option
+from stepscope.measure import arguments, printing, training
+from stepscope.measure.cell import Settings
+from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    spec, settings = parse(sys.argv[1:])
-    shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
-    chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
-    command = command_of(PROGRAM, spec)
-    with cell.Cell(PROGRAM, spec, settings, command, chosen) as running, outputs.growing(settings.out) as folder:
-        printing.configuration(spec, f"parameters: {shape.parameters / 1e6:,.3f} M")
+    with training.TrainingCell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
         from stepscope.measure import memory_steps, steps
 
-        capacity = memory_steps.capacity(spec["device"])
+        capacity = memory_steps.capacity(running.spec["device"])
         reason = running.unsupported()
         if reason:
-            found = memory_steps.Recording(steps.Outcome(spec.get("mode", NEUTRAL["mode"]), "unsupported", reason))
+            (outcome,) = steps.unsupported([option(running.spec, "mode")], reason)
+            found = memory_steps.Recording(outcome)
         else:
-            found = memory_steps.measure(spec, running.telemetry)
-        running.check_memory(found.outcome.status)
+            found = memory_steps.measure(running.spec, running.telemetry)
         about = {"baselines": found.baselines, "capacity": capacity, "snapshot": None, "known": None}
+        summary = steps.summary([found.outcome]) | {"memory": about}
+        running.check_modes(summary["modes"])
         if found.snapshot:
-            about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(folder, found)
-        _say(found)
-        outputs.keep(folder, settings.out, "snapshot")
-        running.finish(TRAINING, found.outcome.rows, steps.summary([found.outcome]) | {"memory": about})
+            about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(running.folder, found)
+        for name, size in {**found.outcome.peaks, **found.baselines}.items():
+            if size is not None:
+                print(f"{name.removesuffix('_bytes').replace('_', ' ')}: {size / 2**20:,.1f} MiB")
+        printing.phases(summary["phases"])
+        running.finish(TRAINING_COLUMNS, found.outcome.rows, summary)
 
 
 def _write(folder: Path, found) -> dict:
@@ -54,33 +49,11 @@ def _write(folder: Path, found) -> dict:
     return {"snapshot": "snapshot.pickle", "known": "known.json"}
 
 
-def _say(found) -> None:
-    """Print the status, peaks and landmarks, and the phases' times."""
-    from stepscope.measure import steps
-
-    outcome = found.outcome
-    if outcome.status != "ok":
-        print(f"{outcome.mode}: {outcome.status}: {outcome.reason}")
-    for name, size in {**outcome.peaks, **found.baselines}.items():
-        if size is not None:
-            print(f"{name.removesuffix('_bytes').replace('_', ' ')}: {size / 2**20:,.1f} MiB")
-    phases = steps.summary([outcome])["phases"]
-    if phases:
-        printing.series_header()
-    for entry in phases:
-        printing.series(entry["mode"], entry["kind"], entry["phase"], entry)
-
-
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
-    flags = arguments.parser(__doc__)
-    cell_arguments.add_cell(flags)
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
+    flags = training.flags_of_cell(__doc__)
     arguments.add_running(flags, fixed_steps=True)
-    given = flags.parse_args(words)
-    cell_arguments.resolve_shape(given, flags)
-    arguments.resolve_running(given, flags)
-    spec = cell_arguments.cell_spec("memory", given, flags, ["warmup", "steps"])
-    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+    return training.read(flags, words, "memory", ["warmup", "steps"])
 
 
 if __name__ == "__main__":

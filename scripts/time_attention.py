@@ -8,22 +8,16 @@ also writes record.json and samples.csv.
 
 import sys
 
-from stepscope.measure import arguments, cell, printing
-from stepscope.measure.attention_names import IMPLEMENTATIONS, chosen
-from stepscope.plan.axes import PRECISIONS
-from stepscope.plan.grid import command_of
-
-PROGRAM = "time_attention.py"
-COLUMNS = [
-    *("length", "phase", "step", "warmup", "seconds", "launch_seconds", "sm_clock_mhz", "power_w", "temperature_c")
-]
+from stepscope.axes import IMPLEMENTATIONS, PRECISIONS
+from stepscope.measure import arguments
+from stepscope.measure.cell import Cell, Settings
+from stepscope.measure.series import ATTENTION_COLUMNS
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    command = command_of(PROGRAM, spec)
-    with cell.Cell(PROGRAM, spec, settings, command, chosen(spec["implementation"])) as running:
-        printing.configuration(spec)
+    chosen = {"attention": IMPLEMENTATIONS[spec["implementation"]].module}
+    with Cell("time_attention.py", spec, settings, chosen) as running:
         from stepscope.measure import attention
 
         reason = running.unsupported()
@@ -36,7 +30,7 @@ def main() -> None:
             outcomes = attention.unsupported(spec, reason)
             print(reason)
         rows = [row for outcome in outcomes for row in outcome.rows]
-        running.finish(COLUMNS, rows, attention.summary(outcomes))
+        running.finish(ATTENTION_COLUMNS, rows, attention.summary(outcomes))
 
 
 def _say(spec: dict, outcome) -> None:
@@ -56,8 +50,8 @@ def _say(spec: dict, outcome) -> None:
     print(f"{name}{entry['count']:>4}  {median:.4f} ms [{low:.4f}, {high:.4f}]  {rate}{sizes}", flush=True)
 
 
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, and what is no part of it."""
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, and what does not belong to it."""
     flags = arguments.parser(__doc__)
     group = flags.add_argument_group("cell")
     group.add_argument("--implementation", choices=list(IMPLEMENTATIONS), default="naive", help="what is timed")
@@ -82,7 +76,7 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
         spec["heads"] = given.heads
     if given.causal == "yes":
         spec["causal"] = "yes"
-    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+    return spec, arguments.settings(given)
 
 
 def _lengths(text: str) -> str:

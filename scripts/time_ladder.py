@@ -8,45 +8,29 @@ memory is a result, with exit code 0.
 
 import sys
 
-from stepscope.measure import arguments, cell, cell_arguments, printing
-from stepscope.measure.sample_columns import TRAINING
-from stepscope.model.chosen import CHOSEN_BY_NAME
-from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
-from stepscope.plan.grid import command_of
-
-PROGRAM = "time_ladder.py"
+from stepscope.measure import arguments, printing, training
+from stepscope.measure.cell import Settings
+from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    spec, settings = parse(sys.argv[1:])
-    shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
-    chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
-    with cell.Cell(PROGRAM, spec, settings, command_of(PROGRAM, spec), chosen) as running:
-        printing.configuration(spec, f"parameters: {shape.parameters / 1e6:,.3f} M")
+    with training.TrainingCell("time_ladder.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder_steps, ladder_workload, steps
 
-        reason = running.unsupported() or ladder_workload.unsupported(spec)
-        rung = ladder_steps.unsupported(reason) if reason else ladder_steps.measure(spec, running.telemetry)
-        for outcome in rung.outcomes:
-            running.check_memory(outcome.status)
-            if outcome.status != "ok":
-                print(f"{outcome.mode}: {outcome.status}: {outcome.reason}")
-        found = steps.summary(rung.outcomes)
-        printing.series_header()
-        for entry in found["phases"]:
-            printing.series(entry["mode"], entry["kind"], entry["phase"], entry)
+        reason = running.unsupported() or ladder_workload.unsupported(running.spec)
+        rung = ladder_steps.unsupported(reason) if reason else ladder_steps.measure(running.spec, running.telemetry)
+        summary = steps.summary(rung.outcomes) | {"ladder": rung.about}
+        running.check_modes(summary["modes"])
+        printing.phases(summary["phases"])
         for name, value in rung.about.items():
             if isinstance(value, int | float):
                 print(f"{name.replace('_', ' ')}: {value:,.6g}")
-        rows = [row for outcome in rung.outcomes for row in outcome.rows]
-        running.finish(TRAINING, rows, found | {"ladder": rung.about})
+        running.finish(TRAINING_COLUMNS, steps.rows_of(rung.outcomes), summary)
 
 
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
-    flags = arguments.parser(__doc__)
-    cell_arguments.add_cell(flags, mode=False, compiles=("none", "block", "model", "graphs"))
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
+    flags = training.flags_of_cell(__doc__, mode=False, compiles=("none", "block", "model", "graphs"))
     flags.add_argument(
         "--checkpoint",
         type=arguments.not_negative,
@@ -54,15 +38,12 @@ def parse(words: list[str]) -> tuple[dict, cell.Settings]:
         help="keep the input of every so many blocks only, and compute the rest again; 0: keep all",
     )
     arguments.add_running(flags)
-    given = flags.parse_args(words)
-    cell_arguments.resolve_shape(given, flags)
-    arguments.resolve_running(given, flags)
-    settings = ["warmup", "steps", "max_steps", "max_seconds"]
-    spec = cell_arguments.cell_spec("ladder", given, flags, settings, refuse=False)
+    keys = ["warmup", "steps", "max_steps", "max_seconds"]
+    spec, settings = training.read(flags, words, "ladder", keys, refuse=False)
     every, blocks = spec.get("checkpoint", 0), spec["num_layers"]
     if every > blocks:
         flags.error(f"--checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
-    return spec, cell.Settings(out=given.out, time_limit=given.time_limit)
+    return spec, settings
 
 
 if __name__ == "__main__":

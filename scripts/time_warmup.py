@@ -8,59 +8,38 @@ kernels, allocation of memory, and so on. With --out it also writes record.json 
 
 import sys
 
-from stepscope.measure import arguments, cell, cell_arguments, printing
-from stepscope.measure.sample_columns import TRAINING
-from stepscope.model.chosen import CHOSEN_BY_NAME
-from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
-from stepscope.plan.grid import command_of
-
-PROGRAM = "time_warmup.py"
+from stepscope.measure import arguments, printing, training
+from stepscope.measure.cell import Settings
+from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    spec, settings = parse(sys.argv[1:])
-    shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
-    chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
-    with cell.Cell(PROGRAM, spec, settings, command_of(PROGRAM, spec), chosen) as running:
-        printing.configuration(spec, f"parameters: {shape.parameters / 1e6:,.3f} M")
+    with training.TrainingCell("time_warmup.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import steps, warmup_steps
 
-        reason = running.unsupported()
+        reason, first = running.unsupported(), None
         if reason:
-            outcome, first = steps.Outcome(warmup_steps.MODE, "unsupported", reason), None
+            (outcome,) = steps.unsupported([warmup_steps.MODE], reason)
         else:
-            outcome, first = warmup_steps.measure(spec, running.telemetry)
-        running.check_memory(outcome.status)
-        if outcome.status != "ok":
-            print(f"{outcome.mode}: {outcome.status}: {outcome.reason}")
-        found = steps.summary([outcome])
-        if found["phases"]:
-            printing.series_header()
-        for entry in found["phases"]:
-            printing.series(entry["mode"], entry["kind"], entry["phase"], entry)
+            outcome, first = warmup_steps.measure(running.spec, running.telemetry)
+        summary = steps.summary([outcome])
+        running.check_modes(summary["modes"])
+        printing.phases(summary["phases"])
         for part in first["parts"] if first else []:
             print(
                 f"{part['part']:<28}{1000 * part['first_seconds']:>12,.1f} ms{1000 * part['steady_seconds']:>12,.1f} ms"
             )
-        running.finish(TRAINING, outcome.rows, found | ({"first": first} if first else {}))
+        running.finish(TRAINING_COLUMNS, outcome.rows, summary | ({"first": first} if first else {}))
 
 
-def parse(words: list[str]) -> tuple[dict, cell.Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what is no part of it."""
-    flags = arguments.parser(__doc__)
-    cell_arguments.add_cell(flags, mode=False)
+def parse(words: list[str]) -> tuple[dict, Settings]:
+    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
+    flags = training.flags_of_cell(__doc__, mode=False)
     flags.add_argument(
         "--first", choices=["timed", "profiled"], default="timed", help="what is done with the first step"
     )
     arguments.add_running(flags, fixed_steps=True)
-    given = flags.parse_args(words)
-    cell_arguments.resolve_shape(given, flags)
-    arguments.resolve_running(given, flags)
-    spec = cell_arguments.cell_spec("warmup", given, flags, ["warmup", "steps"])
-    return spec | ({"first": given.first} if given.first != "timed" else {}), cell.Settings(
-        out=given.out, time_limit=given.time_limit
-    )
+    return training.read(flags, words, "warmup", ["warmup", "steps"], if_changed=["first"])
 
 
 if __name__ == "__main__":

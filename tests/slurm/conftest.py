@@ -22,12 +22,8 @@ labs = load("slurm_lab", HERE / "lab.py")
 workflow = load("workflow_of_projects", HERE.parent / "workflow/conftest.py")
 
 # The study of the step by the clock alone: a cell of any study is a job in the same way.
-SNAKEFILE_PARTS = ("common", "timing", "run", "report")
-
-
-def is_kept(line: str) -> bool:
-    """Whether a line of the Snakefile stays in the small projects."""
-    return not line.startswith("include:") or any(f"/{part}.smk" in line for part in SNAKEFILE_PARTS)
+STUDIES = "STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)"
+COMPARISONS = "COMPARISONS = (ROOFLINE, HARDWARE)"
 
 
 class SlurmProject(workflow.Project):
@@ -85,9 +81,8 @@ def project_in(tmp_path):
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)
         made.append(project)
-        text = (folder / "Snakefile").read_text().splitlines(keepends=True)
-        (folder / "Snakefile").write_text("".join(filter(is_kept, text)))
-        project.edit("rules/report.smk", 'COMPARISONS = ["roofline", "hardware"]', "COMPARISONS = []")
+        project.edit("scripts/stepscope/plan/studies.py", STUDIES, "STUDIES = (TIMING,)")
+        project.edit("scripts/stepscope/plan/studies.py", COMPARISONS, "COMPARISONS = ()")
         grid = [{"size": ["alpha"], "context": contexts, "precision": ["fp32"]}]
         limits = [{"memory": 1.5, "cpus": 2}]
         project.configure(

@@ -135,7 +135,10 @@ class Project:
             *("precision", "warmup", "ladder", "roofline", "hardware"),
         )
     )
-    AGGREGATING = frozenset({"aggregate", "aggregate_profile", "aggregate_memory", "aggregate_precision"})
+    AGGREGATING = frozenset(
+        f"aggregate_{study}"
+        for study in ("timing", "ceilings", "profile", "memory", "attention", "precision", "warmup", "ladder")
+    )
     REPORTING = frozenset({"plan", "write_report"}) | AGGREGATING | FIGURES
     MEASURING = (
         *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),

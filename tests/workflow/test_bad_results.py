@@ -129,9 +129,9 @@ def test_a_place_for_locks_that_is_none_is_named_before_anything_runs(bare_proje
 def test_no_room_left_is_said_in_one_line_and_leaves_no_half_file(project):
     record = str((project.result(project.COPY) / "record.json").relative_to(project.folder))
     project.edit(
-        "rules/ceilings.smk",
-        '    measure {wildcards.hardware} "$SCRIPTS"/measure',
-        '    ulimit -f 1; measure {wildcards.hardware} "$SCRIPTS"/measure',
+        "rules/studies.smk",
+        "    measure {wildcards.hardware} ",
+        "    ulimit -f 1; measure {wildcards.hardware} ",
     )
     shown = project.run("--cores", 1, record, "--forcerun", record)
     (line,) = [line for line in shown.text.splitlines() if line.startswith("error: ")]

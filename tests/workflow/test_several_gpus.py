@@ -3,14 +3,13 @@
 # Instead of measuring: say which GPU it is, go on once two are there at the same time, and never be two on one.
 STUB = """
 import os, pathlib, sys, time
-from stepscope.measure import device_lock
-from stepscope.plan import machine
+from stepscope.machine import gpus, locks
 
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 inside = pathlib.Path(os.environ["STEPSCOPE_LOCKS"]) / "inside"
 inside.mkdir(parents=True, exist_ok=True)
-(gpu,) = machine.visible_gpus()
-with device_lock.hold(gpu.uuid):
+(gpu,) = gpus.visible_gpus()
+with locks.hold(gpu.uuid):
     (inside / gpu.uuid).touch(exist_ok=False)
     deadline = time.monotonic() + 60
     while len(list(inside.iterdir())) < int(os.environ["TOGETHER"]) and not (inside.parent / "met").exists():
@@ -27,10 +26,10 @@ out.mkdir(parents=True, exist_ok=True)
 
 def with_gpus(project, count):
     """Let the project see so many GPUs, and measure with the stub; the grid is that of the CPU."""
-    machine = "scripts/stepscope/plan/machine.py"
+    machine = "scripts/stepscope/machine"
     fakes = f'[Gpu("Fake", f"GPU-{{i}}", 80, "1.0") for i in range({count})]'
-    project.edit(machine, "    gpus = _gpus_from_nvml() or _gpus_from_proc()\n", f"    gpus = {fakes}\n")
-    project.edit(machine, 'return _torch_version_fields().get("cuda") is not None', "return True")
+    project.edit(f"{machine}/gpus.py", "    gpus = _gpus_from_nvml() or _gpus_from_proc()\n", f"    gpus = {fakes}\n")
+    project.edit(f"{machine}/identity.py", 'return _torch_version_fields().get("cuda") is not None', "return True")
     (project.folder / "scripts/time_step.py").write_text(STUB)
 
     def for_cuda(value):

@@ -115,7 +115,7 @@ def test_the_reports_code_rewrites_the_report_only(project):
 
 
 def test_wording_of_rules_and_environments_measures_nothing(project):
-    project.edit("rules/timing.smk", "--time-limit {resources.minutes}", "--time-limit  {resources.minutes}")
+    project.edit("rules/studies.smk", "--time-limit {resources.minutes}", "--time-limit  {resources.minutes}")
     with open(project.folder / "envs/measure.yaml", "a") as file:
         file.write("# a comment\n")
     assert found(project) == NOTHING

@@ -45,7 +45,7 @@ MEMORY = {
     "workspace": "#cb78aa",
     "unknown": "#abb1b8",
 }
-# Implementations of attention, in the order of stepscope.measure.attention_names: Okabe and Ito without the yellow.
+# Implementations of attention, in the order of stepscope.axes: Okabe and Ito without the yellow.
 ATTENTION = {
     "naive": "#2e3136",
     "compiled": "#c4719c",

@@ -3,7 +3,8 @@
 import argparse
 from pathlib import Path
 
-from stepscope.plan import machine
+from stepscope.machine import identity
+from stepscope.measure.cell import Settings
 
 
 def positive(text: str) -> int:
@@ -87,14 +88,19 @@ def _add_series(group, fixed_steps: bool) -> None:
 def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParser) -> None:
     """Fill in what depends on the machine; ends the program with one line if the device is not to be had."""
     try:
-        arguments.device = machine.choose_device(arguments.device)
-    except machine.MachineError as error:
+        arguments.device = identity.choose_device(arguments.device)
+    except identity.MachineError as error:
         flags.error(str(error))
     if arguments.threads is None:
-        arguments.threads = 1 if arguments.device == "cuda" else machine.usable_cores()
+        arguments.threads = 1 if arguments.device == "cuda" else identity.usable_cores()
     if not hasattr(arguments, "max_steps"):
         return
     if arguments.max_steps is None:
         arguments.max_steps = arguments.steps
     if arguments.max_steps < arguments.steps:
         flags.error(f"--max-steps {arguments.max_steps} is less than --steps {arguments.steps}")
+
+
+def settings(given: argparse.Namespace) -> Settings:
+    """What was given that does not belong to the spec."""
+    return Settings(out=given.out, time_limit=given.time_limit)

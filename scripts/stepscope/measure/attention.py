@@ -6,6 +6,9 @@ finds its inputs there, and a pass is queued as a whole before it begins, so tha
 host's for launching it, which is noted beside it.
 """
 
+import functools
+import re
+import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +17,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
 from stepscope.measure import memory, precision
-from stepscope.measure.attention_functions import Unsupported, function
-from stepscope.measure.attention_names import DIRECTIONS
-from stepscope.measure.clock import Clock
-from stepscope.measure.queued_clock import time_queued
+from stepscope.measure.clock import Clock, time_queued
+from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, PhaseTimes, Series
 from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
-from stepscope.model import attention_flops
+from stepscope.model import flops
+from stepscope.model.chosen import load
 
 LEAST = 3  # passes, however long they take
+
+
+class Unsupported(Exception):
+    """What this machine, or the implementation, cannot do; the message is one line."""
 
 
 @dataclass
@@ -46,9 +53,9 @@ def batch_of(spec: dict, length: int) -> int:
 
 
 def operations(spec: dict, length: int, direction: str) -> float:
-    """Floating-point operations of one pass (see stepscope.model.attention_flops)."""
+    """Floating-point operations of one pass (see stepscope.model.flops)."""
     shape = (batch_of(spec, length), spec.get("heads", 1), length, spec["d_head"])
-    return attention_flops.operations(*shape, spec.get("causal") == "yes", direction)
+    return flops.attention_flops(*shape, spec.get("causal") == "yes", direction)
 
 
 def unsupported(spec: dict, reason: str) -> list[Outcome]:
@@ -94,16 +101,13 @@ class _Passes:
         """Fill in one outcome."""
         memory.reset_peaks(self._device)
         try:
-            self._attention = self._attention or function(self._spec)
-            inputs = _inputs(self._spec, outcome.length)
-            one = self._forward(inputs) if outcome.direction == "forward" else self._backward(inputs, outcome)
-            self._series(one, outcome)
+            with memory.caught(outcome):
+                self._attention = self._attention or function(self._spec)
+                inputs = _inputs(self._spec, outcome.length)
+                one = self._forward(inputs) if outcome.direction == "forward" else self._backward(inputs, outcome)
+                self._series(one, outcome)
         except Unsupported as error:
             outcome.status, outcome.reason = "unsupported", str(error)
-        except Exception as error:
-            if not memory.is_out_of_memory(error):
-                raise
-            outcome.status, outcome.reason = "oom", memory.reason(error)
         if self._device == "cuda":
             outcome.peak_bytes = memory.peaks(self._device)["peak_allocated_bytes"] - self._base
         inputs = one = None  # let go of, before memory is given back
@@ -144,22 +148,69 @@ class _Passes:
     def _series(self, one: Callable[[], tuple], outcome: Outcome) -> None:
         """Warm up, then as many passes as asked for, or as fit in the time."""
         spec = self._spec
+        series = Series(self._telemetry, outcome.rows, {"length": outcome.length}, times=ATTENTION_TIMES)
+
+        def step() -> PhaseTimes:
+            return [(outcome.direction, one())]
+
         start = time.perf_counter()
-        for step in range(spec["warmup"]):
-            self._sample(one, outcome, step, True)
-            outcome.first_seconds = outcome.first_seconds or time.perf_counter() - start
-        start = time.perf_counter()
-        for count in range(spec["steps"]):
-            if count >= LEAST and time.perf_counter() - start >= spec["max_seconds"]:
-                break
-            self._sample(one, outcome, spec["warmup"] + count, False)
+        if spec["warmup"]:
+            series.warm_up(step, 1)
+            outcome.first_seconds = time.perf_counter() - start
+            series.warm_up(step, spec["warmup"] - 1)
+        series.measure(step, FixedNumber(spec["steps"], LEAST, spec["max_seconds"]))
         self._telemetry.read()
 
-    def _sample(self, one: Callable[[], tuple], outcome: Outcome, step: int, warmup: bool) -> None:
-        before = self._telemetry.read()
-        seconds, launch_seconds = one()
-        place = {"length": outcome.length, "phase": outcome.direction, "step": step, "warmup": warmup}
-        outcome.rows.append(place | {"seconds": seconds, "launch_seconds": launch_seconds} | before)
+
+def function(spec: dict) -> Callable[[Tensor, Tensor, Tensor, bool], Tensor]:
+    """The spec's implementation as a function of (Q, K, V, is_causal).
+
+    Q, K, V: (batch, length, d_head) or (batch, heads, length, d_head). It raises Unsupported for what cannot be done.
+    """
+    module, how = IMPLEMENTATIONS[spec["implementation"]]
+    if module in ("flex", "triton") and spec["device"] == "cpu":
+        raise Unsupported(f"{spec['implementation']} trains on a GPU only")
+    attention = load("attention", module).attention
+    if how == "under torch.compile":
+        return _compiled(attention, spec["device"])
+    if module == "naive":
+        return attention
+    if module == "sdpa":
+        return functools.partial(_with_backend, attention, how)
+    return functools.partial(_with_heads, attention)
+
+
+def _compiled(attention: Callable, device: str) -> Callable:
+    """The function under torch.compile as a user gets it: for the first length as it is, for the next for any."""
+    if device == "cpu" and not any(map(shutil.which, ("c++", "g++", "clang++"))):
+        raise Unsupported("torch.compile needs a C++ compiler on a CPU; install g++")
+    return torch.compile(attention)
+
+
+def _with_backend(attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+    """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it is given one."""
+    kernel = getattr(torch.nn.attention.SDPBackend, backend, None)
+    if kernel is None:
+        raise Unsupported(f"this torch has no SDPA backend {backend}")
+    with torch.nn.attention.sdpa_kernel(kernel):
+        return _with_heads(attention, q, k, v, is_causal)
+
+
+def _with_heads(attention: Callable, q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+    try:
+        if q.dim() == 4:
+            return attention(q, k, v, is_causal)
+        return attention(*(tensor.unsqueeze(1) for tensor in (q, k, v)), is_causal).squeeze(1)
+    except (NotImplementedError, ValueError) as error:
+        raise Unsupported(_first_line(error)) from None
+    except RuntimeError as error:
+        if not re.search("No (available kernel|viable backend)", str(error)):
+            raise
+        raise Unsupported("SDPA has no such kernel for these inputs on this machine") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def _inputs(spec: dict, length: int) -> list[Tensor]:

@@ -1,47 +1,34 @@
 """A large matrix product and a large copy: the rates that a machine reaches at best."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import torch
 
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
-from stepscope.measure.summary import StoppingRule, summarise
+from stepscope.measure.series import PhaseTimes, Series, StoppingRule
+from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
 
 
 def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
     """Summary in seconds with its status, and a row a sample; `oom` where the operands do not fit."""
     rows: list[dict] = []
-    try:
-        operation = _operation(spec)
-        series = _series(operation, spec, telemetry, rows)
-    except Exception as error:
-        if not memory.is_out_of_memory(error):
-            raise
-        return {"status": "oom", "reason": memory.reason(error)}, rows
-    return {"status": "ok", "reason": "", "first_step": rows[0]["seconds"], **summarise(series)}, rows
+    outcome = SimpleNamespace(status="ok", reason="")
+    with memory.caught(outcome):
+        operation, clock = _operation(spec), Clock(spec["device"])
 
+        def step() -> PhaseTimes:
+            return [(spec["operation"], clock.time(operation))]
 
-def _series(operation: Callable, spec: dict, telemetry: Telemetry, rows: list[dict]) -> list[float]:
-    clock = Clock(spec["device"])
-    rule, series, step = None, [], 0
-    while not (series and rule.enough([series])):
-        warmup = step < spec["warmup"]
-        if not warmup and rule is None:
-            rule = StoppingRule(spec["steps"], spec["max_steps"], spec["max_seconds"])
-        before = telemetry.read()
-        seconds, event_seconds = clock.time(operation)
-        rows.append(
-            {"step": step, "phase": spec["operation"], "warmup": warmup}
-            | {"seconds": seconds, "event_seconds": event_seconds}
-            | before
-        )
-        if not warmup:
-            series.append(seconds)
-        step += 1
-    telemetry.read()
-    return series
+        series = Series(telemetry, rows)
+        series.warm_up(step, spec["warmup"])
+        series.measure(step, StoppingRule.of(spec))
+        telemetry.read()
+    if outcome.status != "ok":
+        return vars(outcome), rows
+    return vars(outcome) | {"first_step": rows[0]["seconds"], **summarise(series.measured[spec["operation"]])}, rows
 
 
 def _operation(spec: dict) -> Callable[[], object]:

@@ -4,32 +4,38 @@ Imports torch only once the device is ours, so that a waiting program does not d
 """
 
 import contextlib
+import os
+import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.measure import device_lock, process
+from stepscope.machine import gpus, identity, locks
+from stepscope.measure import printing, process
 from stepscope.measure.telemetry import Telemetry
-from stepscope.plan import machine
 from stepscope.plan.code_digest import Sources, chosen_modules
+from stepscope.plan.grid import command_of
 
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is no part of the spec: the output folder (None: only print) and the time limit in minutes."""
+    """What does not belong to the spec: the output folder (None: only print) and the time limit in minutes."""
 
     out: Path | None
     time_limit: float
 
 
 class Cell(contextlib.AbstractContextManager):
-    """Entering takes the device and prepares torch; finish() writes the record.
+    """Entering takes the device, prepares torch and prints the spec; finish() writes the record.
 
     `chosen` maps options to the implementations that the program loads by name, `tools` are the programs that it
-    uses. Ends the program with one line and exit code 1 where the device cannot be had or the results cannot be
-    written.
+    uses, `note` is printed below the spec. `files` is the name of the folder of files that the program makes besides
+    its record; it puts them into `self.folder`. Ends the program with one line and exit code 1 where the device cannot
+    be had or the results cannot be written.
     """
 
     def __init__(
@@ -37,11 +43,14 @@ class Cell(contextlib.AbstractContextManager):
         program: str,
         spec: dict,
         settings: Settings,
-        command: str,
         chosen: dict[str, str],
         tools: tuple[str, ...] = (),
+        files: str | None = None,
+        note: str = "",
     ):
-        self._spec, self._settings, self._command, self._tools = spec, settings, command, tools
+        self.spec = spec
+        self._settings, self._tools, self._files, self._note = settings, tools, files, note
+        self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
         self._code = Sources().measured_digest(program, chosen_modules(chosen))
@@ -49,12 +58,12 @@ class Cell(contextlib.AbstractContextManager):
 
     def __enter__(self) -> "Cell":
         process.die_with_parent()
-        gpu = next(iter(machine.visible_gpus()), None) if self._device == "cuda" else None
+        gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
         device = gpu.uuid if gpu else "cpu"
-        self._open.enter_context(device_lock.hold(device))
-        self.environment_of_helpers = {device_lock.HELD: device}  # for programs that measure under this one's lock
+        self._open.enter_context(locks.hold(device))
+        self.environment_of_helpers = {locks.HELD: device}  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
-        process.set_environment(self._spec["threads"])
+        process.set_environment(self.spec["threads"])
         self.telemetry = Telemetry(gpu.uuid if gpu else None)
         self._used_before = self.telemetry.memory_used() or 0
         self._others_before = self.telemetry.processes()
@@ -64,20 +73,23 @@ class Cell(contextlib.AbstractContextManager):
 
         if self._device == "cuda" and not torch.cuda.is_available():
             sys.exit("error: --device cuda, but torch finds no usable GPU here; use --device cpu")
-        torch.set_num_threads(self._spec["threads"])
-        precision.configure(self._spec["precision"])
+        torch.set_num_threads(self.spec["threads"])
+        precision.configure(self.spec["precision"])
         if self._device == "cpu":
             process.limit_address_space()
+        if self._files:
+            self.folder = self._open.enter_context(_growing(self._settings.out))
+        printing.configuration(self.spec, self._note)
         return self
 
-    def __exit__(self, *error) -> None:
-        self._open.close()
+    def __exit__(self, *error) -> bool | None:
+        return self._open.__exit__(*error)
 
     def unsupported(self) -> str | None:
         """Why this device cannot run the spec's precision; None if it can."""
         from stepscope.measure import precision
 
-        return precision.unsupported(self._spec["precision"], self._device)
+        return precision.unsupported(self.spec["precision"], self._device)
 
     def check_memory(self, status: str) -> None:
         """Running out of memory on a GPU that others had filled is a failure: end with one line."""
@@ -88,18 +100,21 @@ class Cell(contextlib.AbstractContextManager):
             )
 
     def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
-        """Write the samples and the record, if a folder was given; `versions` are those of the study's own tools."""
+        """Write the files, the samples and the record, if a folder was given; `versions` are those of the study's own
+        tools."""
         if self._settings.out is None:
             return
         from stepscope.measure import provenance, record
 
+        if self._files:
+            _keep(self.folder, self._settings.out / self._files)
         origin = provenance.describe(self._device, self._command, self.telemetry) | provenance.Stopwatch().times()
         origin["versions"] |= versions or {}
         content = {
-            "study": self._spec["study"],
-            "spec": self._spec,
+            "study": self.spec["study"],
+            "spec": self.spec,
             "code": self._code,
-            "machine": machine.identity(self._device, self._tools),
+            "machine": identity.identity(self._device, self._tools),
             "summary": summary,
             "telemetry": self._readings(rows),
             "provenance": origin,
@@ -124,3 +139,24 @@ class Cell(contextlib.AbstractContextManager):
             "throttle": self.telemetry.throttle(),
             "other_processes": others,
         }
+
+
+@contextlib.contextmanager
+def _growing(out: Path | None) -> Iterator[Path]:
+    """Where files grow: beside their place, so that they can be renamed; a temporary folder without `out`.
+
+    Ends the program with one line if nothing can be written there.
+    """
+    try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
+            yield Path(folder)
+    except OSError as error:
+        sys.exit(f"error: cannot write {error.filename or out}: {error.strerror}")
+
+
+def _keep(folder: Path, place: Path) -> None:
+    """Rename the files to their place, whole; what was there before is replaced."""
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place, copy_function=os.rename)

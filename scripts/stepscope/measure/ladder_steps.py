@@ -3,7 +3,6 @@
 Loss and gradients are taken before the first optimizer step, so that they are those of the same weights in every rung.
 """
 
-import contextlib
 import json
 import math
 import re
@@ -12,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,11 +19,11 @@ import torch
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
 from stepscope.measure.ladder_workload import GraphedWorkload, OptimisedWorkload, workload
-from stepscope.measure.steps import FREE_STEP, Outcome
-from stepscope.measure.summary import StoppingRule
+from stepscope.measure.series import Series, StoppingRule
+from stepscope.measure.steps import Outcome, free_step, phased_step, tidy
 from stepscope.measure.telemetry import Telemetry
 
-MODES = ("forward-backward", "step")
+RUNG_MODES = ("forward-backward", "step")
 SAMPLED = 2048  # gradient entries that are kept, at even distances over all parameters
 _LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)")
 
@@ -43,93 +43,67 @@ class Rung:
 
 def unsupported(reason: str) -> Rung:
     """A rung that this machine cannot climb."""
-    return Rung([Outcome(mode, "unsupported", reason) for mode in MODES])
+    return Rung([Outcome(mode, "unsupported", reason) for mode in RUNG_MODES])
 
 
 def measure(spec: dict, telemetry: Telemetry) -> Rung:
     """Measure both modes, the lighter one first. Where it runs out of memory, both are `oom`; other errors pass."""
     rung, device = Rung(), spec["device"]
     work: OptimisedWorkload | None = None
-    for mode in MODES:
+    for mode in RUNG_MODES:
         outcome = Outcome(mode)
         rung.outcomes.append(outcome)
         if rung.outcomes[0].status == "oom":
-            outcome.status, outcome.reason = "oom", f"{MODES[0]} ran out of memory before it"
+            outcome.status, outcome.reason = "oom", f"{RUNG_MODES[0]} ran out of memory before it"
             continue
-        try:
-            memory.reset_peaks(device)
+        memory.reset_peaks(device)
+        with memory.caught(outcome):
             if work is None:
                 work = workload(spec)
-            series = _Series(work, mode, spec, telemetry, outcome)
-            series.warm_up(rung.about if mode == MODES[0] else None)
-            if mode == "step":
-                series.measure("phased")
-            series.measure("free")
-            if mode == MODES[0]:
-                if spec.get("compile", "none") != "none":
-                    rung.about["compile_seconds"] = _compiling(outcome.rows) + (rung.about["compile_seconds"] or 0.0)
-                rung.about |= _check(work, mode)
+            _measure_mode(work, mode, spec, telemetry, rung, outcome.rows)
             outcome.peaks = memory.peaks(device)
             rung.about |= _count(work, mode, device) | {"counted": mode}
-        except Exception as error:
-            if not memory.is_out_of_memory(error):
-                raise
-            outcome.status, outcome.reason = "oom", memory.reason(error)
+        if outcome.status == "oom":
             outcome.peaks = memory.peaks(device)
         if work is not None:
-            _tidy(work, device)
+            tidy(work, device)
     return rung
+
+
+def _measure_mode(
+    work: OptimisedWorkload, mode: str, spec: dict, telemetry: Telemetry, rung: Rung, rows: list[dict]
+) -> None:
+    """Warm up, capture CUDA graphs, then measure: phased steps of the whole step only, and free steps."""
+    clock, is_first = Clock(spec["device"]), mode == RUNG_MODES[0]
+    free = partial(free_step, work, mode, clock)
+    series = Series(telemetry, rows, {"mode": mode, "kind": "free"})
+    series.warm_up(free, spec["warmup"])
+    memory.reset_peaks(spec["device"])  # what only the first steps need is not the steady state's peak
+    if is_first and isinstance(work, GraphedWorkload):
+        rung.about["compile_seconds"] = _capture(work, clock)
+    if mode == "step":
+        phased = Series(telemetry, rows, {"mode": mode, "kind": "phased"}, first=series.step)
+        phased.measure(partial(phased_step, work, mode, clock), StoppingRule.of(spec))
+        series.step = phased.step
+    series.measure(free, StoppingRule.of(spec))
+    if is_first:
+        if spec.get("compile", "none") != "none":
+            rung.about["compile_seconds"] = _compiling(rows) + (rung.about["compile_seconds"] or 0.0)
+        rung.about |= _check(work, mode)
+
+
+def _capture(work: GraphedWorkload, clock: Clock) -> float:
+    """Seconds that recording the CUDA graphs takes."""
+    start = time.perf_counter()
+    work.capture()
+    clock.synchronize()
+    return time.perf_counter() - start
 
 
 def _compiling(rows: list[dict]) -> float:
     """Seconds by which the first step, in which everything is compiled, takes longer than a later one."""
     first, *later = (row["seconds"] for row in rows)
     return max(0.0, first - statistics.median(later)) if later else first
-
-
-class _Series:
-    """Steps of one mode; every sample is appended to the outcome at once."""
-
-    def __init__(self, work: OptimisedWorkload, mode: str, spec: dict, telemetry: Telemetry, outcome: Outcome):
-        self._work, self._mode, self._spec, self._telemetry, self._outcome = work, mode, spec, telemetry, outcome
-        self._clock = Clock(spec["device"])
-        self._step = 0
-
-    def warm_up(self, about: dict | None) -> None:
-        """The spec's warm-up steps, and with `about` the capture of CUDA graphs, whose seconds it notes there."""
-        for _ in range(self._spec["warmup"]):
-            self._one("free", True)
-        memory.reset_peaks(self._spec["device"])  # what only the first steps need is not the steady state's peak
-        if about is not None and isinstance(self._work, GraphedWorkload):
-            start = time.perf_counter()
-            self._work.capture()
-            self._clock.synchronize()
-            about["compile_seconds"] = time.perf_counter() - start
-
-    def measure(self, kind: str) -> None:
-        """Steps until the stopping rule is content."""
-        spec = self._spec
-        rule = StoppingRule(spec["steps"], spec["max_steps"], spec["max_seconds"])
-        series: dict[str, list[float]] = {}
-        while not (series and rule.enough(list(series.values()))):
-            for phase, seconds in self._one(kind, False).items():
-                series.setdefault(phase, []).append(seconds)
-
-    def _one(self, kind: str, warmup: bool) -> dict[str, float]:
-        """One step; seconds of each phase, or of the whole."""
-        before = self._telemetry.read()
-        phases = self._work.phases(self._mode)
-        if kind == "phased":
-            self._work.clear_gradients()
-            times = {name: self._clock.time(phase) for name, phase in phases.items()}
-        else:
-            times = {FREE_STEP[self._mode]: self._clock.time(lambda: _whole(self._work, phases.values()))}
-        self._work.drop_graph()
-        for phase, (seconds, event_seconds) in times.items():
-            place = {"mode": self._mode, "kind": kind, "step": self._step, "phase": phase, "warmup": warmup}
-            self._outcome.rows.append(place | {"seconds": seconds, "event_seconds": event_seconds} | before)
-        self._step += 1
-        return {phase: seconds for phase, (seconds, _) in times.items()}
 
 
 def _whole(work: OptimisedWorkload, phases) -> None:
@@ -194,11 +168,3 @@ def counts(events: list[dict], device: str) -> dict:
         "kernels": number(lambda event: event.get("cat") == "kernel"),
         "launches": number(lambda event: _LAUNCHES.match(event.get("name", ""))),
     }
-
-
-def _tidy(work: OptimisedWorkload, device: str) -> None:
-    """Leave no gradients or graph of this mode to the next one's peak."""
-    with contextlib.suppress(torch.OutOfMemoryError):
-        work.drop_graph()
-        work.clear_gradients()
-    memory.release(device)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from stepscope.axes import option
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
-from stepscope.measure.memory_observed import Observed, address, described
-from stepscope.measure.memory_parts import Parts
+from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
+from stepscope.measure.series import FixedNumber, PhaseTimes, Series
 from stepscope.measure.steps import Outcome, Workload
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import ranges
@@ -84,21 +85,18 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
-    recording = Recording(Outcome(spec.get("mode", "step")))
+    recording = Recording(Outcome(option(spec, "mode")))
     run = _Run(spec, telemetry, recording)
     memory.reset_peaks(spec["device"])
     try:
-        run.prepare()
-        for step in range(spec["warmup"]):
-            run.step(step, is_warmup=True)
-        run.begin_measured()
-        for step in range(spec["warmup"], spec["warmup"] + spec["steps"]):
-            run.step(step, is_warmup=False)
-    except Exception as error:
-        if not memory.is_out_of_memory(error):
-            run.abandon()
-            raise
-        recording.outcome.status, recording.outcome.reason = "oom", memory.reason(error)
+        with memory.caught(recording.outcome):
+            run.prepare()
+            run.series.warm_up(run.step, spec["warmup"])
+            run.begin_measured()
+            run.series.measure(run.step, FixedNumber(spec["steps"]))
+    except Exception:
+        run.abandon()
+        raise
     finally:
         ranges.turn_on(None)
     recording.outcome.peaks = memory.peaks(spec["device"])
@@ -110,8 +108,9 @@ class _Run:
     """The steps of one cell, with the marks that say what ran when."""
 
     def __init__(self, spec: dict, telemetry: Telemetry, recording: Recording):
-        self._spec, self._telemetry, self._recording = spec, telemetry, recording
+        self._spec, self._recording = spec, recording
         self._mode, self._device = recording.outcome.mode, spec["device"]
+        self.series = Series(telemetry, recording.outcome.rows, {"mode": self._mode, "kind": "phased"})
         self._recorder: CudaRecorder | CpuRecorder = recorder(self._device)
         recording.recorder = self._recorder.name
         self._workload: KnownWorkload | None = None
@@ -122,7 +121,7 @@ class _Run:
         """Start a recording, with no marks and no tensors seen in it."""
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
         self._seen: list[tuple[int | None, dict]] = []  # (mark, tensor); None: from before the recording
-        self._step, self._phase, self._module = 0, "", ""
+        self._phase, self._module = "", ""
         self._recorder.start()
 
     def prepare(self) -> None:
@@ -143,28 +142,24 @@ class _Run:
         self._baseline("start")
         self._recording.recorded = "measured steps"
 
-    def step(self, number: int, is_warmup: bool) -> None:
+    def step(self) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
-        workload = self._workload
-        self._step = number
+        workload, is_first = self._workload, self.series.step == 0
         self._parts.forget()
         self._tell("", "")
-        before = self._telemetry.read()
         workload.clear_gradients()
-        with self._observe() if number == 0 else contextlib.nullcontext():
+        with self._observe() if is_first else contextlib.nullcontext():
             for name, phase in workload.phases(self._mode).items():
                 if name == "backward":
                     self._parts.watch_backward(workload.loss)
                 self._tell(name, "")
-                seconds, event_seconds = self._clock.time(phase)
+                times = self._clock.time(phase)
                 self._tell("", "")
-                row = {"mode": self._mode, "kind": "phased", "step": number, "phase": name, "warmup": is_warmup}
-                times = {"seconds": seconds, "event_seconds": event_seconds}
-                self._recording.outcome.rows.append(row | times | before)
+                yield name, times
                 if name == "backward":
                     self._note("gradients", workload.gradients())
         workload.drop_graph()
-        if number == 0:
+        if is_first:
             workload.clear_gradients()
             self._baseline("first_step")
 
@@ -204,7 +199,7 @@ class _Run:
 
     def _tell(self, phase: str, module: str) -> None:
         """From here on this part runs."""
-        now = (self._step, phase, module)
+        now = (self.series.step, phase, module)
         if not self._marks or now != self._marks[-1][1:]:
             self._marks.append((self._recorder.mark(), *now))
         _, self._phase, self._module = now

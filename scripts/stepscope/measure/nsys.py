@@ -1,10 +1,25 @@
-"""Putting `nsys profile` in front of a program, and seeing whether it captured anything."""
+"""A cell recorded by Nsight Systems: `nsys profile` in front of its program, until the capture holds kernels."""
 
+import contextlib
 import os
 import re
+import shutil
+import sqlite3
 import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from stepscope.axes import option
+from stepscope.machine import identity
+from stepscope.measure import process
+from stepscope.measure import record as cell_record
+from stepscope.plan.grid import flags_of
+from stepscope.plan.profilers import NSYS_NEUTRAL
+from stepscope.trace import TraceError, nsys_export
+
+FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
 # What is known to help where a driver and an nsys give an empty capture, as changes of the options.
 REMEDIES = (
@@ -14,6 +29,75 @@ REMEDIES = (
 )
 
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
+
+
+def missing(device: str) -> str | None:
+    """Why nsys cannot record here; None if it can."""
+    if device == "cpu":
+        return "nsys records the work of a GPU; on a CPU use --profiler torch"
+    return None if shutil.which("nsys") else "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
+
+
+def record(
+    spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict
+) -> tuple[list[dict], dict]:
+    """Run the spec's program behind nsys until there are kernels in the capture; (rows, summary) of the run that
+    counted.
+
+    Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. An empty capture, with which some pairs of
+    driver and nsys end without an error, is tried again in the known ways; if none helps, the mode is `unsupported`.
+    Ends the program if the measured program failed.
+    """
+    mode = option(spec, "mode")
+    trace["version"] = identity.tool_version("nsys")
+    plain = {key: value for key, value in spec.items() if key not in FLAGS}
+    with tempfile.TemporaryDirectory() as scratch:
+        inner = [sys.executable, str(program)]
+        inner += [*flags_of(plain | {"profiler": "none"}).split(), "--out", scratch]
+        for name, chosen in attempts(spec):
+            report = folder / "trace.nsys-rep"
+            words = command(shutil.which("nsys"), chosen, report.with_suffix(""), inner)
+            code, said = run(words, environment, process.die_with_parent)
+            written = (Path(scratch) / "record.json").is_file()
+            if code and written:  # the program ended well, nsys did not
+                trace["attempts"].append({"tried": name, "gave": said[:200]})
+                continue
+            if code or not written:
+                sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
+            rows, inner_record = cell_record.read(Path(scratch))
+            summary = inner_record["summary"]
+            if summary["modes"][mode]["status"] != "ok":
+                report.unlink(missing_ok=True)
+                return rows, summary
+            gave = _captured(report, folder / "trace.sqlite")
+            trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
+            if gave is None:
+                trace |= {"file": "trace.sqlite", "options": " ".join(f"--{k}={v}" for k, v in chosen.items())}
+                return rows, summary
+            print(f"nsys, {name}: {gave}", flush=True)
+    tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
+    for path in folder.iterdir():
+        path.unlink()
+    reason = f"{trace['version']} recorded no kernels here ({tried}); use --profiler torch"
+    summary["modes"][mode] |= {"status": "unsupported", "reason": reason}
+    summary["phases"] = []
+    return [], summary
+
+
+def _captured(report: Path, path: Path) -> str | None:
+    """Export the report; what is wrong with it, None if there are kernels in it."""
+    if not report.is_file():
+        return "no report"
+    try:
+        nsys_export.export(report, path)
+    except TraceError as error:
+        return str(error).removeprefix(f"{report}: ")[:200]
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        try:
+            count = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()[0]
+        except sqlite3.Error:
+            count = 0
+    return None if count else "an empty capture"
 
 
 def options(spec: dict) -> dict[str, str]:
@@ -57,7 +141,7 @@ def command(program: str, chosen: dict[str, str], report: Path, inner: list[str]
 
 def run(words: list[str], environment: dict[str, str], prepare: Callable[[], None]) -> tuple[int, str]:
     """(exit code, the last line that was said) of a command, whose output is shown as it comes."""
-    process = subprocess.Popen(
+    running = subprocess.Popen(
         words,
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
@@ -68,9 +152,9 @@ def run(words: list[str], environment: dict[str, str], prepare: Callable[[], Non
         preexec_fn=prepare,
     )
     last = ""
-    for line in process.stdout:
+    for line in running.stdout:
         if _PROGRESS.search(line):
             continue
         print(line, end="", flush=True)
         last = line.strip() or last
-    return process.wait(), last
+    return running.wait(), last

@@ -4,7 +4,7 @@ import contextlib
 
 import torch
 
-_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+from stepscope.axes import PRECISIONS
 
 
 def unsupported(precision: str, device: str) -> str | None:
@@ -12,9 +12,10 @@ def unsupported(precision: str, device: str) -> str | None:
     if device == "cpu":
         return _unsupported_on_cpu(precision)
     major, minor = torch.cuda.get_device_capability()
-    if precision in ("tf32", "bf16") and major < 8:
+    least = PRECISIONS[precision].capability
+    if major < least:
         name = torch.cuda.get_device_name()
-        return f"{precision} needs compute capability 8.0 or more; {name} has {major}.{minor}"
+        return f"{precision} needs compute capability {least}.0 or more; {name} has {major}.{minor}"
     return None
 
 
@@ -38,11 +39,11 @@ def configure(precision: str) -> None:
 
 def dtype(precision: str) -> torch.dtype:
     """Type of a tensor that stands for the precision by itself."""
-    return _AUTOCAST.get(precision, torch.float32)
+    return getattr(torch, PRECISIONS[precision].dtype)
 
 
 def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
     """Context in which the forward pass runs: autocast for bf16 and fp16 (weights stay fp32), else none."""
-    if precision in _AUTOCAST:
-        return torch.autocast(device, dtype=_AUTOCAST[precision])
+    if PRECISIONS[precision].is_autocast:
+        return torch.autocast(device, dtype=dtype(precision))
     return contextlib.nullcontext()

@@ -2,9 +2,10 @@
 
 import torch
 
+from stepscope.measure.precision import dtype
+
 ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
 TIMES = 1000
-_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 # Name, dtype of the sum, dtype that 0.01 is rounded to, and whether the addend is then cast to the sum's dtype by hand.
 VARIANTS = (
     ("fp32 += fp32", "fp32", "fp32", False),
@@ -21,8 +22,8 @@ def measure(spec: dict) -> tuple[dict, list[dict]]:
     """The last sum of each variant, with the addend as it was rounded; and a row a variant and step with the sum."""
     rows, table = [], []
     for name, into, of, cast in VARIANTS:
-        addend = torch.tensor(ADDEND, dtype=_DTYPES[of], device=spec["device"])
-        sums = running_sums(_DTYPES[into], addend.to(_DTYPES[into]) if cast else addend)
+        addend = torch.tensor(ADDEND, dtype=dtype(of), device=spec["device"])
+        sums = running_sums(dtype(into), addend.to(dtype(into)) if cast else addend)
         rows += [{"variant": name, "step": step, "sum": value} for step, value in enumerate(sums, start=1)]
         table.append(
             {"variant": name, "sum_dtype": into, "addend_dtype": of, "times": TIMES, "addend": addend.item()}
@@ -31,9 +32,9 @@ def measure(spec: dict) -> tuple[dict, list[dict]]:
     return {"status": "ok", "reason": "", "tables": {"accumulation": table}}, rows
 
 
-def running_sums(dtype: torch.dtype, addend: torch.Tensor) -> list[float]:
-    """The sum, a scalar tensor of `dtype` that starts at 0, after each of TIMES in-place additions of `addend`."""
-    total = torch.zeros((), dtype=dtype, device=addend.device)
+def running_sums(kind: torch.dtype, addend: torch.Tensor) -> list[float]:
+    """The sum, a scalar tensor of `kind` that starts at 0, after each of TIMES in-place additions of `addend`."""
+    total = torch.zeros((), dtype=kind, device=addend.device)
     sums = []
     for _ in range(TIMES):
         total += addend

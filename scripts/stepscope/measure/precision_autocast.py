@@ -141,8 +141,7 @@ def _model(spec: dict, name: str, loss: float, reference: dict[str, Tensor]) -> 
 
 
 def _build(spec: dict) -> tuple[TransformerLM, Tensor, Tensor]:
-    keys = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-    shape, device, seed = ModelShape(*(spec[key] for key in keys)), spec["device"], spec["seed"]
+    shape, device, seed = ModelShape.of(spec), spec["device"], spec["seed"]
     model = build_model(shape, spec["context"], "naive", device, seed)
     return model, *random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
 

@@ -16,6 +16,14 @@ def series_header() -> None:
     print(f"{'mode':<17}{'kind':<8}{'phase':<18}{'n':>4}{'mean':>11}{'std':>10}{'median':>11}   95 % interval (ms)")
 
 
+def phases(found: list[dict]) -> None:
+    """The heading and a line for each phase of a summary; nothing if there are none."""
+    if found:
+        series_header()
+    for entry in found:
+        series(entry["mode"], entry["kind"], entry["phase"], entry)
+
+
 def series(mode: str, kind: str, phase: str, found: dict) -> None:
     """One line of statistics in milliseconds, or the status."""
     name = f"{mode:<17}{kind:<8}{phase:<18}"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
+from stepscope.machine import gpus, identity
 from stepscope.measure.telemetry import Telemetry
-from stepscope.plan import machine
 
 
 def git_commit() -> str | None:
@@ -40,8 +40,8 @@ class Stopwatch:
 
 def describe(device: str, command: str, telemetry: Telemetry) -> dict:
     """Provenance of a result that this process has measured on `device`."""
-    gpu = machine.visible_gpus()[0] if device == "cuda" and machine.visible_gpus() else None
-    hardware = {"device": device, "cpu": machine.cpu_name(), "host_memory_bytes": _host_memory()}
+    gpu = next(iter(gpus.visible_gpus()), None) if device == "cuda" else None
+    hardware = {"device": device, "cpu": identity.cpu_name(), "host_memory_bytes": _host_memory()}
     if gpu:
         properties = torch.cuda.get_device_properties(0)
         hardware |= {
@@ -60,15 +60,15 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
             "python": platform.python_version(),
             "torch": torch.__version__,
             "cuda": torch.version.cuda,
-            "triton": machine.package_version("triton"),
-            "einops": machine.package_version("einops"),
+            "triton": identity.package_version("triton"),
+            "einops": identity.package_version("einops"),
         },
         "settings": {
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
             "allocator": os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or "default",
             "threads": torch.get_num_threads(),
-            "cpus": machine.usable_cores(),
+            "cpus": identity.usable_cores(),
             "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],
         },
     }

@@ -6,14 +6,17 @@ training loop runs. Gradients are cleared outside the phases and inside the free
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 
+from stepscope.axes import MODES, modes_up_to, option
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
-from stepscope.measure.summary import StoppingRule, summarise
+from stepscope.measure.series import PhaseTimes, Series, StoppingRule
+from stepscope.measure.summary import summarise
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
 from stepscope.model.loss import cross_entropy
@@ -21,31 +24,28 @@ from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
-# From the least memory to the most.
-MODES = ("inference", "forward", "forward-backward", "step")
-FREE_STEP = {"inference": "inference", "forward": "forward", "forward-backward": "forward+backward", "step": "step"}
-
 
 class Workload:
     """A model with its batch and optimizer, and the phases of its training step."""
 
     def __init__(self, spec: dict):
         device = spec["device"]
-        shape = ModelShape(spec["d_model"], spec["d_ff"], spec["num_layers"], spec["num_heads"], spec["vocab_size"])
         self._autocast = lambda: precision.autocast(spec["precision"], device)
-        self._model = build_model(shape, spec["context"], spec.get("attention", "naive"), device, spec["seed"])
+        self._model = build_model(ModelShape.of(spec), spec["context"], option(spec, "attention"), device, spec["seed"])
         batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
         self._tokens, self._targets = batch
-        self._optimizer = load("optimizer", spec.get("optimizer", "own")).make(self._model.parameters())
+        self._optimizer = load("optimizer", option(spec, "optimizer")).make(self._model.parameters())
         self._loss: torch.Tensor | None = None
 
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order."""
-        if mode == "inference":
-            return {"inference": self._inference}
-        count = MODES.index(mode)
-        every = {"forward": self._forward, "backward": self._backward, "optimizer": self._optimize}
-        return dict(list(every.items())[:count])
+        every = {
+            "inference": self._inference,
+            "forward": self._forward,
+            "backward": self._backward,
+            "optimizer": self._optimize,
+        }
+        return {name: every[name] for name in MODES[mode].phases}
 
     def clear_gradients(self) -> None:
         """What every training loop does first: drop the gradients of the step before."""
@@ -74,7 +74,7 @@ class Workload:
 
 @dataclass
 class Outcome:
-    """What one mode gave: `ok` or `oom`, the peak memory, and a row for each sample."""
+    """What one mode gave: `ok`, `oom` or `unsupported`, the peak memory, and a row for each sample."""
 
     mode: str
     status: str = "ok"
@@ -89,71 +89,55 @@ def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
     Where one runs out of memory, it and the heavier ones are `oom`. Other errors pass through.
     """
     device = spec["device"]
-    modes = MODES[: MODES.index(spec.get("mode", "step")) + 1]
     workload, failed = None, None
-    for mode in modes:
+    for mode in modes_up_to(option(spec, "mode")):
         outcome = Outcome(mode)
         if failed:
             outcome.status, outcome.reason = "oom", f"{failed} ran out of memory before it"
         else:
             memory.reset_peaks(device)
-            try:
+            with memory.caught(outcome):
                 workload = workload or Workload(spec)
                 warmup = spec["warmup"]
                 for kind in ("phased", "free") if len(workload.phases(mode)) > 1 else ("free",):
                     _series(workload, mode, kind, warmup, spec, telemetry, outcome.rows)
                     warmup = 0  # the free steps do the same work: they are warm
-            except Exception as error:
-                if not memory.is_out_of_memory(error):
-                    raise
-                outcome.status, failed = "oom", mode
-                outcome.reason = memory.reason(error)
+            failed = mode if outcome.status == "oom" else None
             outcome.peaks = memory.peaks(device)
             if workload is not None:
-                _tidy(workload, device)
+                tidy(workload, device)
         yield outcome
+
+
+def unsupported(modes: Iterable[str], reason: str) -> list[Outcome]:
+    """Modes that this machine cannot run."""
+    return [Outcome(mode, "unsupported", reason) for mode in modes]
 
 
 def _series(
     workload: Workload, mode: str, kind: str, warmup: int, spec: dict, telemetry: Telemetry, rows: list[dict]
 ) -> None:
-    """Warm up, then measure until the stopping rule is content; every sample is appended to `rows` at once."""
+    """Warm up, then measure until the stopping rule is content."""
     clock = Clock(spec["device"])
-    steps = _phased_step if kind == "phased" else _free_step
-    names = list(workload.phases(mode)) if kind == "phased" else [FREE_STEP[mode]]
-    series: dict[str, list[float]] = {name: [] for name in names}
-
-    def one(step: int, is_warmup: bool) -> None:
-        before = telemetry.read()
-        for phase, (seconds, event_seconds) in steps(workload, mode, clock).items():
-            rows.append(
-                {"mode": mode, "kind": kind, "step": step, "phase": phase, "warmup": is_warmup}
-                | {"seconds": seconds, "event_seconds": event_seconds}
-                | before
-            )
-            if not is_warmup:
-                series[phase].append(seconds)
-
-    for step in range(warmup):
-        one(step, True)
+    step = partial(phased_step if kind == "phased" else free_step, workload, mode, clock)
+    series = Series(telemetry, rows, {"mode": mode, "kind": kind})
+    series.warm_up(step, warmup)
     if warmup:  # what only the first steps need is not the steady state's peak
         memory.reset_peaks(spec["device"])
-    rule = StoppingRule(spec["steps"], spec["max_steps"], spec["max_seconds"])
-    step = warmup
-    while not (series[names[0]] and rule.enough(list(series.values()))):
-        one(step, False)
-        step += 1
+    series.measure(step, StoppingRule.of(spec))
     telemetry.read()
 
 
-def _phased_step(workload: Workload, mode: str, clock: Clock) -> dict[str, tuple[float, float | None]]:
+def phased_step(workload: Workload, mode: str, clock: Clock) -> PhaseTimes:
+    """One step, timed phase by phase."""
     workload.clear_gradients()
-    times = {name: clock.time(phase) for name, phase in workload.phases(mode).items()}
+    times = [(name, clock.time(phase)) for name, phase in workload.phases(mode).items()]
     workload.drop_graph()
     return times
 
 
-def _free_step(workload: Workload, mode: str, clock: Clock) -> dict[str, tuple[float, float | None]]:
+def free_step(workload: Workload, mode: str, clock: Clock) -> PhaseTimes:
+    """One step as a training loop runs it, timed as a whole."""
     phases = workload.phases(mode).values()
 
     def whole() -> None:
@@ -163,15 +147,20 @@ def _free_step(workload: Workload, mode: str, clock: Clock) -> dict[str, tuple[f
 
     time = clock.time(whole)
     workload.drop_graph()
-    return {FREE_STEP[mode]: time}
+    return [(MODES[mode].whole, time)]
 
 
-def _tidy(workload: Workload, device: str) -> None:
+def tidy(workload: Workload, device: str) -> None:
     """Leave no gradients or graph of this mode to the next one's peak."""
     with contextlib.suppress(torch.OutOfMemoryError):
         workload.drop_graph()
         workload.clear_gradients()
     memory.release(device)
+
+
+def rows_of(outcomes: list[Outcome]) -> list[dict]:
+    """The samples of all modes."""
+    return [row for outcome in outcomes for row in outcome.rows]
 
 
 def _first_step(rows: list[dict]) -> float | None:

@@ -1,15 +1,13 @@
-"""Statistics of one series of samples, and the rule that says when there are enough of them. Standard library only."""
+"""Statistics of one series of samples. Standard library only."""
 
 import functools
 import itertools
 import math
 import statistics
-import time
 from collections.abc import Iterable, Sequence
 
 CONFIDENCE = 0.95
 NARROW = 0.01  # half the interval over the median, at which a series may end
-CHECK_EVERY = 5  # samples between two looks at the interval
 
 
 def median_interval(samples: Sequence[float]) -> tuple[float, float]:
@@ -73,23 +71,6 @@ def summarise(samples: Sequence[float]) -> dict:
         "ci_high": high,
         "outliers": sum(not first - reach <= sample <= third + reach for sample in samples),
     }
-
-
-class StoppingRule:
-    """A series goes on until each phase's interval is narrow, within a least and a most number and a time."""
-
-    def __init__(self, least: int, most: int, seconds: float, clock=time.perf_counter):
-        self._least, self._most, self._seconds, self._clock = least, max(least, most), seconds, clock
-        self._start = clock()
-
-    def enough(self, series: Sequence[Sequence[float]]) -> bool:
-        """Whether these series, one a phase and all of one length, may end."""
-        count = len(series[0])
-        if count < self._least:
-            return False
-        if count >= self._most or self._clock() - self._start >= self._seconds:
-            return True
-        return (count - self._least) % CHECK_EVERY == 0 and all(is_narrow(samples) for samples in series)
 
 
 def is_narrow(samples: Sequence[float], share: float = NARROW) -> bool:

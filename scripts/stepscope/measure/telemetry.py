@@ -6,6 +6,7 @@ Only reads; never changes a setting of the card.
 import contextlib
 import time
 
+READINGS = ("sm_clock_mhz", "power_w", "temperature_c")
 _EVERY = 0.1  # seconds between two readings: asking takes the driver milliseconds
 # nvmlClocksEventReasons of nvml.h that slow the card down (not: idle, or clocks that an administrator set).
 _THROTTLE_REASONS = {
@@ -23,7 +24,7 @@ class Telemetry:
     def __init__(self, uuid: str | None):
         self._handle = None
         self._reasons = 0
-        self._last: dict[str, float | None] = {"sm_clock_mhz": None, "power_w": None, "temperature_c": None}
+        self._last: dict[str, float | None] = dict.fromkeys(READINGS)
         self._read_at = -_EVERY
         if uuid is None:
             return

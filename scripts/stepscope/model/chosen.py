@@ -7,11 +7,18 @@ import importlib
 import pkgutil
 from types import ModuleType
 
+from stepscope import axes
+
 # option -> package that holds one module for each of the option's values
 CHOSEN_BY_NAME = {
     "attention": "stepscope.model.attention",
     "optimizer": "stepscope.model.optimizers",
 }
+
+
+def chosen_of(spec: dict) -> dict[str, str]:
+    """The implementations that a cell which runs the model loads by name, by option."""
+    return {name: axes.option(spec, name) for name in CHOSEN_BY_NAME}
 
 
 def names(option: str) -> list[str]:

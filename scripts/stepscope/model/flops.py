@@ -8,6 +8,8 @@ mask, although a fused kernel may skip the masked half. The embedding is a look-
 
 from stepscope.model.shape import ModelShape
 
+ATTENTION_BACKWARD = 2.5  # over forward: it makes the scores again, and four more products of the size of forward's two
+
 
 def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> dict[str, int]:
     """Operations of one forward pass over (batch, context) tokens, by component, summed over all layers."""
@@ -39,3 +41,13 @@ def backward_flops(shape: ModelShape, batch: int, context: int) -> int:
 def step_flops(shape: ModelShape, batch: int, context: int) -> int:
     """Operations of one training step: forward and backward. The optimizer has no matrix products and adds none."""
     return forward_flops(shape, batch, context) + backward_flops(shape, batch, context)
+
+
+def attention_flops(batch: int, heads: int, length: int, d_head: int, is_causal: bool, direction: str) -> float:
+    """Operations of attention by itself in one pass, "forward" or "backward", as FlashAttention-2 counts them (Dao
+    2023, section 4.1): unlike above, a causal mask halves them.
+
+    Forward: Q K^T and the product with V, 2 batch heads length^2 d_head each; half of it where the mask hides half.
+    """
+    forward = 4 * batch * heads * length**2 * d_head / (2 if is_causal else 1)
+    return forward * (ATTENTION_BACKWARD if direction == "backward" else 1)

@@ -19,10 +19,10 @@ rounds its row statistics up to 32 queries. All three save Q, K, V, their result
 import math
 from dataclasses import dataclass, replace
 
+from stepscope.axes import PRECISIONS
 from stepscope.model.shape import ModelShape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
-_LOW_PRECISION = {"bf16": "bfloat16", "fp16": "float16"}
 _STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
 _SCORES = "batch × heads × context × context"
@@ -42,12 +42,12 @@ class Setup:
 
     @property
     def is_autocast(self) -> bool:
-        return self.precision in _LOW_PRECISION
+        return PRECISIONS[self.precision].is_autocast
 
     @property
     def low(self) -> str:
         """Type of the results of matrix products."""
-        return _LOW_PRECISION.get(self.precision, "float32")
+        return PRECISIONS[self.precision].dtype
 
     @property
     def sizes(self) -> dict[str, int]:

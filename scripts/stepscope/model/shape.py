@@ -30,6 +30,11 @@ class ModelShape:
                 f"head dimension d_model / num_heads = {self.d_model} / {self.num_heads} = {self.d_head} must be even"
             )
 
+    @classmethod
+    def of(cls, spec: dict) -> "ModelShape":
+        """The shape that a cell's spec names."""
+        return cls(**{field.name: spec[field.name] for field in fields(cls)})
+
     @property
     def d_head(self) -> int:
         """Channels of one attention head."""

@@ -8,6 +8,7 @@ tensors are larger than the caches. An arithmetic intensity made with it is an u
 Which tensors there are follows `stepscope.model.footprint`, for the model as written: not compiled, no checkpoints.
 """
 
+from stepscope.axes import PRECISIONS
 from stepscope.model import footprint
 from stepscope.model.footprint import DTYPE_BYTES, Setup, total
 
@@ -53,8 +54,7 @@ def optimizer_flops(setup: Setup) -> int:
 
 def attention_bytes(batch: int, heads: int, length: int, d_head: int, precision: str, direction: str) -> int:
     """Attention by itself. Forward: Q, K and V read, O written. Backward: also O and dO read, dQ, dK and dV written."""
-    width = 2 if precision in ("bf16", "fp16") else 4
-    return _TENSORS[direction] * batch * heads * length * d_head * width
+    return _TENSORS[direction] * batch * heads * length * d_head * PRECISIONS[precision].bytes
 
 
 def _read_parameters(setup: Setup) -> int:

@@ -31,10 +31,13 @@ class Declared:
 # module decides. A module that nothing here matches counts.
 DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
+    Declared("stepscope.axes", False, "names of values and what goes without saying; what a cell takes is in its spec"),
+    Declared(
+        "stepscope.machine", False, "what the machine is, who waits for whom, which core is free: nothing measured"
+    ),
     Declared("stepscope.model", True, "the model, its attention, loss and optimizers: what a step computes"),
     Declared("stepscope.model.chosen", False, "finds an implementation by its name; the implementation itself counts"),
     Declared("stepscope.model.flops", False, "operations by formula; a measured time is divided by them afterwards"),
-    Declared("stepscope.model.attention_flops", False, "the same, of attention by itself"),
     Declared("stepscope.model.traffic", False, "bytes moved by formula, for the roofline"),
     Declared("stepscope.model.footprint", False, "memory by formula, shown beside the measured peak"),
     Declared("stepscope.model.footprint_formulas", False, "the text of these formulas"),
@@ -42,13 +45,10 @@ DECLARED = (
     Declared("stepscope.attention", True, "our attention kernels and how they are launched"),
     Declared("stepscope.measure", True, "clock, steps, precision, and each study's own measuring module"),
     Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
-    Declared("stepscope.measure.cell_arguments", False, "the same, of programs that run the model"),
-    Declared("stepscope.measure.outputs", False, "where files grow, and how they get to their place"),
     Declared("stepscope.measure.printing", False, "what the terminal shows"),
     Declared("stepscope.measure.provenance", False, "versions and names for the record"),
+    Declared("stepscope.measure.training", False, "flags and what is shown, of programs that run the model"),
     Declared("stepscope.measure.record", False, "how results are written"),
-    Declared("stepscope.measure.sample_columns", False, "the order of columns in samples.csv"),
-    Declared("stepscope.measure.device_lock", False, "who waits for whom; nothing runs while it waits"),
     Declared("stepscope.plan", False, "how a configuration becomes specs and commands; the spec counts by itself"),
     Declared("stepscope.snapshot", False, "reads what was recorded"),
     Declared("stepscope.trace", False, "reads what was recorded"),

@@ -1,7 +1,6 @@
 """From the configuration's grids to cells: one cell is one point, measured by one process."""
 
 import itertools
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,39 @@ class Cell:
     def flags(self) -> str:
         """The spec as command-line flags, sorted by name: the same for the same spec."""
         return flags_of(dict(sorted(self.spec.items())))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a study's cells are planned for: the whole configuration, and a machine by its label."""
+
+    study: str
+    program: str
+    config: dict
+    device: str
+    hardware: str
+    threads: int
+
+    @property
+    def settings(self) -> dict:
+        """The study's part of the configuration."""
+        return self.config[self.study]
+
+    @property
+    def common(self) -> dict:
+        """What the specs of all cells have."""
+        return {"seed": self.config["model"]["seed"], "threads": self.threads, "device": self.device}
+
+    def cell(self, place: str, spec: dict, size: str | None = None, chosen: dict | None = None) -> Cell:
+        """The study's cell in the folder `place`; `spec` without the study's name, the others as Cell has them."""
+        return Cell(
+            name=f"{self.hardware}/{self.study}/{place}",
+            study=self.study,
+            size=size,
+            program=self.program,
+            spec={"study": self.study, **spec},
+            chosen=chosen or {},
+        )
 
 
 def flags_of(spec: dict) -> str:
@@ -69,11 +101,6 @@ def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
 def options_path(options: dict) -> str:
     """`/batch=64/repeat=2` for the options that are not neutral; empty if all are."""
     return "".join(f"/{key}={value}" for key, value in options.items())
-
-
-def name_pattern(values: Iterable) -> str:
-    """Wildcard constraint that matches exactly these values."""
-    return "|".join(re.escape(str(value)) for value in sorted(set(map(str, values)))) or "none"
 
 
 def command_of(program: str, spec: dict) -> str:

@@ -2,10 +2,10 @@
 
 import json
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.plan import machine
+from stepscope.machine import gpus, identity
+from stepscope.machine.labels import Hardware, is_expected
 from stepscope.plan.config import ConfigError
 
 # Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
@@ -15,30 +15,6 @@ START_MINUTES = 5  # of a job before its program counts its own time: a node's f
 DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
 
 
-@dataclass(frozen=True)
-class Hardware:
-    """A label, and the machine behind it.
-
-    `here`: the machine at hand. `measured`: False to use the results that are there and plan nothing. `expect`: what
-    the name of its GPU or CPU has to contain. `asked`: what a job asks Slurm for. `python`: the interpreter that
-    measures there, None for the one that runs the workflow.
-    """
-
-    label: str
-    device: str
-    threads: int
-    here: bool = True
-    measured: bool = True
-    expect: str | None = None
-    asked: dict = field(default_factory=dict)
-    python: str | None = None
-
-    @property
-    def by_jobs(self) -> bool:
-        """Whether its cells are measured by jobs of a cluster."""
-        return self.measured and not self.here
-
-
 def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]:
     """The configuration's machines, the baseline first, then in its order; the machine at hand if it names none.
 
@@ -46,8 +22,8 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
     """
     entries = config["hardware"]
     if not entries:
-        device = machine.choose_device(config["device"])
-        entries = {machine.hardware_label(device): {}}
+        device = identity.choose_device(config["device"])
+        entries = {identity.hardware_label(device): {}}
     for label in entries:
         if label in OWN_FOLDERS or label != label.strip() or len(label) > 64:
             raise ConfigError(
@@ -84,7 +60,7 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
                 f"config key hardware.{label}.python: {label} is the machine at hand, where the Python that runs "
                 "snakemake measures; remove the key"
             )
-        device = machine.choose_device(wanted)
+        device = identity.choose_device(wanted)
         threads = _threads_here(entry.get("threads", config["threads"]), device)
         _check_expected(label, entry.get("expect"), device)
     else:
@@ -115,7 +91,7 @@ def _device_of_records(label: str, results: Path) -> str | None:
 def _threads_here(wanted: int | str, device: str) -> int:
     if wanted != "auto":
         return wanted
-    return 1 if device == "cuda" else machine.usable_cores()
+    return 1 if device == "cuda" else identity.usable_cores()
 
 
 def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
@@ -132,17 +108,12 @@ def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, con
 
 
 def _check_expected(label: str, expect: str | None, device: str) -> None:
-    name = machine.visible_gpus()[0].name if device == "cuda" else machine.cpu_name()
+    name = gpus.visible_gpus()[0].name if device == "cuda" else identity.cpu_name()
     if expect and not is_expected(name, expect):
         raise ConfigError(
             f"config key hardware.{label}: this machine is {name}, not the expected {expect!r}; give the entry "
             "measure: false to use results that are there, or correct expect"
         )
-
-
-def is_expected(name: str, expect: str) -> bool:
-    """Whether a GPU's or CPU's name contains what is expected, in any case."""
-    return expect.lower() in name.lower()
 
 
 def limit(limits: list[dict], key: str, default: int | float, study: str, size: str | None) -> int | float:
@@ -178,7 +149,7 @@ def job_resources(hardware: Hardware, config: dict, study: str, size: str | None
 def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
     """Processor cores of a cell's job. At hand a CPU cell takes all, so that nothing runs beside it."""
     if hardware.here:
-        return 1 if hardware.device == "cuda" else machine.usable_cores()
+        return 1 if hardware.device == "cuda" else identity.usable_cores()
     cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
     return max(cpus, hardware.threads)
 

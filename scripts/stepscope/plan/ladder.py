@@ -1,22 +1,20 @@
 """The optimisation ladder's cells: at each place the rungs, every one a change of the one before, then the asides."""
 
 from stepscope.plan.config import ConfigError
-from stepscope.plan.grid import Cell, stopping_rule
-from stepscope.plan.training import training_cells
+from stepscope.plan.grid import Cell, Target
+from stepscope.plan.training import timed_steps, training_cells
 
-PROGRAM = "time_ladder.py"
 AXES = ("size", "context", "precision", "batch", "attention", "optimizer", "compile", "checkpoint")
 START = {"precision": "fp32"}
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
-def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
-    """The cells of the ladder for a device: place by place the rungs in their order, then the asides.
+def ladder_cells(target: Target) -> list[Cell]:
+    """The cells of the ladder: place by place the rungs in their order, then the asides.
 
     Raises ConfigError for a place without its size, an aside without its rung, or a rung that is there twice.
     """
-    study = config["ladder"]
-    settings = {"warmup": study["warmup"][device], **stopping_rule(study["steps"][device])}
+    config, study, device = target.config, target.settings, target.device
     rungs, asides = climbed(study["rungs"][device]), study["asides"][device]
     _check(asides, rungs, config["sizes"], f"config key ladder.asides.{device}")
     entries = []
@@ -35,8 +33,7 @@ def cells(config: dict, device: str, hardware: str, threads: int) -> list[Cell]:
             entries.append(entry)
     if not entries:
         raise ConfigError(f"config key ladder.places.{device}: the list is empty; give at least one size and context")
-    laid_out = config | {"ladder": study | {"grid": {device: entries}}}
-    return training_cells("ladder", PROGRAM, laid_out, device, hardware, threads, settings, AXES)
+    return training_cells(target, timed_steps(target), AXES, entries)
 
 
 def climbed(changes: list[dict]) -> list[dict]:

@@ -3,30 +3,35 @@
 import functools
 import hashlib
 import json
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.plan import identities, machine
+from stepscope.machine import identity, labels
+from stepscope.machine.labels import Hardware
 from stepscope.plan.code_digest import Sources, chosen_modules
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, command_of
-from stepscope.plan.hardware import Hardware
+from stepscope.plan.studies import Study
 
 SCHEMA_VERSION = 2
 
 
 class Registry:
-    """Filled by each study's rules; asked by the rules for a cell's params.
+    """The cells of the studies on the machines of a configuration; asked by the rules for a cell's params.
 
-    `environment` is the conda environment file that measuring jobs run in, None for this interpreter's environment;
-    `results` is the folder of the cells; `sources` is what digests of code are taken of.
+    Of a machine that nothing is measured on, those cells count that are there: record and, where the study has one,
+    analysis. `environment` is the conda environment file that measuring jobs run in, None for this interpreter's
+    environment; `results` is the folder of the cells. `sources` is what digests of code
+    are taken of. Raises ConfigError for a grid that is wrong.
     """
 
     def __init__(
         self,
         config: dict,
         machines: list[Hardware],
+        studies: Sequence[Study],
         environment: Path | None = None,
         results: Path = Path("results"),
         sources: Sources | None = None,
@@ -34,41 +39,23 @@ class Registry:
         self.config, self.results = config, results
         self._sources = sources or Sources()
         self.machines = {one.label: one for one in machines}
+        self.rules = {study.program for study in studies}
         self.studies: dict[str, list[Cell]] = {}
-        self.rules: set[str] = set()
-        self._cells: dict[str, Cell] = {}
         self._identities: dict[tuple[str, str], dict | None] = {}
-        self._packages = pinned_versions(environment.read_text()) if environment else None
+        packages = pinned_versions(environment.read_text()) if environment else None
+        for study in studies:
+            self.studies[study.name] = [cell for one in machines for cell in self._planned(study, one)]
+            for one in machines:
+                at_hand = identity.identity(one.device, study.tools(one.device), packages) if one.here else None
+                self._identities[study.name, one.label] = at_hand
+        self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
 
-    def add(
-        self,
-        study: str,
-        rule: str,
-        expand: Callable,
-        tools: Callable[[str], tuple[str, ...]] | None = None,
-        parts: tuple[str, ...] = (),
-    ) -> None:
-        """Register a study: `expand(config, device, hardware, threads)` gives its cells, `rule` measures one of them.
-
-        `tools(device)` are the programs that it uses. Of a machine that nothing is measured on, those cells count whose
-        record is there, with these other `parts` of its folder. Raises ConfigError for a grid that is wrong.
-        """
-        if "plan" in self.__dict__:
-            raise RuntimeError(f"study {study} is added after the plan was made; ask for plan_path later")
-        self.studies[study] = []
-        self.rules.add(rule)
-        for one in self.machines.values():
-            cells = expand(self.config, one.device, one.label, one.threads)
-            if not one.measured:
-                cells = [cell for cell in cells if self._is_there(cell, ("record.json", *parts))]
-            self.studies[study] += cells
-            self._cells |= {cell.name: cell for cell in cells}
-            used = tools(one.device) if tools else ()
-            at_hand = machine.identity(one.device, used, self._packages) if one.here else None
-            self._identities[study, one.label] = at_hand
-
-    def _is_there(self, cell: Cell, parts: tuple[str, ...]) -> bool:
-        return all((self.results / cell.name / part).exists() for part in parts)
+    def _planned(self, study: Study, one: Hardware) -> list[Cell]:
+        cells = study.cells(self.config, one.device, one.label, one.threads)
+        if one.measured:
+            return cells
+        parts = ["record.json", "analysis"] if study.analysis else ["record.json"]
+        return [cell for cell in cells if all((self.results / cell.name / part).exists() for part in parts)]
 
     def cell(self, folder: str) -> Cell:
         """The cell whose folder is `results/NAME`. Raises ConfigError for one that no grid holds."""
@@ -87,7 +74,11 @@ class Registry:
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of another machine."""
-        return json.dumps(self._identities[cell.study, _label(cell)], sort_keys=True)
+        return self._identities_json[cell.study, _label(cell)]
+
+    @functools.cached_property
+    def _identities_json(self) -> dict[tuple[str, str], str]:
+        return {place: json.dumps(identity, sort_keys=True) for place, identity in self._identities.items()}
 
     @property
     def count(self) -> int:
@@ -103,19 +94,26 @@ class Registry:
         """The samples of each cell."""
         return [f"results/{name}/samples.csv" for name in self._cells]
 
-    def without_results(self) -> list[str]:
-        """Labels that nothing is measured on and that no cell is there of."""
+    def check_results(self) -> None:
+        """Raise ConfigError for a machine that is only used, or a study, that has no cell at all."""
         found = {_label(cell) for cell in self._cells.values()}
-        return [label for label, one in self.machines.items() if not one.measured and label not in found]
-
-    def without_cells(self) -> list[str]:
-        """Studies that have no cell at all, because nothing is measured and no result of them is there."""
-        return [study for study, cells in self.studies.items() if not cells]
+        for label, one in self.machines.items():
+            if not one.measured and label not in found:
+                raise ConfigError(
+                    f"config key hardware.{label}: measure: false, but results/{label} holds no cell of the grids; "
+                    "copy its results there, or remove the entry"
+                )
+        for study, cells in self.studies.items():
+            if not cells:
+                raise ConfigError(
+                    f"no machine under hardware has results of the study {study}, and none is to be measured; copy "
+                    "those results too, or measure them"
+                )
 
     def seen(self) -> dict[str, dict[str, dict | None]]:
         """Label → study → identity by the newest records, for the machines whose cells are measured by jobs."""
         return {
-            label: identities.newest({study: list(records.values()) for study, records in studies.items()})
+            label: labels.newest({study: list(records.values()) for study, records in studies.items()})
             for label, studies in self._records_of_jobs.items()
         }
 
@@ -123,7 +121,7 @@ class Registry:
         """Cell → in what its machine differs from the newest of its label, where cells are measured by jobs."""
         seen = self.seen()
         differences = {
-            name: identities.from_newest(record["machine"], seen[label][study])
+            name: labels.from_newest(record["machine"], seen[label][study])
             for label, studies in self._records_of_jobs.items()
             for study, records in studies.items()
             for name, record in records.items()
@@ -135,7 +133,7 @@ class Registry:
         """Label → study → cell → its record."""
         return {
             label: {
-                study: identities.read_records(
+                study: labels.read_records(
                     self.results, [cell.name for cell in cells if _label(cell) == label], one.expect
                 )
                 for study, cells in self.studies.items()
@@ -176,12 +174,19 @@ class Registry:
     @functools.cached_property
     def plan_path(self) -> str:
         """Where the plan is kept. The name holds its digest, so that a changed plan is a missing file."""
-        return f"results/plan/{hashlib.sha256(self.plan.encode()).hexdigest()[:16]}.json"
+        return f"results/plan/{_short_hash(self.plan)}.json"
+
+    @functools.cached_property
+    def partial_plan_path(self) -> str:
+        """Where the plan of a partial report is kept. Any change of a cell's files is a missing file, too."""
+        parts = ("record.json", "samples.csv", "measure.log", "analysis")
+        state = [_state(f"results/{name}/{part}") for name in self._cells for part in parts]
+        return f"results/partial/plan/{_short_hash(self.plan + json.dumps(state))}.json"
 
     def write_plan(self, path: str) -> None:
-        """Write the plan, and remove the plans before it."""
+        """Write the plan, and remove those before it, with their logs."""
         folder = Path(path).parent
-        for old in folder.glob("*.json"):
+        for old in [*folder.glob("*.json"), *folder.glob("*.log")]:
             old.unlink()
         beside = Path(f"{path}.part")
         beside.write_text(self.plan)
@@ -199,6 +204,19 @@ class Registry:
             record = (self.results / cell.name / "record.json").read_bytes()
             entry["record"] = hashlib.sha256(record).hexdigest()[:16]
         return entry
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _state(path: str) -> list[int] | None:
+    """When a file was written, and its size; None if it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_mtime_ns, found.st_size]
 
 
 def _label(cell: Cell) -> str:

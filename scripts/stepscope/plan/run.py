@@ -1,14 +1,13 @@
-"""What holds for one run of the workflow: it is alone in its folder, and says how far it is."""
+"""What holds for one run of the workflow: it is alone in its folder, and can write where it has to."""
 
 import contextlib
 import fcntl
-import logging
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-from stepscope.measure.device_lock import lock_folder
+from stepscope.machine.locks import lock_folder
 
 CONFIGURATION = "STEPSCOPE_CONFIGURATION"  # environment variable: the configuration that the run was given, as flags
 
@@ -56,28 +55,6 @@ class RunLock:
         self._file.write(str(os.getpid()))
         self._file.flush()
         return None
-
-
-class Progress(logging.Handler):
-    """Prints `17 of 60 cells` when a cell's job has finished. A handler of Snakemake's own logger."""
-
-    def __init__(self, rules: set[str], total: int, done: int):
-        super().__init__()
-        self._rules, self._total, self._done = rules, total, done
-        self._running: set[int] = set()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Follow the jobs' events: which of them are cells, and when they end."""
-        job = getattr(record, "jobid", None)
-        if job is None:
-            job = getattr(record, "job_id", None)
-        event = getattr(getattr(record, "event", None), "value", None)
-        if event == "job_info" and getattr(record, "rule_name", None) in self._rules:
-            self._running.add(job)
-        elif event == "job_finished" and job in self._running:
-            self._running.discard(job)
-            self._done += 1
-            print(f"{self._done} of {self._total} cells", flush=True)
 
 
 def missing(records: list[str]) -> list[str]:

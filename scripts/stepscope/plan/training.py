@@ -1,13 +1,115 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
-from stepscope.model.chosen import CHOSEN_BY_NAME
+import dataclasses
+
+from stepscope.axes import NEUTRAL
+from stepscope.model.chosen import chosen_of
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
 from stepscope.plan.config import ConfigError
-from stepscope.plan.grid import Cell, options_path, points, without_duplicates
+from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
+from stepscope.plan.profilers import NSYS_NEUTRAL
 
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
 AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")
+WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the whole step
+
+
+def timing_cells(target: Target) -> list[Cell]:
+    """The cells of the timing grid, in the configuration's order."""
+    return training_cells(target, timed_steps(target))
+
+
+def memory_cells(target: Target) -> list[Cell]:
+    """The cells of the memory grid, in the configuration's order."""
+    return training_cells(target, counted_steps(target))
+
+
+def profile_cells(target: Target) -> list[Cell]:
+    """The cells of the profile grid, in the configuration's order."""
+    profiler = {"profiler": target.settings["profiler"], **nsys_options(target.settings["nsys"])}
+    return training_cells(target, counted_steps(target) | profiler)
+
+
+def warmup_cells(target: Target) -> list[Cell]:
+    """The cells of the warm-up grid, in the configuration's order: the same steps after more and more warm-up.
+
+    Each point's last one looks into the first step. Raises ConfigError for a grid that is wrong.
+    """
+    study, device = target.settings, target.device
+    if any("mode" in entry for entry in study["grid"][device]):
+        raise ConfigError(f"config key warmup.grid.{device}: every cell runs whole steps; remove mode")
+    counts, steps = study["warmup"][device], {"steps": study["steps"]}
+    ways = [(f"warmup={count}", {"warmup": count, **steps}) for count in counts]
+    if study["profile_first"]:
+        ways.append(("first=profiled", {"warmup": max(counts), **steps, "first": "profiled"}))
+    named = [
+        [dataclasses.replace(cell, name=f"{cell.name}/{way}") for cell in training_cells(target, settings, WARMUP_AXES)]
+        for way, settings in ways
+    ]
+    return without_duplicates("warmup", [cell for point in zip(*named, strict=True) for cell in point])
+
+
+def timed_steps(target: Target) -> dict:
+    """How a study that runs until its numbers are steady warms up and stops, as parts of a spec."""
+    return {
+        "warmup": target.settings["warmup"][target.device],
+        **stopping_rule(target.settings["steps"][target.device]),
+    }
+
+
+def counted_steps(target: Target) -> dict:
+    """How a study that runs so many steps warms up and stops, as parts of a spec."""
+    return {key: target.settings[key][target.device] for key in ("warmup", "steps")}
+
+
+def nsys_options(chosen: dict) -> dict:
+    """The configuration's choices for nsys as parts of a spec, without those that are at their neutral value."""
+    changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
+    spec = {f"nsys_{key}": value for key, value in changed.items()}
+    if "nsys_trace" in spec:
+        spec["nsys_trace"] = ",".join(spec["nsys_trace"])
+    if "nsys_cuda_memory_usage" in spec:
+        spec["nsys_cuda_memory_usage"] = "true"
+    return spec
+
+
+def training_cells(
+    target: Target, settings: dict, axes: tuple[str, ...] = AXES, entries: list[dict] | None = None
+) -> list[Cell]:
+    """The cells of the study's grid, in the configuration's order.
+
+    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name.
+    entries: the grid, where it is not what the configuration calls so. Raises ConfigError for a grid that is wrong.
+    """
+    config, study, device = target.config, target.study, target.device
+    sizes = shapes(config)
+    neutral = {**NEUTRAL, "batch": config["model"]["batch"]}
+    result = []
+    for point in points(study, target.settings["grid"][device] if entries is None else entries, axes):
+        missing = [axis for axis in ("size", "context", "precision") if axis not in point]
+        if missing:
+            raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
+        size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
+        if size not in sizes:
+            raise ConfigError(
+                f"config key {study}.grid.{device}: there is no size {size!r}; add it under sizes or choose from "
+                + ", ".join(sizes)
+            )
+        options = {key: value for key, value in point.items() if value != neutral[key]}
+        spec = {
+            **{name: config["sizes"][size][name] for name in SHAPE},
+            "vocab_size": config["model"]["vocab_size"],
+            "context": context,
+            "batch": config["model"]["batch"],
+            "precision": precision,
+            **settings,
+            **target.common,
+            **options,
+        }
+        result.append(
+            target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, chosen_of(spec))
+        )
+    return without_duplicates(study, result)
 
 
 def shapes(config: dict) -> dict[str, ModelShape]:
@@ -19,54 +121,6 @@ def shapes(config: dict) -> dict[str, ModelShape]:
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
     return result
-
-
-def training_cells(
-    study: str,
-    program: str,
-    config: dict,
-    device: str,
-    hardware: str,
-    threads: int,
-    settings: dict,
-    axes: tuple[str, ...] = AXES,
-) -> list[Cell]:
-    """The cells of the study's grid for a device, in the configuration's order.
-
-    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name.
-    Raises ConfigError for a grid that is wrong.
-    """
-    sizes = shapes(config)
-    result = []
-    for point in points(study, config[study]["grid"][device], axes):
-        missing = [axis for axis in ("size", "context", "precision") if axis not in point]
-        if missing:
-            raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
-        size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-        if size not in sizes:
-            raise ConfigError(
-                f"config key {study}.grid.{device}: there is no size {size!r}; add it under sizes or choose from "
-                + ", ".join(sizes)
-            )
-        neutral = {**NEUTRAL, "batch": config["model"]["batch"]}
-        options = {key: value for key, value in point.items() if value != neutral[key]}
-        spec = {
-            "study": study,
-            **{name: config["sizes"][size][name] for name in SHAPE},
-            "vocab_size": config["model"]["vocab_size"],
-            "context": context,
-            "batch": config["model"]["batch"],
-            "precision": precision,
-            **settings,
-            "seed": config["model"]["seed"],
-            "threads": threads,
-            "device": device,
-            **options,
-        }
-        name = f"{hardware}/{study}/{size}/ctx{context}/{precision}{options_path(options)}"
-        chosen = {option: spec.get(option, NEUTRAL[option]) for option in CHOSEN_BY_NAME}
-        result.append(Cell(name=name, study=study, size=size, program=program, spec=spec, chosen=chosen))
-    return without_duplicates(study, result)
 
 
 def figure_name(cell: str) -> str:

@@ -2,12 +2,13 @@
 
 import pandas as pd
 
-from stepscope.report.kit import formatting
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Box, Cell, Column, Table
 from stepscope.report.kit.order import column, machine_labels, ordered
 from stepscope.tables.reader import Tables
 
 _BAD = ("missing", "failed")
+_OF_LOST = ("cell", "status", "reason")
 _STATUSES = ("ok", "oom", "unsupported", "failed", "missing")
 # The status of a cell that has several rows is the first of these that any of them has.
 _OF_CELL = ("missing", "failed", "oom", "ok", "unsupported")
@@ -67,21 +68,22 @@ def incomplete_box(tables: Tables) -> Box | None:
     lost = cells[cells["status"].isin(_BAD)]
     if lost.empty:
         return None
-    rows, names = [], ("cell", "status", "reason", "log")
-    logs = [_analysis_log(tables, row) for row in lost.to_dict("records")]
-    for row, log in zip(lost.to_dict("records"), logs, strict=True):
-        line = [Cell(row["cell"] or ""), Cell(row["status"]), Cell(row["reason"] or ""), _log_cell(row["log"])]
-        rows.append(line + ([_log_cell(log)] if any(logs) else []))
-    columns = [Column(name, number=False) for name in (*names, *(["of the analysis"] if any(logs) else []))]
+    rows = [row | {"analysis_log": _analysis_log(tables, row)} for row in lost.to_dict("records")]
+    columns = [
+        *(Column(name, number=False, value=lambda row, name=name: Cell(row[name] or "")) for name in _OF_LOST),
+        Column("log", number=False, value=lambda row: _log_cell(row["log"])),
+        Column("of the analysis", number=False, value=lambda row: _log_cell(row["analysis_log"]), optional=True),
+    ]
     sentence = f"{len(lost):,} of {len(cells):,} cells are missing or failed; every number below is of the others."
-    return Box("This report is partial.", sentence, Table("incomplete", "Cells without a result", columns, rows))
+    made = table.build("incomplete", "Cells without a result", columns, rows)
+    return Box("This report is partial.", sentence, made)
 
 
 def _analysis_log(tables: Tables, row: dict) -> str | None:
-    """The log of a cell's analysis, if the cell is lost for want of it and there is one."""
+    """The log of the analysis of a cell that was measured, and so is lost for want of it, if there is one."""
     path = f"{row['cell']}/analysis.log"
-    lost = "analysis" in str(row["reason"]) or "analysed" in str(row["reason"])
-    return path if lost and (tables.folder.parent / path).is_file() else None
+    was_measured = row["started"] is not None
+    return path if was_measured and (tables.folder.parent / path).is_file() else None
 
 
 def _log_cell(log: str | None) -> Cell:
@@ -125,9 +127,11 @@ def machine_table(tables: Tables) -> Table:
     for name, key, shown in _FACTS:
         texts = [_values(cells.loc[cells["hardware"] == hardware, key], shown) for hardware in labels]
         if any(texts):
-            rows.append([Cell(name), *(Cell(text or "–") for text in texts)])
-    columns = [Column("", number=False), *(Column(hardware, number=False) for hardware in labels)]
-    return Table("machine", "The machines and their software. Where cells differ, each value is listed.", columns, rows)
+            rows.append({"fact": name} | dict(zip(labels, texts, strict=True)))
+    columns = [Column("", number=False, value="fact")]
+    columns += [Column(hardware, number=False, value=hardware) for hardware in labels]
+    caption = "The machines and their software. Where cells differ, each value is listed."
+    return table.build("machine", caption, columns, rows) or Table("machine", caption, columns, [])
 
 
 def _values(values: pd.Series, shown) -> str:
@@ -143,13 +147,9 @@ def sizes_table(tables: Tables) -> Table | None:
     if not frames:
         return None
     sizes = pd.concat(frames).dropna(subset=["d_model"]).drop_duplicates().sort_values("parameters")
-    rows = []
-    for row in sizes.to_dict("records"):
-        numbers = [Cell(formatting.count(row[name]), sort=row[name]) for name in shape[1:-1]]
-        rows.append([Cell(row["size"] or ""), *numbers, _parameters(row["parameters"])])
-    columns = [Column("size", number=False), *(Column(name) for name in shape[1:])]
-    return Table("sizes", "Model sizes.", columns, rows)
-
-
-def _parameters(value: float) -> Cell:
-    return Cell(formatting.count(value), sort=value if formatting.known(value) else None)
+    columns = [
+        Column("size", number=False, value=lambda row: Cell(row["size"] or "")),
+        *(Column(name, value=name, show=formatting.count) for name in shape[1:]),
+    ]
+    rows = sizes.to_dict("records")
+    return table.build("sizes", "Model sizes.", columns, rows) or Table("sizes", "Model sizes.", columns, [])

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import categories, frames, known, loader, phases, replay, stacks, tables
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
 from stepscope.snapshot.events import ALLOC, Snapshot
 from stepscope.snapshot.table_names import COLUMNS, TABLES
 
@@ -20,34 +19,34 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
     Raises SnapshotError, whose text is one line for the user.
     """
     known_path = known_path or known.beside(path)
-    told = known.read(known_path) if known_path else None
+    side = known.read(known_path) if known_path else None
     snapshot = loader.read(path)
     try:
-        return analyse(snapshot, told)
+        return analyse(snapshot, side)
     except SnapshotError as error:  # the snapshot itself has been read
         raise SnapshotError(f"{known_path}: {error}") from None
     except MemoryError:
         raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
 
 
-def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table, a device after the other. What known.json tells is of the device that allocates most.
+def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd.DataFrame]:
+    """Table name → table, one device after the other. known.json describes the device that allocates most.
 
-    Raises SnapshotError without a file's name where what it tells is not of this snapshot.
+    Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
     """
-    lines = [*frames.user_lines(snapshot), ""]
-    python = np.array([*frames.has_python(snapshot), False])
+    lines = [*stacks.user_lines(snapshot), ""]
+    python = np.array([*stacks.has_python(snapshot), False])
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in _OF_DEVICES}
     for device in snapshot.devices:
         replayed = replay.replay(device)
         cut = replayed.contradicted
-        if told is not None and device is busiest:
-            cut |= bool(phases.missing(device, told).any())
-            if not categories.belongs(replayed, told, cut):
+        if side is not None and device is busiest:
+            cut |= bool(phases.missing(device, side).any())
+            if not categories.belongs(replayed, side, cut):
                 raise SnapshotError(f"it belongs to another snapshot; {known.ADVICE}")
-            blocks = categories.from_known(replayed, phases.from_marks(told, device), told, kinds, casts)
+            blocks = categories.from_known(replayed, phases.from_marks(side, device), side, kinds, casts)
         else:
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
             derived = phases.derived(device, snapshot.annotations, kinds)
@@ -58,8 +57,8 @@ def analyse(snapshot: Snapshot, told: known.Known | None = None) -> dict[str, pd
         for name in _OF_DEVICES[1:]:
             parts[name].append(getattr(tables, name)(own))
     found = {name: pd.concat(own, ignore_index=True) if own else pd.DataFrame() for name, own in parts.items()}
-    found["saved"] = tables.saved(told) if told else pd.DataFrame()
-    found["tensors"] = tables.tensors(told) if told else pd.DataFrame()
+    found["saved"] = tables.saved(side) if side else pd.DataFrame()
+    found["tensors"] = tables.tensors(side) if side else pd.DataFrame()
     for name, table in found.items():
         assert set(table.columns) <= set(COLUMNS[name]), f"{name} has columns that are not declared"
     return {name: found[name].reindex(columns=COLUMNS[name]) for name in TABLES}

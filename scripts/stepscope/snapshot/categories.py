@@ -42,12 +42,12 @@ class Blocks:
 
 
 def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
-    """Categories that known.json tells.
+    """Categories from known.json.
 
-    A storage that was seen is what it was seen as. Of the rest, what the forward pass or inference makes, also when it
-    is made again in the backward pass (checkpointing, seen in the stack), is activations, or cast weights where
+    A storage that known.json names has the category given there. Of the rest: what the forward pass or inference makes
+    is activations, also when the backward pass makes it again (checkpointing, seen in the stack), or cast weights if
     the same operator of the observed step cast a parameter; what backward and optimizer make is workspace, and so are
-    cuBLAS's buffers where the recording saw them being made.
+    cuBLAS's buffers if the recording began before they were made.
     """
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = np.array([*parts.phase, ""], dtype=object)[part]
@@ -127,16 +127,17 @@ def _seen(blocks: Blocks, known: Known) -> None:
     numbers = {}
     for each, number in _holding(blocks.replay, known):
         op, length, kind, _ = blocks.tensors[blocks.tensor[number]]
-        told = (op, each["shape"] or length, each["dtype"] or kind, each["name"])
-        if told not in numbers:
-            numbers[told] = len(blocks.tensors)
-            blocks.tensors.append(told)
-        blocks.tensor[number] = numbers[told]
+        tensor = (op, each["shape"] or length, each["dtype"] or kind, each["name"])
+        if tensor not in numbers:
+            numbers[tensor] = len(blocks.tensors)
+            blocks.tensors.append(tensor)
+        blocks.tensor[number] = numbers[tensor]
         blocks.category[number] = CATEGORIES.index(each["category"])
 
 
 def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
-    """(tensor, number of the block that it lay in when it was seen), in the order of time; not those in no block."""
+    """(tensor, number of the block that it lay in when it was seen), in the order of time; tensors outside all blocks
+    are omitted."""
     by_mark: dict[tuple[int, int], list[dict]] = {}
     for each in known.tensors:
         by_mark.setdefault(each["at"], []).append(each)
@@ -154,16 +155,18 @@ def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
 
 
 def belongs(replay: Replay, known: Known, cut: bool) -> bool:
-    """Whether the tensors that known.json tells lie in this history's blocks: at least half of them in a block of
-    their size. In a cut history, in which marks cannot be found exactly, one of them is enough."""
-    told = sum(each["bytes"] > 0 for each in known.tensors)
+    """Whether the tensors of known.json lie in this history's blocks: at least half of them in a block of their size.
+
+    In a cut history, in which marks cannot be found exactly, one of them is enough.
+    """
+    listed = sum(each["bytes"] > 0 for each in known.tensors)
     found = sum(0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known))
-    return not told or (found > 0 if cut else 2 * found >= told)
+    return not listed or (found > 0 if cut else 2 * found >= listed)
 
 
 def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
-    """Categories that stacks tell (see stacks.py), with the lives of blocks; what neither tells is unknown. Where an
-    allocation has no stack that tells anything, the program's range around it does, if it is one of a phase.
+    """Categories from stacks (see stacks.py) and from how long blocks live; what neither decides is unknown. If the
+    stack of an allocation says nothing, the program's range around it decides, provided that it is one of a phase.
 
     - made by a constructor or on a module's way to the device, and never freed: parameters (and tables that a
       constructor makes, which look the same);
@@ -179,7 +182,7 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
     kind = np.where(stackless & ~replay.recorded, stacks.NOTHING, kind)  # its allocation was not recorded
     part = np.where(replay.recorded, parts.of(replay.start), -1)
     phase = np.array([*parts.phase, ""], dtype=object)
-    by_range = [_OF_RANGE.get(name, 0) if told else 0 for name, told in zip(parts.phase, parts.ranged, strict=True)]
+    by_range = [_OF_RANGE.get(name, 0) if ranged else 0 for name, ranged in zip(parts.phase, parts.ranged, strict=True)]
     kind = np.where(kind == stacks.NOTHING, np.array([*by_range, stacks.NOTHING])[part], kind)
     lasts = replay.end >= events
     outlives = replay.end > _end_of_turn(parts, events)[part]

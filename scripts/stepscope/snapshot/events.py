@@ -6,21 +6,79 @@ free is what was requested, that of a block is rounded up (to 512 bytes, and mor
 counters count.
 """
 
+from array import array
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.snapshot.columns import ACTIONS, Columns, Rows
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError
 
+ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map")
+ACTIONS += ("segment_unmap", "oom", "snapshot", "other")
+"""What an event can be; its code is the place in this tuple. The last is any that a newer version of PyTorch adds."""
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
 GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
 MAP, UNMAP, OOM = (ACTIONS.index(name) for name in ("segment_map", "segment_unmap", "oom"))
 
+_CODES = {name: code for code, name in enumerate(ACTIONS)}
+_OTHER = len(ACTIONS) - 1
 _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bits
 
-_WRONG = "this is no memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+_WRONG = "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
+
+
+def code_of(action: object) -> int:
+    """The code of an event's action."""
+    return _CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER
+
+
+class Rows(NamedTuple):
+    """Events that stand one after the other in the columns: from `start` up to, but not including, `stop`."""
+
+    start: int
+    stop: int
+
+
+class Columns:
+    """Events as columns: `action` (see ACTIONS), `address` (of "oom": bytes that the device had free), `size` in bytes,
+    `time` in microseconds (0 if not recorded), `stack` (index of `stacks`, -1 without one).
+
+    stacks: each a list of frames, dicts as they stand in the snapshot.
+    """
+
+    def __init__(self) -> None:
+        self.action, self.address, self.size, self.time = array("b"), array("q"), array("q"), array("q")
+        self.stack = array("i")
+        self.stacks: list[list] = []
+        self._numbers: dict[int, int] = {}  # by identity
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def append(self, event: dict) -> None:
+        """Add an event, a dict of the snapshot. Raises TypeError or OverflowError if its values are not an event's."""
+        action = event.get("action")
+        self.action.append(code_of(action))
+        self.address.append(event.get("device_free" if action == "oom" else "addr", 0))
+        self.size.append(event.get("size", 0))
+        self.time.append(event.get("time_us", 0))
+        self.stack.append(self.number_of(event.get("frames")))
+
+    def number_of(self, frames: object) -> int:
+        """The index of a stack, by identity: pickle keeps what is shared shared."""
+        if frames is None:
+            return -1
+        if type(frames) is not list:
+            raise TypeError("frames that are not a list")
+        if not frames:
+            return -1
+        number = self._numbers.get(id(frames))
+        if number is None:
+            number = self._numbers[id(frames)] = len(self.stacks)
+            self.stacks.append(frames)
+        return number
 
 
 @dataclass(frozen=True)
@@ -224,14 +282,14 @@ def _list(value: object, what: str) -> list:
 def _dicts(value: object, what: str) -> list[dict]:
     found = _each_once(_list(value, what))
     if any(not isinstance(each, dict) for each in found):
-        raise ValueError(f"{what} has something else than dicts in it")
+        raise ValueError(f"{what} holds something other than dicts")
     return found
 
 
 def _each_once(items: list) -> list:
-    """The items, if none stands there twice: with shared lists in lists a small file can ask for any amount of work."""
+    """The items, unless one is in the list twice: with shared lists in lists a small file can ask for endless work."""
     if len({id(item) for item in items if isinstance(item, list | dict)}) < sum(
         isinstance(item, list | dict) for item in items
     ):
-        raise ValueError("one object stands in it several times")
+        raise ValueError("one object is in it several times")
     return items

@@ -11,13 +11,13 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError
 from stepscope.snapshot.table_names import CATEGORIES
 
 NAMES = ("known.json", "known.json.gz")
 _LARGEST = 1 << 30
 _MOST = 1 << 62  # of each number, and of the bytes of a list: more would not fit into 64 bits
-ADVICE = "give the one that was written with it, or leave it away"
+ADVICE = "give the one that was written with it, or omit it"
 
 
 @dataclass
@@ -36,7 +36,7 @@ def beside(snapshot: Path) -> Path | None:
 
 
 def read(path: Path) -> Known:
-    """Raises SnapshotError with one line for anything but such a file."""
+    """Raises SnapshotError with one line for any other file."""
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
@@ -46,12 +46,12 @@ def read(path: Path) -> Known:
     except OSError as error:
         raise SnapshotError(f"{path}: cannot be read ({error.strerror or 'damaged'}); {ADVICE}") from None
     except (ValueError, EOFError, zlib.error, RecursionError):
-        raise SnapshotError(f"{path}: this is no JSON; {ADVICE}") from None
+        raise SnapshotError(f"{path}: this is not JSON; {ADVICE}") from None
     try:
         return _known(content)
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        told = " ".join(str(error).split())[:120]
-        raise SnapshotError(f"{path}: this is no side file of a snapshot ({told}); {ADVICE}") from None
+        reason = " ".join(str(error).split())[:120]
+        raise SnapshotError(f"{path}: this is not the side file of a snapshot ({reason}); {ADVICE}") from None
 
 
 def _known(content: dict) -> Known:
@@ -106,10 +106,10 @@ def shape(lengths: list[int]) -> str:
 
 def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 
 def _text(value: object) -> str:
-    """As text that can be written: what is no character (half of a surrogate pair) becomes "?"."""
+    """The value as text that UTF-8 can hold: half of a surrogate pair becomes "?"."""
     return str(value).encode("utf-8", "replace").decode()

@@ -1,11 +1,11 @@
-"""Events that are read at once: a regular expression for all those with the same keys in the same order."""
+"""A regular expression that reads a whole event at once, for all events with the same keys in the same order."""
 
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 LARGEST_INTEGER = 9  # bytes: an unsigned number of 64 bits and its sign
-# What is read at once: events of so many layouts, with so many keys, and so many different texts in a field.
+# Limits: layouts that are learned, keys of an event, different texts in a field. Events beyond them are read singly.
 MOST_LAYOUTS, MOST_KEYS, MOST_TEXTS = 16, 20, 32
 
 # Opcodes as regular expressions: a reference to something read before, and whole numbers.
@@ -16,7 +16,7 @@ _FRAMES = rb"(" + REFERENCE + rb"|\]\x94(?:\(" + REFERENCE + rb"*+e|" + REFERENC
 
 
 class Layout(NamedTuple):
-    """How events with certain keys are read. match: of the expression for a whole event, at a place in the file."""
+    """How events with certain keys are read. match(data, at): a whole event at a place in the file, or None."""
 
     match: Callable
     values: tuple[int, ...]  # groups of action, address, size, and of time and frames where there are such
@@ -34,16 +34,16 @@ def integer(token: bytes) -> int:
 
 
 def layout(event: dict, texts: dict[str, set[str]], places: dict[str, list[int]]) -> Layout | None:
-    """How events with the keys of this one are read at once; None if their layout is not one for which that is done.
+    """How events with the keys of this one are read at once; None for a layout that the regular expression cannot hold.
 
-    texts: what stands in a field of text, if it is not a reference. places: under which numbers a text is referred to
-    (a key may be the name of a function, too, and then has two).
+    texts: for each field of text, the texts seen in it that are not references. places: the memo's numbers of a text
+    (a key that is also the name of a function may have two).
     """
     keys = list(event)
     if not {"action", "addr", "size"} <= set(keys) or any(key not in places for key in keys):
         return None
     if "frames" in keys and keys[-1] != "frames":
-        return None  # a list is numbered after what stands before it
+        return None  # the memo numbers a list after what comes before it
     pattern, groups, memoized, count = rb"\}\x94\(", {}, [], 0
     for key, value in event.items():
         pattern += rb"(?:%b)" % b"|".join(re.escape(_reference(place)) for place in places[key])

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stepscope.snapshot import events
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, events
 from stepscope.snapshot.plain_pickle import Reader
 
 _GZIP = b"\x1f\x8b"

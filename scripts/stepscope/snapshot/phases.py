@@ -27,7 +27,7 @@ _MOST_AFTER_LAST_MARK = 100  # allocations
 class Parts:
     """Parts of a history: from event `first` on (ascending), step (None if unknown), phase and module are these.
 
-    ranged: whether a range of the program tells the phase, and no stack.
+    ranged: whether the phase comes from a range of the program (else from stacks).
     """
 
     first: np.ndarray
@@ -42,7 +42,7 @@ class Parts:
 
 
 def from_marks(known: Known, device: Device) -> Parts:
-    """The parts that known.json tells."""
+    """The parts that known.json lists."""
     first = _events(device, known, [mark[:2] for mark in known.marks])
     first = np.maximum.accumulate(first) if len(first) else first
     return Parts(first, *([mark[at] for mark in known.marks] for at in (2, 3, 4)), [True] * len(first))
@@ -96,9 +96,9 @@ def _lacking(device: Device, known: Known) -> np.ndarray:
 
 
 def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) -> Parts:
-    """The parts that annotations tell, and where they tell nothing, the stacks of allocations (see stacks.py).
+    """The parts that annotations name, and where they name nothing, those from stacks of allocations (see stacks.py).
 
-    An event that tells nothing itself belongs to what was before it, up to the end of a range. A forward pass is
+    An event that says nothing itself belongs to what was before it, up to the end of a range. A forward pass is
     inference if the history has no backward pass, no optimizer, and did not run out of memory before them. Steps are
     counted: a forward pass after anything else begins one; or they have the numbers of torch.profiler's annotations.
     """
@@ -114,10 +114,10 @@ def derived(device: Device, annotations: list[Annotation], kinds: np.ndarray) ->
     tells = np.append(-1, np.flatnonzero(kind != stacks.NOTHING))
     latest = tells[np.searchsorted(tells, np.arange(events), side="right") - 1]
     began = np.maximum.accumulate(np.where(np.diff(ranges, prepend=-1), np.arange(events), 0))
-    told = np.where(latest >= began, code[kind[latest]], names.index("")) if events else np.empty(0, dtype=np.int64)
-    told = np.where(ranges >= 0, ranges, told)
-    changes = np.flatnonzero(np.diff(told, prepend=-1) | np.diff(steps, prepend=-2) | np.diff(ranges, prepend=-2))
-    phases = [names[told[at]] for at in changes]
+    phase = np.where(latest >= began, code[kind[latest]], names.index("")) if events else np.empty(0, dtype=np.int64)
+    phase = np.where(ranges >= 0, ranges, phase)
+    changes = np.flatnonzero(np.diff(phase, prepend=-1) | np.diff(steps, prepend=-2) | np.diff(ranges, prepend=-2))
+    phases = [names[phase[at]] for at in changes]
     numbers = [int(steps[at]) for at in changes] if (steps >= 0).any() else _counted(phases)
     numbers = [None if number == -1 else number for number in numbers]
     return Parts(changes, numbers, phases, [""] * len(changes), (ranges[changes] >= 0).tolist())
@@ -135,7 +135,7 @@ def _counted(phases: list[str]) -> list[int | None]:
 
 
 def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarray, list[str], np.ndarray]:
-    """For each event the phase that the ranges around it tell, as a number in a list of names (-1: nothing), that list,
+    """For each event the phase of the ranges around it, as a number in a list of names (-1: none), that list,
     and the step's number (-1: none).
 
     Ranges of other devices than this count only where it has none. If no range has a name of a phase, the outermost
@@ -155,10 +155,10 @@ def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarra
         elif each.name in open_ranges:  # the innermost of that name
             del open_ranges[len(open_ranges) - 1 - open_ranges[::-1].index(each.name)]
         inside = slice(at[number], at[number + 1])
-        told = [meaning(name) if known else name for name in open_ranges if not _STEP.match(name)]
-        told = [name for name in told if name is not None]
-        if told:
-            phases[inside] = names.setdefault(told[-1 if known else 0], len(names))
+        around = [meaning(name) if known else name for name in open_ranges if not _STEP.match(name)]
+        around = [name for name in around if name is not None]
+        if around:
+            phases[inside] = names.setdefault(around[-1 if known else 0], len(names))
         numbers = [int(found[1]) for name in open_ranges if (found := _STEP.match(name)) and len(found[1]) < 10]
         if numbers:
             steps[inside] = numbers[-1]
@@ -166,7 +166,7 @@ def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarra
 
 
 def meaning(name: str) -> str | None:
-    """The phase that a range with this name is; None if the name tells nothing."""
+    """The phase that a range with this name is; None if the name says nothing."""
     return next((phase for phase, pattern in _MEANINGS if pattern.search(name)), None)
 
 

@@ -62,8 +62,8 @@ def replay(device: Device) -> Replay:
     What was active before the first event follows from the end: blocks that are freed without having been allocated in
     the history, and blocks of the final state that no event touches. So a recording that began midway is whole.
 
-    A history whose buffer overflowed is, like one that began midway, the end of the whole, and nothing in the order of
-    the events can tell the two apart. What proves that events are missing: an address that is allocated twice or freed
+    A history whose buffer overflowed is, like one that began midway, the end of the whole, and the order of the
+    events cannot tell the two apart. What proves that events are missing: an address that is allocated twice or freed
     twice in a row, or a final state that the events deny (`contradicted`); or a block that is there at the end with its
     stack, whose allocation is not in the history, since PyTorch records both or neither (`forgotten`: the buffer
     overflowed or was cleared). A contradicted history is replayed as far as it goes: a block ends when its address is
@@ -135,7 +135,7 @@ def _final_stacks(device: Device, address: np.ndarray, end: np.ndarray) -> np.nd
 
 
 def _action_that_frees(device: Device) -> int:
-    """FREE_COMPLETED, but FREE_REQUESTED where the recording was told to skip the former."""
+    """FREE_COMPLETED, but FREE_REQUESTED if the recording was set to skip the former."""
     requested = device.address[device.action == FREE_REQUESTED]
     waiting = np.isin(requested, device.block_address[device.block_active])
     skipped = not (device.action == FREE_COMPLETED).any() and not waiting.all()

@@ -1,23 +1,24 @@
-"""What PyTorch was doing when it allocated, judged by the stack alone: for snapshots of programs that are not ours.
+"""What a stack says: which line of it a person would look at, and what PyTorch was doing when it allocated.
 
-The frames are gone through from the innermost call outwards, and the first that tells anything decides:
+The latter is for snapshots of programs that are not ours. The frames are searched from the innermost call outwards, and
+the first that fits one of these decides:
 
 - backward: autograd's engine in C++, its functions in Python, or any function called `backward`. The backward pass runs
   in a thread of PyTorch's own, so an allocation without any frame of Python is of the backward pass too, if others have
   such;
 - recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs again in the backward
   pass;
-- optimizer: anything of torch.optim, or of a file that is called so or stands in a folder that is;
+- optimizer: anything of torch.optim, or of a file with "optim" in its name or in that of its folder;
 - made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come from;
 - forward: torch.nn, or a function called `forward`.
 """
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 
-from stepscope.snapshot import frames
 from stepscope.snapshot.events import ALLOC, Frame, Snapshot
 
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
@@ -31,11 +32,59 @@ _MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
 _ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
 _CAST = "autocast::cached_cast"
 
+# Files that are not the user's code: installed packages, Python's library, PyTorch's and einops's own sources wherever
+# they are, code without a file.
+_LIBRARY = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python\d[\d.]*/|/Lib/|^<(frozen|string|eval_with_key)"
+    r"|(^|/)torch/(_\w+/|_\w+\.py|amp/|autograd/|cuda/|distributed/|fx/|functional\.py|jit/|nn/|ops|optim/|profiler/"
+    r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
+    r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
+)
+_HOOKS = ("__torch_dispatch__", "__torch_function__")
+_PYTHON = re.compile(r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/")
+
+
+def is_python(frame: Frame) -> bool:
+    """Whether it is a frame of Python; those of C++ have a source file of C++, an object file or "??"."""
+    return bool(_PYTHON.search(frame.file))
+
+
+def is_user(frame: Frame) -> bool:
+    """Whether it is a frame of Python outside all libraries, and not a hook that only watches the calls of others."""
+    return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(frame.file.replace("\\", "/"))
+
+
+@cache
+def shown(frame: Frame) -> str:
+    """As in "file.py:123 function"; a file of this repository relative to it, others without their folders."""
+    path = frame.file.replace("\\", "/")
+    ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
+    if ours >= 0:
+        path = path[ours + 1 :]
+    elif parts[-1] == "__init__.py":  # says nothing alone
+        path = "/".join(parts[-2:])
+    else:
+        path = parts[-1]
+    return f"{path}:{frame.line} {frame.function}"
+
+
+def user_lines(snapshot: Snapshot) -> list[str]:
+    """For each stack its first frame in user code, as `shown`; "" where it has none."""
+    user = [is_user(frame) for frame in snapshot.frames]
+    found = (next((number for number in stack if user[number]), None) for stack in snapshot.stacks)
+    return ["" if number is None else shown(snapshot.frames[number]) for number in found]
+
+
+def has_python(snapshot: Snapshot) -> list[bool]:
+    """For each stack whether it has any frame of Python."""
+    python = [is_python(frame) for frame in snapshot.frames]
+    return [any(python[number] for number in stack) for stack in snapshot.stacks]
+
 
 def kinds(snapshot: Snapshot) -> np.ndarray:
     """int8 for each stack, and one more at the end for events without any."""
     single = [_kind(frame) for frame in snapshot.frames]
-    python = frames.has_python(snapshot)
+    python = has_python(snapshot)
     allocating = [np.unique(device.stack[device.action == ALLOC]) for device in snapshot.devices]
     empty = BACKWARD if any(python[number] for own in allocating for number in own if number >= 0) else NOTHING
     found = [
@@ -45,10 +94,10 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
     return np.array([*found, empty], dtype=np.int8)
 
 
-def _first(told: list[int], otherwise: int) -> int:
+def _first(kinds: list[int], otherwise: int) -> int:
     """The kind of a stack from those of its frames."""
-    kind = next((each for each in told if each != NOTHING), otherwise)
-    return RECOMPUTED if kind == FORWARD and RECOMPUTED in told else kind
+    kind = next((each for each in kinds if each != NOTHING), otherwise)
+    return RECOMPUTED if kind == FORWARD and RECOMPUTED in kinds else kind
 
 
 def casts(snapshot: Snapshot) -> np.ndarray:
@@ -63,7 +112,7 @@ def _any(stack: Iterable[int], single: list[bool]) -> bool:
 
 def _kind(frame: Frame) -> int:
     file, function = frame.file.replace("\\", "/"), frame.function
-    if not frames.is_python(frame):
+    if not is_python(frame):
         return BACKWARD if _ENGINE.search(function) else NOTHING
     if _OPTIMIZER.search(file):
         return OPTIMIZER

@@ -33,8 +33,8 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
         lines.append("  the history lacks its beginning: earlier peaks may be missing")
     if row["ooms"]:
         place = ", ".join(str(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
-        told = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
-        lines.append(f"  out of memory {row['ooms']} times; first: {told}" + (f" ({place})" if place else ""))
+        sizes = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
+        lines.append(f"  out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else ""))
     lines.append("  at the peak, MiB:")
     for each in own["peak"].to_dict("records"):
         if each["bytes"]:
@@ -47,7 +47,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:
-    """What was reserved; nothing where that is never more than what is active, as on a CPU without an allocator."""
+    """What was reserved; empty if that is never more than what is active, as on a CPU without an allocator."""
     if not (timeline["reserved_bytes"] > timeline["active_bytes"]).any():
         return ""
     then, most = _mib(row["reserved_at_peak_bytes"]), _mib(row["peak_reserved_bytes"])

@@ -105,16 +105,14 @@ def _ooms(device: Device) -> dict:
         return {"ooms": 0}
     at = found[0]
     _, phase, module = device.part(at)
-    told = {"oom_requested_bytes": int(events.size[at]), "oom_free_bytes": int(events.address[at])}
-    return (
-        {"ooms": len(found)}
-        | told
-        | {
-            "oom_phase": phase,
-            "oom_module": module,
-            "oom_frame": device.lines[events.stack[at]],
-        }
-    )
+    return {
+        "ooms": len(found),
+        "oom_requested_bytes": int(events.size[at]),
+        "oom_free_bytes": int(events.address[at]),
+        "oom_phase": phase,
+        "oom_module": module,
+        "oom_frame": device.lines[events.stack[at]],
+    }
 
 
 def timeline(device: Device) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stepscope.model import attention_flops
+from stepscope.model import flops
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
     CELL,
@@ -99,9 +99,7 @@ def _row(cell: CellResult, entry: dict) -> dict:
     spec, length = cell.entry["spec"], entry["length"]
     batch = spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
     is_causal = spec.get("causal") == "yes"
-    done = attention_flops.operations(
-        batch, spec.get("heads", 1), length, spec["d_head"], is_causal, entry["direction"]
-    )
+    done = flops.attention_flops(batch, spec.get("heads", 1), length, spec["d_head"], is_causal, entry["direction"])
     median = entry.get("median")
     return {
         **_place(cell),

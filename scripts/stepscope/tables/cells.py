@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.plan import identities
-from stepscope.plan.hardware import is_expected
+from stepscope.machine import labels
+from stepscope.machine.labels import is_expected
 
 RECORD_VERSION = 1
 PROVENANCE = ("command", "started", "duration_s", "hardware", "versions", "settings")  # what tables are made of
@@ -211,12 +211,12 @@ def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results
             for other, part in plan["studies"].items()
         }
         records = {
-            other: list(identities.read_records(results, listed, machine["expect"]).values())
+            other: list(labels.read_records(results, listed, machine["expect"]).values())
             for other, listed in names.items()
         }
-        newest = identities.newest(records)[study]
+        newest = labels.newest(records)[study]
         for cell in own:
-            difference = newest and identities.from_newest(cell.record["machine"], newest)
+            difference = newest and labels.from_newest(cell.record["machine"], newest)
             if difference:
                 problems[cell.name] = f"measured on another machine than the newest of {label}: {difference}"
     return problems
@@ -233,7 +233,7 @@ def _content(path: Path) -> bytes:
 
 def _difference(found: dict, expected: dict) -> str:
     """The first key in which two mappings differ, with both values."""
-    return "{} is {!r} there, {!r} now".format(*identities.first_difference(found, expected))
+    return "{} is {!r} there, {!r} now".format(*labels.first_difference(found, expected))
 
 
 def _last_line(log: Path) -> str:

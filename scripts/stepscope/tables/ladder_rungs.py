@@ -15,10 +15,9 @@ whose errors cancel: a tenth.
 import math
 from collections.abc import Iterator, Sequence
 
-from stepscope.plan.axes import NEUTRAL
+from stepscope.axes import NEUTRAL, PRECISIONS
 from stepscope.tables.schema import Group, number, text
 
-TOLERANCE = {"fp32": 1e-4, "tf32": 16 * 2.0**-11, "bf16": 16 * 2.0**-8, "fp16": 16 * 2.0**-8}
 OF_LOSS = 0.1
 
 AGREEMENT = Group(
@@ -122,7 +121,7 @@ def compare(found: dict, first: dict, precisions: tuple[str, str]) -> dict:
     """
     if found.get("loss") is None or first.get("loss") is None:
         return dict.fromkeys(AGREEMENT.names)
-    tolerance = max(TOLERANCE.get(precision, TOLERANCE["fp32"]) for precision in precisions)
+    tolerance = max(PRECISIONS[precision].tolerance for precision in precisions)
     own, reference = found.get("gradient_sample") or [], first.get("gradient_sample") or []
     distance, cosine = differences(own, reference)
     loss = _relative(found["loss"], first["loss"])

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from stepscope.plan.axes import NEUTRAL
+from stepscope.axes import NEUTRAL
 from stepscope.tables.cells import CellResult, read_analysis
 from stepscope.tables.columns import REASON, RUN, STATISTICS, STATUS, run_columns, statistics_columns
 from stepscope.tables.profile_fields import ANALYSES

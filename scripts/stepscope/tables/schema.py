@@ -25,9 +25,9 @@ class Field:
     is_optional: bool = False
 
 
-def text(name: str, meaning: str) -> Field:
+def text(name: str, meaning: str, is_optional: bool = False) -> Field:
     """A column of text."""
-    return Field(name, TEXT, meaning)
+    return Field(name, TEXT, meaning, is_optional=is_optional)
 
 
 def flag(name: str, meaning: str) -> Field:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from stepscope.axes import NEUTRAL
 from stepscope.model.shape import ModelShape
-from stepscope.plan.axes import NEUTRAL
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
     CELL,
@@ -78,7 +78,7 @@ RATES = (
 
 def shape_of(cell: CellResult) -> ModelShape:
     """The shape of the cell's model."""
-    return ModelShape(**{each.name: cell.entry["spec"][each.name] for each in SHAPE})
+    return ModelShape.of(cell.entry["spec"])
 
 
 def place_columns(cell: CellResult) -> dict:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace import (
+    TraceError,
     attention,
     backward_modules,
     device_tables,
@@ -18,7 +19,7 @@ from stepscope.trace import (
     timeline,
 )
 from stepscope.trace.attribution import Attribution, attribute
-from stepscope.trace.events import GRAPH, KERNEL, MEMORY, MS, Trace, TraceError
+from stepscope.trace.events import GRAPH, KERNEL, MEMORY, MS, Trace
 from stepscope.trace.table_names import COLUMNS, TABLES
 
 

@@ -26,8 +26,8 @@ class Attribution:
     For each operation: launch, the position of its call (-1 if it is not linked), with the call's time, process and
     thread; innermost, the innermost nested range of the launching thread; innermost_phase, the position in `phases` of
     the shortest one around it. parent: for each range the range around it on its thread. operator: for each name
-    whether it is autograd's and no module's. phases: names in the order of their first start. occurrence: for each
-    phase, which of its ranges each operation was launched in; own_thread: whether by the thread that opened the range.
+    whether it is autograd's rather than a module's. phases: names in the order of their first start. occurrence: for
+    each phase, which of its ranges each operation was launched in; own_thread: whether by the thread that opened it.
     """
 
     trace: Trace
@@ -102,8 +102,8 @@ class Attribution:
 def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     """Join launches to operations and find each one's ranges and phases.
 
-    phases: names of the ranges that are phases; by default those of PHASES that the trace has (in any case), else its
-    outermost ranges. A named phase that the trace does not have is left out.
+    phases: names of the ranges that are phases; by default those of PHASES that the trace has (upper or lower case),
+    else its outermost ranges. A named phase that the trace does not have is omitted.
     """
     launch = join_launches(trace)
     linked = launch >= 0
@@ -171,12 +171,12 @@ def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np
 
 
 def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0, and no module's."""
+    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0."""
     return "::" in name or name.rstrip("0123456789").endswith("Backward")
 
 
 def operator_names(trace: Trace) -> np.ndarray:
-    """For each name whether ranges called so are autograd's: it looks so, they are numbered, or the trace tells."""
+    """For each name whether its ranges are autograd's: it looks so, they are numbered, or the trace says so."""
     operator = np.zeros(len(trace.names), dtype=bool)
     codes = trace.ranges["name"].to_numpy()
     for code in np.unique(codes):
@@ -192,8 +192,8 @@ def phase_names(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: 
     if not len(ranges):
         return []
     length = (ranges["end"] - ranges["start"]).rename("length")
-    told = pd.concat([ranges[["name", "start"]], length], axis=1).groupby("name")
-    first = told.agg(start=("start", "min"), length=("length", "max"))
+    by_name = pd.concat([ranges[["name", "start"]], length], axis=1).groupby("name")
+    first = by_name.agg(start=("start", "min"), length=("length", "max"))
     known = {
         trace.names[code]: (row.start, -row.length) for code, row in zip(first.index, first.itertuples(), strict=True)
     }

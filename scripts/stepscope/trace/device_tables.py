@@ -141,7 +141,7 @@ def api_gaps(found: Attribution) -> pd.DataFrame:
     """A row for each phase: the gaps between one CUDA call's end and the next one's start on the same thread.
 
     A call belongs to the phase in which it starts; both calls around a gap are of one occurrence. Look-ups of a
-    kernel's name or attributes are no calls here.
+    kernel's name or attributes do not count as calls here.
     """
     look_up = np.array([bool(_LOOK_UP.match(name)) for name in found.trace.names], dtype=bool)
     calls = found.trace.calls[~look_up[found.trace.calls["name"].to_numpy()]]
@@ -191,7 +191,7 @@ def _by_name(found: Attribution, calls: pd.DataFrame, what: str) -> pd.DataFrame
 
 
 def python_lines(found: Attribution) -> pd.DataFrame:
-    """A row for each line of Python whose calls launched operations; the time of those with no known line is left out.
+    """A row for each line of Python whose calls launched operations; operations without a known line are omitted.
 
     The stack of a call was taken at its start, by the same thread.
     """

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from stepscope.trace.errors import TraceError as TraceError
-
 RANGES = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
 CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
@@ -21,6 +19,34 @@ MS, US = 1e6, 1e3  # nanoseconds
 KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was traced as a whole is one operation
 
 
+class Names:
+    """The names of a trace's events, each kept once: events refer to `list` by position."""
+
+    def __init__(self) -> None:
+        self.list: list[str] = []
+        self._codes: dict[str, int] = {}
+
+    def code(self, name: str) -> int:
+        """Position of a name, which is added if it is new."""
+        code = self._codes.get(name)
+        if code is None:
+            code = self._codes[name] = len(self.list)
+            self.list.append(name)
+        return code
+
+    def operator(self, text: str) -> tuple[int, int]:
+        """(code, sequence number or -1) of a range's text.
+
+        PyTorch names its operators as `aten::mm, seq = 12, op_id = 34, sizes = [[2, 3], [3, 4]]`
+        (torch.autograd.profiler.emit_nvtx): each text is another, so the name is what stands before.
+        """
+        name, found, rest = text.partition(", seq = ")
+        if not found:
+            return self.code(text.partition(", op_id = ")[0]), -1
+        digits = rest.partition(",")[0]
+        return self.code(name), int(digits) if digits.isdecimal() else -1
+
+
 @dataclass
 class Trace:
     """The events of a trace as data frames; `name` and `file` index `names`.
@@ -32,7 +58,7 @@ class Trace:
     the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
     process. On a trace without a GPU the operators of the processor stand where kernels would, and `device_is_host` is
     true. lines: the line of Python in which a thread was when it made a CUDA call. os_calls: calls into the operating
-    system. operators: codes of names that are operators' and no module's, where the trace tells.
+    system. operators: codes of names that are operators' rather than modules', if the trace says so.
     """
 
     tool: str

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import events
-from stepscope.trace.events import Trace, TraceError
-from stepscope.trace.names import Names
+from stepscope.trace import TraceError, events
+from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, nest
 
 _RANGES = {"user_annotation", "cpu_op"}
@@ -25,7 +24,7 @@ _OWN_WORK = 0.5
 
 
 def read(path: Path) -> Trace:
-    """The trace in a .json or .json.gz. Raises TraceError with one line if the file is none, or is damaged."""
+    """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a damaged one."""
     try:
         raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
         content = json.loads(raw)
@@ -34,7 +33,7 @@ def read(path: Path) -> Trace:
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError, EOFError, OverflowError, zlib.error) as error:
-        raise TraceError(f"{path} is no trace of torch.profiler, or is damaged ({_told(error)})") from None
+        raise TraceError(f"{path} is not a trace of torch.profiler, or is damaged ({_reason(error)})") from None
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:
@@ -104,7 +103,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     )
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:80]
 
 

@@ -16,7 +16,7 @@ def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def climb(start: np.ndarray, parent: np.ndarray, skipped: np.ndarray) -> np.ndarray:
-    """From each range (or -1) up to the first that is not skipped, itself included; -1 where there is none."""
+    """From each range (or -1) up to the first that is not skipped, itself included; -1 if there is none."""
     at = start.copy()
     moving = np.flatnonzero(at >= 0)
     while len(moving):

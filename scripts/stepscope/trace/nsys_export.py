@@ -1,4 +1,4 @@
-"""From Nsight Systems' own file to SQLite, by its own exporter."""
+"""From Nsight Systems' own file to SQLite, by its own exporter. Standard library only: profile_step.py uses it too."""
 
 import contextlib
 import shutil
@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError
 
 
 @contextlib.contextmanager

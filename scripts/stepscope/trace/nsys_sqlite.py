@@ -5,6 +5,8 @@ they have rows, and columns come and go with the version; what is missing is tak
 """
 
 import itertools
+import json
+import re
 import sqlite3
 from pathlib import Path
 from urllib.parse import quote
@@ -12,10 +14,8 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import events
-from stepscope.trace.events import Trace, TraceError
-from stepscope.trace.names import Names
-from stepscope.trace.python_stacks import line_of
+from stepscope.trace import TraceError, events
+from stepscope.trace.events import Names, Trace
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -31,20 +31,24 @@ _MISSING = np.iinfo(np.int64).min
 _INLINE = -2  # instead of a text's id: the text stands in the row itself
 _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
 _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
+# A line of the program says more than one of a package that it calls.
+_INSTALLED = re.compile(r"/(site|dist)-packages/|/lib/python3")
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
 
 
 def read(path: Path) -> Trace:
-    """The trace in an SQLite export. Raises TraceError with one line if the file is none, or is damaged."""
+    """The trace in an SQLite export. Raises TraceError with one line for any other file, or a damaged one."""
     if not path.is_file():
         raise TraceError(f"{path}: there is no such file")
     try:
         database = _Database(path)
         return _trace(database, path)
     except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
-        told = " ".join(str(error).split())
-        raise TraceError(f"{path} cannot be read ({told}); export it again with `nsys export --type sqlite`") from None
+        reason = " ".join(str(error).split())
+        raise TraceError(
+            f"{path} cannot be read ({reason}); export it again with `nsys export --type sqlite`"
+        ) from None
 
 
 class _Database:
@@ -80,7 +84,7 @@ class _Database:
 
 def _trace(database: _Database, path: Path) -> Trace:
     if not database.tables.keys() & set(KNOWN):
-        raise TraceError(f"{path} is an SQLite file, but no trace of Nsight Systems: it has none of its tables")
+        raise TraceError(f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
@@ -141,7 +145,7 @@ def _devices(database: _Database) -> dict[int, str]:
 def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
     """Ranges whose name is inline text or in the string table; the sequence number is cut off the name.
 
-    Old versions fill columns that do not apply: an end of 0 or -1 is none, and neither is an empty text.
+    Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text no text.
     """
     columns = {"start": 0, "end": _MISSING, "eventType": _PUSH_POP[0], "globalTid": 0}
     there = database.tables.get(RANGES, set())
@@ -246,7 +250,11 @@ def _enumeration(database: _Database, table: str) -> dict[int, str]:
 
 
 def _lines(database: _Database, names: Names) -> pd.DataFrame:
-    """Where Python was when it made a CUDA call: marks with a stack as their payload, as text or by its id."""
+    """Python's line behind each CUDA call, as `nsys profile --python-backtrace=cuda` records it.
+
+    Nsight Systems 2025 makes an NVTX mark at the start of the call, with the stack as its payload (as text, or by its
+    id in the string table); the payload is in the export only if that was made with `--include-json=true`.
+    """
     there = database.tables.get(RANGES, set())
     if not {"jsonText", "eventType"} <= there:
         return events.frame(events.LINES)
@@ -257,9 +265,29 @@ def _lines(database: _Database, names: Names) -> pd.DataFrame:
         f'SELECT globalTid, start, {payload} FROM "{RANGES}" '
         f'WHERE "eventType" = {_MARK} AND {payload} LIKE \'%"Frames"%\' ORDER BY start'
     )
-    found = ((thread, start, line_of(text, texts, names)) for thread, start, text in marks)
+    found = ((thread, start, _line_of(text, texts, names)) for thread, start, text in marks)
     rows = [(thread, start, *line) for thread, start, line in found if line]
     return events.frame(events.LINES, **dict(zip(events.LINES, zip(*rows, strict=True), strict=False)))
+
+
+def _line_of(payload: str, texts: dict[int, str], names: Names) -> tuple[int, int] | None:
+    """(code of the file's name, line) of the innermost frame outside installed packages, else of the innermost.
+
+    As seen in exports (no documentation says it) a payload is
+    `{"Python Backtrace on CUDA": {"Frames": [{"Function": 87, "File": 88, "Line": 2567}, ...]}}`, the innermost frame
+    first, functions and files as ids of the string table or as text. texts: that table. None for any other payload.
+    """
+    try:
+        (content,) = json.loads(payload).values()
+        frames = [(_file_of(frame["File"], texts), int(frame["Line"])) for frame in content["Frames"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    own = [frame for frame in frames if not _INSTALLED.search(frame[0])] or frames
+    return (names.code(own[0][0]), own[0][1]) if own else None
+
+
+def _file_of(value: int | str, texts: dict[int, str]) -> str:
+    return value if isinstance(value, str) else texts.get(value, "(unknown file)")
 
 
 def _os_calls(database: _Database, strings: _Strings) -> pd.DataFrame:

@@ -78,21 +78,25 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         if own.empty:
             continue
         code = found.trace.names.index(phase) if phase != ALL else -1
-        own = own.assign(module=own["module"].where(own["module"] != code, -1))  # a phase is no module of its own
+        own = own.assign(module=own["module"].where(own["module"] != code, -1))  # a phase does not count as a module
         total = durations[mask].sum()
         ns = own.groupby("name")["ns"].agg(["size", "sum", "mean", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
         counts = counts_per_step(own, found.steps) if layers else {}
         split = [composition(counts.get(code), layers, found.trace.names, once) for code in ns.index]
         full = [found.trace.names[code] for code in ns.index]
-        told = [kernel_names.describe(name) for name in full]
-        part = {"phase": phase, "name": [each.short for each in told], "category": [each.category for each in told]}
+        described = [kernel_names.describe(name) for name in full]
+        part = {
+            "phase": phase,
+            "name": [each.short for each in described],
+            "category": [each.category for each in described],
+        }
         part |= {"total_ms": ns["sum"].to_numpy() / MS}
         part |= {"share_of_phase_gpu_time": ns["sum"].to_numpy() / total if total else np.nan}
         part |= {"instances": ns["size"].to_numpy(), "instances_per_step": ns["size"].to_numpy() / found.steps}
         part |= {key: [row[key] for row in split] for key in split[0]}
         part |= {f"{key}_us": ns[key].to_numpy() / US for key in ("mean", "median", "min", "max", "std")}
-        part |= {key: [getattr(each, key) for each in told] for key in ("tile", "data_type", "unit")}
+        part |= {key: [getattr(each, key) for each in described] for key in ("tile", "data_type", "unit")}
         parts.append(pd.DataFrame(part | {"full_name": full}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -160,7 +164,7 @@ def module_codes(found: Attribution) -> np.ndarray:
 
     That is the innermost range of its thread that is neither an operator nor a phase, but for a phase inside another
     one (the loss in the forward pass); else, in the backward pass, the module whose forward operator made the backward
-    function, where the trace tells.
+    function, if the trace says so.
     """
     codes = found.trace.ranges["name"].to_numpy()
     at = climb(found.innermost, found.parent, found.operator[codes])
@@ -181,8 +185,8 @@ def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory included."""
     codes, inverse = np.unique(found.trace.operations["name"].to_numpy(), return_inverse=True)
     place = {name: at for at, name in enumerate(CATEGORIES)}
-    told = [place[kernel_names.describe(found.trace.names[code]).category] for code in codes]
-    category = np.array(told, dtype=np.int64)[inverse]
+    places = [place[kernel_names.describe(found.trace.names[code]).category] for code in codes]
+    category = np.array(places, dtype=np.int64)[inverse]
     rows = []
     for phase, mask in selections(found).items():
         total = found.durations[mask].sum()

@@ -57,7 +57,7 @@ def _product_type(text: str) -> str:
 
 
 def product_unit(text: str) -> str:
-    """The unit that a CUTLASS or cuBLAS name tells: an instruction shape or "tensorop" is a tensor core's."""
+    """The unit in a CUTLASS or cuBLAS name: an instruction shape or "tensorop" is a tensor core's."""
     if re.search(r"tensorop|wgmma|hmma|imma|_mma|[sdhi]\d{3,}(tf32|bf16|f16)?\w*gemm", text):
         return "tensor core"
     return "SIMT" if re.search(r"simt|ffma|(^|_)[sdhcz]gemm", text) else ""

@@ -14,7 +14,7 @@ _COUNTS = ("kernels", "kernels_exclusive")
 
 
 def ranges(found: Attribution, times: pd.DataFrame) -> pd.DataFrame:
-    """A row for each name of a range that is no phase: what its thread did and launched while it was open.
+    """A row for each name of a range that is not a phase: what its thread did and launched while it was open.
 
     times: of range_times(). `_us` columns are of one occurrence: the spread over the layers, where a range stands in
     each.

@@ -52,7 +52,7 @@ _SECTIONS = (
 
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
-    """The summary; a table without rows is left out, and said to be missing at the end."""
+    """The summary; a table without rows is omitted, and named at the end as missing."""
     parts, missing = [f"# {_text(title)}"], []
     checks = tables["checks"].set_index("quantity")["value"]
     on_host = str(checks.get("device_is_host")) == "True"

@@ -65,10 +65,10 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
     operations = trace.operations[trace.operations["process"] == at["process"]]
     operations = operations[(operations["start"] < end) & (operations["end"] > at["start"])]
     for (device, stream), own in operations.groupby(["device", "stream"]):
-        told = [kernel_names.describe(trace.names[code]) for code in own["name"]]
-        categories = [each.category for each in told]
+        described = [kernel_names.describe(trace.names[code]) for code in own["name"]]
+        categories = [each.category for each in described]
         name = "operators" if trace.device_is_host else f"GPU {device}, stream {stream}"
-        parts.append(_lane(name, own, [each.short for each in told], categories, at, edges))
+        parts.append(_lane(name, own, [each.short for each in described], categories, at, edges))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     table.insert(0, "view", view)
     table["span_us"] = (end - at["start"]) / 1e3

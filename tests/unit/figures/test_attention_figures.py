@@ -8,13 +8,13 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from stepscope.axes import IMPLEMENTATIONS
 from stepscope.figures import colours, figures_of, theme
 from stepscope.figures.attention.data import measured, of_one_shape, precision_groups, shape_words, without_number
 from stepscope.figures.attention.head_dimension import draw_head_dimension, longest_that_most_ran
 from stepscope.figures.attention.memory import draw_memory
 from stepscope.figures.attention.rates import draw_rates, matmul_rate
 from stepscope.figures.attention.time import draw_time
-from stepscope.measure.attention_names import IMPLEMENTATIONS
 from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]

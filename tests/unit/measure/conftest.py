@@ -1,4 +1,4 @@
-"""Helpers for the tests of measuring: running Python in a process of its own, and a tiny cell."""
+"""Helpers for the tests of measuring: running Python or a program in a process of its own, and a tiny cell."""
 
 import os
 import subprocess
@@ -36,26 +36,6 @@ def one_thread():
 def tiny():
     """Spec of a timing cell that takes milliseconds."""
     return dict(TINY)
-
-
-@pytest.fixture
-def start_python():
-    """Start Python code in a process with pipes; it and what it leaves are killed when the test ends."""
-    started = []
-
-    def start(code, *arguments, **options):
-        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\n{code}", *arguments]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = subprocess.Popen(command, **(pipes | options))
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
-            pipe.close()
 
 
 @pytest.fixture

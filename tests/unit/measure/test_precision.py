@@ -43,8 +43,8 @@ def test_a_matrix_product_under_autocast_has_the_type_and_its_operands_stay_fp32
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_a_cpu_runs_16_bits_if_it_has_instructions_for_them(name, has, monkeypatch):
     other = {"bf16": "fp16", "fp16": "bf16"}[name]
-    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{name}_supported", lambda: has, raising=False)
-    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{other}_supported", lambda: not has, raising=False)
+    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{name}_supported", lambda: has)
+    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{other}_supported", lambda: not has)
     reason = precision.unsupported(name, "cpu")
     if has:
         assert reason is None

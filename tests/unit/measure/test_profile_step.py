@@ -15,7 +15,7 @@ QUICK = f"{SHAPE} --device cpu --threads 1 --warmup 1 --steps 3"
 # The program in a process where nsys may record a CPU; its flags are the first argument.
 BEHIND_NSYS = """
 import profile_step
-profile_step._missing = lambda tool, device: None
+profile_step.nsys.missing = lambda device: None
 sys.argv = ["profile_step.py", *sys.argv[1].split()]
 profile_step.main()
 """

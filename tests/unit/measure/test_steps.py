@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from stepscope.axes import MODES
 from stepscope.measure import steps
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
-from stepscope.plan.axes import MODES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -25,7 +25,7 @@ def outcomes_of(spec):
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_up_to_the_cells_is_measured_from_the_lightest(mode, tiny):
     found = outcomes_of(tiny | {"mode": mode})
-    assert [outcome.mode for outcome in found] == list(MODES[: MODES.index(mode) + 1])
+    assert [outcome.mode for outcome in found] == list(MODES)[: list(MODES).index(mode) + 1]
     for outcome in found:
         assert (outcome.status, outcome.reason) == ("ok", "")
         assert {(row["kind"], row["phase"]) for row in outcome.rows} == MEASURED[outcome.mode]
@@ -94,13 +94,13 @@ def test_every_step_does_its_work_and_starts_without_gradients(tiny, monkeypatch
 
 def test_nothing_of_a_mode_is_left_for_the_next(tiny, monkeypatch):
     left = []
-    tidy = steps._tidy
+    tidy = steps.tidy
 
     def watched(workload, device):
         tidy(workload, device)
         left.append((workload._loss, [p.grad for p in workload._model.parameters() if p.grad is not None]))
 
-    monkeypatch.setattr(steps, "_tidy", watched)
+    monkeypatch.setattr(steps, "tidy", watched)
     outcomes_of(tiny)
     assert left == [(None, [])] * 4
 
@@ -163,7 +163,7 @@ OUT_OF_MEMORY = [
 def test_what_finished_before_memory_ran_out_is_kept_and_the_rest_is_oom(mode, error, reason, tiny, monkeypatch):
     fail_in(monkeypatch, mode, error)
     found = outcomes_of(tiny)
-    first = MODES.index(mode)
+    first = list(MODES).index(mode)
     assert [outcome.status for outcome in found] == ["ok"] * first + ["oom"] * (4 - first)
     assert found[first].reason == reason
     assert found[first].peaks["peak_resident_bytes"] > 0
@@ -171,7 +171,7 @@ def test_what_finished_before_memory_ran_out_is_kept_and_the_rest_is_oom(mode, e
         assert later.reason == f"{mode} ran out of memory before it"
         assert (later.rows, later.peaks) == ([], {})
     shown = steps.summary(found)
-    assert {entry["mode"] for entry in shown["phases"] if "median" in entry} == set(MODES[:first])
+    assert {entry["mode"] for entry in shown["phases"] if "median" in entry} == set(list(MODES)[:first])
 
 
 def test_samples_from_before_memory_ran_out_are_kept(tiny, monkeypatch):

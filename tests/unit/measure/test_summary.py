@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from stepscope.measure.summary import StoppingRule, is_narrow, median_interval, summarise
+from stepscope.measure.summary import is_narrow, median_interval, summarise
 
 TAIL = 0.025  # on each side of a 95 % interval
 
@@ -102,62 +102,3 @@ def test_narrow_is_within_one_percent_on_each_side():
     assert is_narrow([99.0, 101.0])
     assert not is_narrow([98.9, 101.1])
     assert is_narrow([98.9, 101.1], share=0.02)
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-NARROW, WIDE = 1.0, 0.0
-
-
-def series(n, *kinds):
-    """n samples for each phase: all alike, or spread out."""
-    return [[1.0 if kind == NARROW else 1.0 + i for i in range(n)] for kind in kinds]
-
-
-def ends_at(rule, *kinds, limit=100):
-    return next((n for n in range(1, limit) if rule.enough(series(n, *kinds))), None)
-
-
-def test_a_narrow_series_ends_at_the_least_number():
-    assert ends_at(StoppingRule(10, 60, 1, Clock()), NARROW) == 10
-    assert ends_at(StoppingRule(7, 60, 1, Clock()), NARROW, NARROW) == 7
-
-
-def test_a_wide_series_goes_on_to_the_most_number():
-    assert ends_at(StoppingRule(10, 60, 1, Clock()), WIDE) == 60
-    assert ends_at(StoppingRule(10, 23, 1, Clock()), WIDE) == 23
-    assert ends_at(StoppingRule(10, 10, 1, Clock()), WIDE) == 10
-    assert ends_at(StoppingRule(10, 3, 1, Clock()), WIDE) == 10
-
-
-def test_all_phases_must_be_narrow():
-    assert ends_at(StoppingRule(10, 60, 1, Clock()), NARROW, WIDE, NARROW) == 60
-
-
-def test_the_least_number_is_measured_even_when_the_time_is_over():
-    clock = Clock()
-    rule = StoppingRule(10, 60, 4, clock)
-    clock.now += 1000
-    assert ends_at(rule, WIDE) == 10
-
-
-def test_a_wide_series_ends_when_the_time_is_over():
-    clock = Clock()
-    rule = StoppingRule(10, 60, 4, clock)
-    clock.now += 3.99
-    assert not any(rule.enough(series(n, WIDE)) for n in range(1, 60))
-    clock.now += 0.01
-    assert ends_at(rule, WIDE) == 10
-    assert rule.enough(series(33, WIDE))
-
-
-def test_the_interval_is_looked_at_every_five_samples():
-    rule = StoppingRule(10, 60, 1, Clock())
-    assert [n for n in range(1, 60) if rule.enough(series(n, NARROW))] == [10, 15, 20, 25, 30, 35, 40, 45, 50, 55]

@@ -5,9 +5,9 @@ import json
 
 import pytest
 import torch
-from stepscope.measure import attention, attention_functions
+from stepscope.measure import attention
 from stepscope.measure.telemetry import Telemetry
-from stepscope.model import attention_flops
+from stepscope.model import flops
 
 SPEC = {
     **{
@@ -92,7 +92,7 @@ def test_out_of_memory_forward_ends_both(monkeypatch, one_thread):
 
 
 def test_what_cannot_be_done_is_unsupported_with_the_reason(monkeypatch, one_thread):
-    Told(monkeypatch, attention_functions.Unsupported("not on this machine"), forward=4)
+    Told(monkeypatch, attention.Unsupported("not on this machine"), forward=4)
     assert {(each.status, each.reason) for each in measured()} == {("unsupported", "not on this machine")}
 
 
@@ -110,7 +110,7 @@ def test_functions_compute_attention(implementation, heads, is_causal, one_threa
     shape = (3, *([heads] if heads else []), 10, 16)
     torch.manual_seed(0)
     q, k, v = (torch.randn(shape) for _ in range(3))
-    result = attention_functions.function(SPEC | {"implementation": implementation})(q, k, v, is_causal)
+    result = attention.function(SPEC | {"implementation": implementation})(q, k, v, is_causal)
     scores = (q.double() @ k.double().transpose(-2, -1)) / 16**0.5
     if is_causal:
         scores = scores.masked_fill(torch.ones(10, 10).triu(1).bool(), float("-inf"))
@@ -124,9 +124,9 @@ def test_a_number_of_tokens_is_a_batch_for_each_length():
 
 def test_operations():
     """Two products of (2, 3 heads) x (100, 100, 16): 2 x 2 x 2 x 3 x 100 x 100 x 16."""
-    assert attention_flops.operations(2, 3, 100, 16, False, "forward") == 3_840_000
-    assert attention_flops.operations(2, 3, 100, 16, True, "forward") == 1_920_000
-    assert attention_flops.operations(2, 3, 100, 16, True, "backward") == 4_800_000
+    assert flops.attention_flops(2, 3, 100, 16, False, "forward") == 3_840_000
+    assert flops.attention_flops(2, 3, 100, 16, True, "forward") == 1_920_000
+    assert flops.attention_flops(2, 3, 100, 16, True, "backward") == 4_800_000
 
 
 def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from stepscope.measure import first_step, warmup_steps
+from stepscope.measure import warmup_steps
 from stepscope.measure.telemetry import Telemetry
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
@@ -72,7 +72,7 @@ def test_running_out_of_memory_keeps_the_steps_before(tiny, one_thread, monkeypa
     ],
 )
 def test_host_events_belong_to_parts(name, part):
-    assert first_step.part_of(name) == part
+    assert warmup_steps.part_of(name) == part
 
 
 class Recorded:
@@ -86,7 +86,7 @@ class Recorded:
 def test_parts_add_up_to_the_step_and_the_largest_differences_come_first():
     first = Recorded(10.0, 700, cudaMalloc=(3.0, 6), cudaLaunchKernel=(4.0, 100), aten__mul=(0.5, 9))
     steady = Recorded(1.0, 20, cudaLaunchKernel=(0.25, 100), aten__mul=(0.5, 9))
-    found = first_step.compared(first, steady)
+    found = warmup_steps.compared(first, steady)
     parts = {part.pop("part"): part for part in found["parts"]}
     keys = ("first_seconds", "calls_first", "steady_seconds", "calls_steady")
     assert [parts["memory allocation"][key] for key in keys] == [3, 6, 0, 0]

@@ -126,6 +126,21 @@ def test_what_is_held_throughout(precision):
     assert footprint.total(footprint.gradients_of_block(setup)) == sum(each.grad.nbytes for each in block.parameters())
 
 
+@pytest.fixture
+def no_scratch(monkeypatch):
+    """Keep operators from allocating scratch memory: the closed form leaves it out, and the processor decides how much.
+
+    oneDNN's bf16 matrix products take it for packed weights and fp32 sums of each thread on a processor with bf16
+    instructions, and for the whole result in fp32 on one with AVX-512 only; on one with AVX2 only PyTorch does not call
+    oneDNN. PyTorch's fused attention has a buffer for each thread: 16 of them are too many for these small models.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    yield
+    torch.set_num_threads(threads)
+
+
 def _peak_bytes(function):
     """(largest, last) number of bytes allocated in `function`, above those at its beginning."""
     activities = [torch.profiler.ProfilerActivity.CPU]
@@ -140,6 +155,7 @@ ACTIVATIONS_DOMINATE = Setup(ModelShape(64, 256, 4, 4, 500), 4, 128)
 PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
 
 
+@pytest.mark.usefixtures("no_scratch")
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
 @pytest.mark.parametrize(
     "setup",
@@ -178,6 +194,7 @@ def test_peak_of_each_phase_in_fp32(setup, attention):
     assert predicted == pytest.approx(measured, rel=0.002)
 
 
+@pytest.mark.usefixtures("no_scratch")
 def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end():
     # On the CPU addcmul runs without a copy of its input, but that is not where the peak lies.
     for context, part in ((128, "last block/attention/softmax"), (16, "LM head")):

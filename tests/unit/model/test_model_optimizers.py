@@ -5,7 +5,7 @@ import inspect
 import pytest
 import torch
 from stepscope.model.chosen import load
-from stepscope.model.hyperparameters import BETAS, EPSILON, LEARNING_RATE, WEIGHT_DECAY
+from stepscope.model.optimizers import BETAS, EPSILON, LEARNING_RATE, WEIGHT_DECAY
 
 SHAPES = [(3, 5), (7,), (), (2, 3, 4), (1, 1)]
 SETTINGS = [

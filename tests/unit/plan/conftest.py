@@ -9,12 +9,6 @@ from stepscope.plan.config import checked, read_yaml, with_preset
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture
-def project_root():
-    """Folder of the checkout."""
-    return ROOT
-
-
 @pytest.fixture(scope="session")
 def schema():
     """The configuration's schema."""

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 from stepscope.model.chosen import names
-from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
 from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
+from stepscope.plan.studies import ATTENTION, STUDIES
 
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
 GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
@@ -162,7 +162,7 @@ def test_an_attention_grid_that_cannot_be_is_one_line(entry, words, make_config)
     entry |= {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
     config["attention"]["grid"]["cpu"] = [entry]
     with pytest.raises(ConfigError) as refused:
-        attention.cells(config, "cpu", "machine", 1)
+        ATTENTION.cells(config, "cpu", "machine", 1)
     assert str(refused.value) == f"config key attention.grid.cpu: {words}"
 
 
@@ -173,7 +173,7 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
         entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024]},
         entry | {"batch": [8, 2], "lengths": [256]},
     ]
-    found = attention.cells(config, "cuda", "machine", 1)
+    found = ATTENTION.cells(config, "cuda", "machine", 1)
     assert [cell.name.removeprefix("machine/attention/triton/d64/bf16") for cell in found] == [
         "/tokens=16384/heads=32",
         "/tokens=16384/heads=32/causal=yes",
@@ -215,8 +215,7 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):
     config = make_config(preset=preset)
-    studies = (timing, ceilings, profile, memory, attention, precision, warmup, ladder)
-    assert [len(study.cells(config, device, "machine", 1)) for study in studies] == counts
+    assert [len(study.cells(config, device, "machine", 1)) for study in STUDIES] == counts
 
 
 def test_every_preset_is_tested(project_root):

@@ -5,11 +5,11 @@ import random
 import shlex
 
 import pytest
-from stepscope.measure.cell_arguments import GPU_ONLY
+from stepscope.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.measure.training import GPU_ONLY
 from stepscope.model.chosen import names
-from stepscope.plan import attention, ceilings, ladder, memory, precision, profile, timing, warmup
-from stepscope.plan.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.plan.grid import flags_of
+from stepscope.plan.studies import PROFILE, STUDIES
 
 # Values of an option; `compile` and `checkpoint` have others in the ladder only.
 OPTIONS = {
@@ -61,7 +61,7 @@ def test_a_timing_spec_survives_its_flags(seed, parse):
     shape = {"d_model": heads * 2 * chance.randint(1, 9), "d_ff": chance.randint(1, 99), "num_layers": 3}
     options = {key: chance.choice(values) for key, values in OPTIONS.items()}
     spec = {"study": "timing", **shape, "num_heads": heads, "vocab_size": chance.randint(2, 99), "context": 7}
-    spec |= {"batch": chance.randint(1, 9), "precision": chance.choice(PRECISIONS), **running(chance)}
+    spec |= {"batch": chance.randint(1, 9), "precision": chance.choice(list(PRECISIONS)), **running(chance)}
     spec |= {key: value for key, value in options.items() if value != NEUTRAL[key]}
     words = shlex.split(flags_of(spec))
     assert parse["time_step"]([*words, "--time-limit", "3"])[0] == spec
@@ -73,7 +73,7 @@ def test_a_timing_spec_survives_its_flags(seed, parse):
 def test_a_spec_of_the_ceilings_survives_its_flags(seed, parse):
     chance = random.Random(seed)
     size = chance.choice([{"operation": "matmul", "order": 32}, {"operation": "copy", "mebibytes": 5}])
-    spec = {"study": "ceilings", **size, "precision": chance.choice(PRECISIONS), **running(chance)}
+    spec = {"study": "ceilings", **size, "precision": chance.choice(list(PRECISIONS)), **running(chance)}
     assert parse["measure_ceilings"](shlex.split(flags_of(spec)))[0] == spec
 
 
@@ -90,7 +90,7 @@ NSYS = {
 def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_changed(changed, make_config, parse):
     config = make_config()
     config["profile"]["nsys"] |= {key: NSYS[key] for key in changed}
-    for cell in profile.cells(config, "cpu", "machine", 2):
+    for cell in PROFILE.cells(config, "cpu", "machine", 2):
         assert parse["profile_step"](shlex.split(cell.flags))[0] == cell.spec
         assert {key for key in cell.spec if key.startswith("nsys_")} == {f"nsys_{key}" for key in changed}
 
@@ -98,14 +98,11 @@ def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_cha
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])
 def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, parse):
     config = make_config(preset=preset)
-    programs = {timing: "time_step", ceilings: "measure_ceilings", profile: "profile_step"}
-    programs |= {memory: "snapshot_memory", attention: "time_attention"}
-    programs |= {precision: "probe_precision", warmup: "time_warmup", ladder: "time_ladder"}
-    for study, program in programs.items():
+    for study in STUDIES:
         for cell in (cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)):
             words = flags_of(cell.spec | {"device": "cpu"})  # a program refuses a GPU that is not there
-            assert parse[program](shlex.split(words))[0] == cell.spec | {"device": "cpu"}
-            assert cell.program == f"{program}.py"
+            assert parse[study.program](shlex.split(words))[0] == cell.spec | {"device": "cpu"}
+            assert cell.program == f"{study.program}.py"
 
 
 def test_options_at_their_neutral_value_are_left_out(parse):

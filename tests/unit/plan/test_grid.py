@@ -1,9 +1,9 @@
 """From grids to cells: order, names, specs."""
 
 import pytest
-from stepscope.plan import ceilings, timing
 from stepscope.plan.config import ConfigError
-from stepscope.plan.grid import command_of, flags_of, name_pattern, options_path, points
+from stepscope.plan.grid import command_of, flags_of, options_path, points
+from stepscope.plan.studies import CEILINGS, TIMING
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
@@ -15,7 +15,7 @@ def cells_of(make_config):
     def cells(*entries, **over):
         config = make_config(**over)
         config["timing"]["grid"]["cpu"] = list(entries)
-        return timing.cells(config, "cpu", "machine", 3)
+        return TIMING.cells(config, "cpu", "machine", 3)
 
     return cells
 
@@ -95,7 +95,7 @@ def test_a_shape_that_no_model_can_have_is_refused_by_name(cells_of):
 
 
 def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
-    cells = ceilings.cells(make_config(), "cpu", "machine", 3)
+    cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
     common = {"warmup": 2, "steps": 10, "max_steps": 30, "max_seconds": 1, "seed": 0, "threads": 3, "device": "cpu"}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
         "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
@@ -117,8 +117,6 @@ def test_a_cells_flags_are_sorted_by_name(cells_of):
     assert words[words.index("--d-ff") + 1] == "512"
 
 
-def test_paths_of_options_and_patterns_of_names():
+def test_paths_of_options():
     assert options_path({}) == ""
     assert options_path({"batch": 64, "mode": "forward-backward"}) == "/batch=64/mode=forward-backward"
-    assert name_pattern(["2.7B", "xl", "2.7B"]) == r"2\.7B|xl"
-    assert name_pattern([]) == "none"

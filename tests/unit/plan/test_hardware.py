@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from stepscope.plan import machine
+from stepscope.machine import gpus, identity
+from stepscope.machine.labels import Hardware
 from stepscope.plan.config import ConfigError
 from stepscope.plan.hardware import (
-    Hardware,
     asked_of_any,
     hardware_of,
     job_cpus,
@@ -19,9 +19,9 @@ from stepscope.plan.hardware import (
 @pytest.fixture(autouse=True)
 def no_gpu(monkeypatch):
     """A machine of four cores without a GPU."""
-    monkeypatch.setattr(machine, "visible_gpus", list)
-    monkeypatch.setattr(machine, "usable_cores", lambda: 4)
-    monkeypatch.setattr(machine, "cpu_name", lambda: "AMD EPYC 7B13")
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC 7B13")
 
 
 def refusal(make_config, **given):

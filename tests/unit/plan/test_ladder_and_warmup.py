@@ -1,14 +1,14 @@
 """The cells of the studies that lay out their grid themselves: the optimisation ladder and the warm-up study."""
 
 import pytest
-from stepscope.plan import ladder, warmup
 from stepscope.plan.config import ConfigError
+from stepscope.plan.studies import LADDER, WARMUP
 
 
 def laid_out(make_config, device="cuda", **changes):
     config = make_config()
     config["ladder"] = config["ladder"] | {key: {device: value} for key, value in changes.items()}
-    return ladder.cells(config, device, "machine", 1)
+    return LADDER.cells(config, device, "machine", 1)
 
 
 def test_each_rung_changes_one_thing_of_the_one_before(make_config):
@@ -77,7 +77,7 @@ def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
 
 def test_each_count_of_warm_up_steps_is_a_cell_and_the_first_step_is_profiled_in_one_more(make_config):
     config = make_config()
-    found = warmup.cells(config, "cuda", "machine", 1)
+    found = WARMUP.cells(config, "cuda", "machine", 1)
     small = [cell for cell in found if cell.size == "small"]
     assert [cell.name.removeprefix("machine/warmup/small/ctx128/fp32/") for cell in small] == [
         *(f"warmup={count}" for count in (0, 1, 2, 5, 10)),
@@ -90,9 +90,9 @@ def test_each_count_of_warm_up_steps_is_a_cell_and_the_first_step_is_profiled_in
     assert [cell.spec.get("first") for cell in small] == [None] * 5 + ["profiled"]
     config["warmup"]["grid"]["cuda"][0]["mode"] = ["forward"]
     with pytest.raises(ConfigError, match=r"^config key warmup.grid.cuda: every cell runs whole steps; remove mode$"):
-        warmup.cells(config, "cuda", "machine", 1)
+        WARMUP.cells(config, "cuda", "machine", 1)
     del config["warmup"]["grid"]["cuda"][0]["mode"]
     config["warmup"]["profile_first"] = False
-    assert [cell.name for cell in warmup.cells(config, "cuda", "machine", 1)] == [
+    assert [cell.name for cell in WARMUP.cells(config, "cuda", "machine", 1)] == [
         cell.name for cell in found if "first" not in cell.spec
     ]

@@ -1,8 +1,8 @@
 """The precision study's cells."""
 
 import pytest
-from stepscope.plan import precision
 from stepscope.plan.config import ConfigError
+from stepscope.plan.studies import PRECISION
 
 PROBES = ["accumulation", "autocast", "normalisation"]
 STUDY = {"probes": PROBES, "size": "nano", "context": 64, "batch": 2, "time_limit": 5}
@@ -10,7 +10,7 @@ STUDY = {"probes": PROBES, "size": "nano", "context": 64, "batch": 2, "time_limi
 
 @pytest.fixture
 def cells(make_config):
-    return lambda **over: precision.cells(make_config() | {"precision": STUDY | over}, "cpu", "machine", 3)
+    return lambda **over: PRECISION.cells(make_config() | {"precision": STUDY | over}, "cpu", "machine", 3)
 
 
 def test_a_cell_a_probe_and_only_autocast_runs_the_model(cells):

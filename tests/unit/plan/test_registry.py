@@ -1,12 +1,15 @@
 """The registry of cells, and the plan that it writes."""
 
+import dataclasses
 import json
+import os
 
 import pytest
-from stepscope.plan import ceilings, machine, timing
+from stepscope.machine import identity
+from stepscope.machine.labels import Hardware
 from stepscope.plan.config import ConfigError
-from stepscope.plan.hardware import Hardware
 from stepscope.plan.registry import Registry, pinned_versions
+from stepscope.plan.studies import CEILINGS, MEMORY, TIMING
 
 NANO = "machine/timing/nano/ctx64/fp32"
 HERE = [Hardware("machine", "cpu", 2)]
@@ -17,10 +20,7 @@ def registry(make_config):
     """A registry of both studies for a CPU, for a configuration and an environment."""
 
     def make(environment=None, machines=HERE, **over):
-        found = Registry(make_config(**over), machines, environment)
-        found.add("timing", "time_step", timing.cells)
-        found.add("ceilings", "measure_ceilings", ceilings.cells)
-        return found
+        return Registry(make_config(**over), machines, [TIMING, CEILINGS], environment)
 
     return make
 
@@ -62,7 +62,7 @@ def test_the_plan_says_what_to_expect(registry):
     assert plan["machines"] == {"machine": {"device": "cpu", "how": "here", "expect": None}}
     part = plan["studies"]["timing"]
     assert part["noisy"] == {"machine": 0.10}
-    assert part["machine"] == {"machine": machine.identity("cpu")}
+    assert part["machine"] == {"machine": identity.identity("cpu")}
     entry = part["cells"][0]
     assert entry["cell"] == NANO
     assert entry["size"] == "nano"
@@ -85,23 +85,32 @@ def test_the_plans_path_changes_if_and_only_if_the_plan_does(registry, make_conf
 def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
-    found = Registry(backwards, HERE)
-    found.add("ceilings", "measure_ceilings", ceilings.cells)
-    found.add("timing", "time_step", timing.cells)
-    assert found.plan_path == registry().plan_path
+    assert Registry(backwards, HERE, [CEILINGS, TIMING]).plan_path == registry().plan_path
 
 
-def test_a_study_that_comes_after_the_plan_is_a_mistake(make_config):
-    """It would be in no plan, and its tables could not be made."""
-    found = Registry(make_config(), HERE)
-    found.add("timing", "time_step", timing.cells)
-    assert found.plan_path
-    with pytest.raises(RuntimeError, match="ceilings is added after the plan"):
-        found.add("ceilings", "measure_ceilings", ceilings.cells)
+def test_the_path_of_a_partial_plan_changes_with_every_file_of_a_cell(registry, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder, seen = tmp_path / "results" / NANO, [registry().partial_plan_path]
+    folder.mkdir(parents=True)
+    assert seen == [registry().partial_plan_path]
+    for change in (
+        lambda: (folder / "measure.log").write_text("no"),
+        lambda: (folder / "record.json").write_text("{}"),
+        lambda: os.utime(folder / "record.json", (1, 1)),
+        lambda: (folder / "samples.csv").touch(),
+        lambda: (folder / "analysis").mkdir(),
+        lambda: (folder / "record.json").unlink(),
+    ):
+        change()
+        seen.append(registry().partial_plan_path)
+        assert seen[-1] == registry().partial_plan_path
+    seen.append(registry(preset="smoke").partial_plan_path)
+    assert len(set(seen)) == 8
 
 
 def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
     (tmp_path / "0123.json").write_text("{}")
+    (tmp_path / "0123.log").write_text("")
     (tmp_path / "notes.txt").write_text("kept")
     found = registry()
     found.write_plan(str(tmp_path / "4567.json"))
@@ -112,13 +121,13 @@ def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
 def test_a_cells_machine_is_sorted_json(registry):
     found = registry()
     text = found.machine_json(found.cell(NANO))
-    assert json.loads(text) == machine.identity("cpu")
+    assert json.loads(text) == identity.identity("cpu")
     assert list(json.loads(text)) == sorted(json.loads(text))
 
 
 def test_tools_are_part_of_the_machine_of_the_study_that_uses_them(make_config):
-    found = Registry(make_config(), HERE)
-    found.add("timing", "time_step", timing.cells, tools=lambda device: (f"no-{device}-tool",))
+    with_tools = dataclasses.replace(TIMING, tools=lambda device: (f"no-{device}-tool",))
+    found = Registry(make_config(), HERE, [with_tools])
     assert json.loads(found.machine_json(found.cell(NANO)))["tools"] == {"no-cpu-tool": None}
 
 
@@ -174,10 +183,7 @@ def elsewhere(make_config, tmp_path):
     """A registry of machines that are not at hand, with the results of the test's folder."""
 
     def make(*machines):
-        found = Registry(make_config(preset="smoke"), list(machines), results=tmp_path)
-        found.add("timing", "time_step", timing.cells)
-        found.add("ceilings", "measure_ceilings", ceilings.cells)
-        return found
+        return Registry(make_config(preset="smoke"), list(machines), [TIMING, CEILINGS], results=tmp_path)
 
     return make
 
@@ -188,17 +194,19 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     assert [name.partition("/")[0] for name in names] == ["h100"] * 3 + ["machine"] * 2
     plan = json.loads(found.plan)
     assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
-    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": machine.identity("cpu")}
+    assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": identity.identity("cpu")}
     assert plan["studies"]["timing"]["noisy"] == {"h100": 0.02, "machine": 0.10}
     assert found.machine_json(found.studies["timing"][0]) == "null"
 
 
 def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(elsewhere, tmp_path):
-    assert elsewhere(OLD, H100).without_results() == ["old"]
-    assert elsewhere(OLD).without_cells() == ["timing", "ceilings"]
+    with pytest.raises(ConfigError, match=r"hardware\.old: measure: false, but results/old holds no cell of the grids"):
+        elsewhere(OLD, H100).check_results()
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
+    with pytest.raises(ConfigError, match="has results of the study ceilings, and none is to be measured"):
+        elsewhere(OLD).check_results()
     found = elsewhere(OLD, H100)
-    assert found.without_results() == []
+    found.check_results()
     assert [record for record in found.records() if "/old/" in record] == [
         "results/old/timing/small/ctx128/fp32/record.json"
     ]
@@ -213,12 +221,12 @@ def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
 
 
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
-    found = Registry(make_config(preset="smoke"), [OLD], results=tmp_path)
-    for name in ("128", "512"):
-        measured(tmp_path, f"old/timing/small/ctx{name}/fp32", "2025")
-    (tmp_path / "old/timing/small/ctx512/fp32/analysis").mkdir()
-    found.add("timing", "time_step", timing.cells, parts=("analysis",))
-    assert found.count == 1
+    names = [cell.name for cell in MEMORY.cells(make_config(preset="smoke"), "cuda", "old", 1)][::3]
+    for name in names:
+        measured(tmp_path, name, "2025")
+    (tmp_path / names[1] / "analysis").mkdir()
+    found = Registry(make_config(preset="smoke"), [OLD], [MEMORY], results=tmp_path)
+    assert [cell.name for cell in found.studies["memory"]] == names[1:]
 
 
 def test_cells_that_differ_from_the_newest_record_of_their_label_are_outdated(elsewhere, tmp_path):

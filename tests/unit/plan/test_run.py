@@ -11,7 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from stepscope.plan.run import Progress, RunLock, missing, unlockable
+from stepscope.plan.run import RunLock, missing, unlockable
+from stepscope.plan.snakemake_internals import Progress
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = "from stepscope.plan.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"

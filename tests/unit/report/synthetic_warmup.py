@@ -13,7 +13,7 @@ import math
 from pathlib import Path
 
 from stepscope.measure.record import samples_csv
-from stepscope.measure.sample_columns import TRAINING
+from stepscope.measure.series import TRAINING_COLUMNS
 from stepscope.measure.summary import summarise
 from stepscope.tables import cells, warmup
 from stepscope.tables.warmup import PARTS
@@ -104,7 +104,7 @@ def _profile(first: dict, steady: dict) -> dict:
 
 
 def _write(folder: Path, spec: dict, summary: dict, rows: list[dict], device: str) -> None:
-    samples = samples_csv(TRAINING, rows).encode()
+    samples = samples_csv(TRAINING_COLUMNS, rows).encode()
     hardware = {"device": "cuda", "gpu": device, "gpu_memory_bytes": 80 * 2**30}
     origin = {"git_commit": "abc", "started": "2025-01-02T03:04:05+00:00", "duration_s": 12.5, "hardware": hardware}
     origin |= {"versions": {"python": "3.12.1", "torch": "2.13.0"}, "settings": {"threads": 1}}

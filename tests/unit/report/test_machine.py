@@ -61,8 +61,9 @@ def test_batches_are_those_of_the_models(tmp_path):
 
 
 def test_the_log_of_an_analysis_that_failed(tmp_path):
-    rows = [synthetic_memory.cell(status="failed", reason="measured, but the memory is not analysed yet")]
-    rows.append(synthetic_memory.cell("bf16", status="failed", reason="exit code 3"))
+    measured = {"started": "2026-10-01T12:00:00+00:00", "reason": "measured, but the memory is not analysed yet"}
+    rows = [synthetic_memory.cell(status="failed", **measured)]
+    rows.append(synthetic_memory.cell("bf16", status="failed", reason="exit code 3", started=None))
     tables = Tables(synthetic_memory.write(tmp_path / "tables", rows), ["memory"])
     assert [column.label for column in incomplete_box(tables).table.columns] == ["cell", "status", "reason", "log"]
     for row in rows:

@@ -115,14 +115,27 @@ def test_noisy_and_throttled_phases_are_marked(tmp_path):
     assert [row[6].badges for row in table.rows] == [("throttled",), ("noisy", "throttled"), ("throttled",)]
 
 
-def test_sentences_of_one_cell(tmp_path):
-    tables = maker.write(tmp_path, [maker.timing("fp32", peak_tflops=66.9, step_mfu=0.5)], ROOFS)
-    assert roofline_findings.findings(tables) == [
-        "MFU, the share of the data sheet's peak rate, of a training step: 50 % (nano, context 6) in fp32.",
-        "Forward reaches this share of the measured roof above it: 33 % in fp32 (memory in the only cell).",
-        "Backward reaches this share of the measured roof above it: 20 % in fp32 (memory in the only cell).",
-        "The optimizer reaches this share of the measured roof above it: 84 % in fp32 (memory in the only cell).",
-    ]
+def found(tables):
+    """Question → findings."""
+    told = {}
+    for each in roofline_findings.findings(tables):
+        told.setdefault(each.question, []).append(each)
+    return told
+
+
+PEAK = "which share of the peak is used"
+
+
+def test_findings_of_one_cell(tmp_path):
+    told = found(maker.write(tmp_path, [maker.timing("fp32", peak_tflops=66.9, step_mfu=0.5)], ROOFS))
+    assert [number.value for number in told[PEAK][0].numbers.values()] == [0.5, 0.5]
+    # Bytes over time over 0.1 GB/s: see the table of phases.
+    shares = {"forward": 33.064, "backward": 39_048 / 2e-3 / 1e6, "optimizer": 28 * 1496 / 0.5e-3 / 1e6}
+    for phase, share in shares.items():
+        (number,) = told[f"what limits {phase}"][0].numbers.values()
+        assert number.value == [pytest.approx(share)]
+        assert number.cells == ("gpu/timing/nano/ctx6/fp32",)
+        assert "memory in the only cell" in told[f"what limits {phase}"][0].text
 
 
 def test_the_lowest_and_the_highest_mfu_have_their_cells(tmp_path):
@@ -133,10 +146,13 @@ def test_the_lowest_and_the_highest_mfu_have_their_cells(tmp_path):
         maker.timing("fp32", "a", step_mfu=0.75),
         maker.timing("fp32", "b"),
     ]
-    first = roofline_findings.findings(maker.write(tmp_path, rows, ROOFS))[0]
-    assert first.endswith(
-        "of a training step: 75 % (a, context 6) in fp32; from 12 % (c, context 6) to 50 % (b, context 6) in bf16."
-    )
+    (first,) = found(maker.write(tmp_path, rows, ROOFS))[PEAK]
+    assert {name: (number.value, number.cells[0].split("/")[2]) for name, number in first.numbers.items()} == {
+        "fp32_least": (0.75, "a"),
+        "fp32_most": (0.75, "a"),
+        "bf16_least": (0.125, "c"),
+        "bf16_most": (0.5, "b"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -148,49 +164,43 @@ def test_the_lowest_and_the_highest_mfu_have_their_cells(tmp_path):
 )
 def test_an_unknown_gpu_has_no_mfu_and_only_the_measured_roof(limits, instead, tmp_path):
     tables = maker.write(tmp_path, [maker.timing(gpu="NVIDIA Unheard 9000")], limits)
-    sentences = roofline_findings.findings(tables)
-    wanted = f"No data sheet of NVIDIA Unheard 9000 is in the list of peaks: there is no MFU, and {instead}."
-    assert sentences[0] == wanted
-    assert len(sentences) == (4 if limits else 1)
+    told = found(tables)
+    assert told[PEAK][0].text.startswith("No data sheet of NVIDIA Unheard 9000") and instead in told[PEAK][0].text
+    assert len(told) == (4 if limits else 1)
     assert "No data sheet of NVIDIA Unheard 9000 is in the list." in roofline.context(tables)["roofs"].notes
 
 
 def test_a_format_that_the_gpu_does_not_have(tmp_path):
     rows = [maker.timing("bf16", gpu="Tesla T4"), maker.timing("fp16", gpu="Tesla T4", step_mfu=0.5)]
-    text = " ".join(roofline_findings.findings(maker.write(tmp_path, rows, maker.ceilings(bf16=1, fp16=1))))
-    assert "The data sheet of Tesla T4 has no rate in bf16: there is no MFU in it" in text
-    assert "50 % (nano, context 6) in fp16" in text
+    mfu, lacking = found(maker.write(tmp_path, rows, maker.ceilings(bf16=1, fp16=1)))[PEAK]
+    assert mfu.numbers["fp16_most"].value == 0.5
+    assert "The data sheet of Tesla T4 has no rate in bf16" in lacking.text
 
 
 def test_without_measured_roofs_the_data_sheet_counts(tmp_path):
-    sentences = roofline_findings.findings(maker.write(tmp_path, [maker.timing("fp32")]))
-    share = 33_064 / 1e-3 / 3350e9
-    assert sentences[0] == (
-        f"Forward reaches this share of the data sheet's roof above it: {100 * share:.5f} % in fp32 "
-        "(memory in the only cell)."
-    )
+    told = found(maker.write(tmp_path, [maker.timing("fp32")]))["what limits forward"][0]
+    assert told.numbers["fp32"].value == [pytest.approx(100 * 33_064 / 1e-3 / 3350e9)]
+    assert "of the data sheet's roof" in told.text
 
 
 def test_both_sides_of_the_ridge_are_counted():
     def point(intensity):
         return Point("gpu", "fp32", "nano", 6, "forward", intensity, 1.0, 1.0, "ok", False, False)
 
-    # Attainable is 2 below the ridge of 4, and 4 above.
-    text = roofline_findings._reached("fp32", [point(2.0), point(8.0), point(9.0)], Roof(4.0, 1000.0))
-    assert text == "25 to 50 % in fp32 (memory in 1 of 3 cells, arithmetic in 2)"
+    text = roofline_findings.limits([point(2.0), point(8.0), point(9.0)], Roof(4.0, 1000.0))  # the ridge is at 4
+    assert text == "memory in 1 of 3 cells, arithmetic in 2"
 
 
 def test_a_share_above_the_roof_is_explained(tmp_path):
-    text = " ".join(
-        roofline_findings.findings(maker.write(tmp_path, [maker.timing()], maker.ceilings(fp32=1, copy=0.01)))
-    )
-    assert "331 % in fp32 (memory in the only cell). Above 100 % data stayed in the caches" in text
+    told = found(maker.write(tmp_path, [maker.timing()], maker.ceilings(fp32=1, copy=0.01)))["what limits forward"][0]
+    assert told.numbers["fp32"].value == [pytest.approx(33_064 / 1e-3 / 1e7 * 100)]
+    assert "Above 100 % data stayed in the caches" in told.text
 
 
-def test_hardware_is_named_where_there_is_more_than_one(tmp_path):
+def test_each_finding_is_of_its_machine(tmp_path):
     rows = [maker.timing(), maker.timing(hardware="other", gpu="Unheard")]
-    sentences = roofline_findings.findings(maker.write(tmp_path, rows, ROOFS))
-    assert all(sentence.startswith(("On gpu: ", "On other: ")) for sentence in sentences)
+    told = roofline_findings.findings(maker.write(tmp_path, rows, ROOFS))
+    assert {each.hardware for each in told} == {"gpu", "other"}
 
 
 def test_nothing_measured_is_said(tmp_path):

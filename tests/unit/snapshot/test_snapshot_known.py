@@ -4,8 +4,7 @@ import json
 
 import pytest
 from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, written
-from stepscope.snapshot import analysis, categories, known
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis, categories, known
 
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
 
@@ -179,15 +178,15 @@ def test_what_autograd_saved_is_of_the_middle_block_and_outside(run):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("[]", "no side file"),
+        ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not the side file"),
         ('{"schema_version": 2}', "schema_version 2"),
         ('{"schema_version": 1}', "marks"),
-        ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is no count"),
-        ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is no count"),
-        ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is no count"),
-        ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is no count"),
+        ('{"schema_version": 1, "marks": [[-1, 0, 0, "", ""]]}', "-1 is not a count"),
+        ('{"schema_version": 1, "marks": [[0, 0, "first", "", ""]]}', "'first' is not a count"),
+        ('{"schema_version": 1, "marks": [[0, 0, 0.5, "", ""]]}', "0.5 is not a count"),
+        ('{"schema_version": 1, "marks": [[0, 9223372036854775807, 0, "", ""]]}', "is not a count"),
         (of_saved(shape="[1e400]"), "infinity"),
         (of_saved(bytes=str(1 << 61)), "add up"),
         (

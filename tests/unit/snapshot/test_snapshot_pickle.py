@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from snapshot_simulator import FORWARD, Simulator, python_frame, written
-from stepscope.snapshot import loader
-from stepscope.snapshot.columns import ACTIONS, Rows
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, loader
+from stepscope.snapshot.events import ACTIONS, Rows
 from stepscope.snapshot.plain_pickle import Reader
 
 RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("*/snapshot.pickle.gz"))
@@ -126,19 +125,34 @@ def of_segments(*segments):
 
 
 LAUGHS = b"\x80\x04]\x94" + b"".join(b"](h" + bytes([n]) * 1 + b"h" + bytes([n]) + b"e\x94" for n in range(200)) + b"."
+# Tuples of two times the same tuple, as a dict's key: Python hashes 2 ** 60 of them.
+LAUGHING_KEY = b"\x80\x04)\x94" + b"".join(b"h" + bytes([n, ord("h"), n]) + b"\x86\x94" for n in range(60))
+LAUGHING_KEY += b"}h\x3cNs."
+
+
+def colliding(number):
+    """A key and None, whose hash is 0: a multiple of the prime that Python's hashes of numbers are taken by."""
+    return b"\x8a\x09" + (number * ((1 << 61) - 1)).to_bytes(9, "little") + b"N"
+
+
 HOSTILE = {
     "a call of protocol 2": (pickle.dumps(Calls((os.system, ("true",))), 2), "posix"),
     "a call of protocol 4": (pickle.dumps(Calls((os.system, ("true",))), 4), "posix.system"),
     "an object": (pickle.dumps(Path("a"), 4), "pathlib.PosixPath"),
-    "a set": (pickle.dumps({1, 2}, 4), "no plain data"),
+    "a set": (pickle.dumps({1, 2}, 4), "not plain data"),
     "REDUCE": (b"\x80\x04K\x01)R.", "REDUCE"),
     "BUILD": (b"\x80\x04]Nb.", "BUILD"),
     "NEWOBJ": (b"\x80\x04K\x01)\x81.", "NEWOBJ"),
     "EXT": (b"\x80\x04\x82\x05.", "extension code"),
     "INST": (b"\x80\x02(ios\nsystem\n.", "os.system"),
-    "deep nesting": (nested(300_000), "no memory snapshot"),
+    "deep nesting": (nested(300_000), "not a memory snapshot"),
+    "OBJ": (b"\x80\x02(K\x01o.", "OBJ"),
+    "a buffer": (b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.", "not plain data"),
+    "a frame without end": (b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.", "not plain data"),
+    "a key that is endless to hash": (LAUGHING_KEY, "key"),
+    "keys that collide": (b"\x80\x04}(" + b"".join(map(colliding, range(1, 1000))) + b"u.", "key"),
     "a deep tuple as a key": (b"\x80\x04}" + b")" + b"\x85" * 300_000 + b"K\x00s.", "key"),
-    "exponential sharing": (LAUGHS, "no memory snapshot"),
+    "exponential sharing": (LAUGHS, "not a memory snapshot"),
     "a huge text": (b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.", "1152921504606846976 bytes long"),
     "huge bytes": (b"\x80\x04\x8e" + (1 << 34).to_bytes(8, "little") + b"x.", "bytes long"),
     "a huge number": (b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.", "number of"),
@@ -149,14 +163,14 @@ HOSTILE = {
     "a newer protocol": (b"\x80\x09N.", "protocol 9"),
     "protocol 0": (pickle.dumps({"segments": []}, 0), "protocol 0"),
     "an empty file": (b"", "empty"),
-    "a text": (b"Hello, world\n", "no pickle"),
-    "a list of numbers": (pickle.dumps([1, 2]), "no memory snapshot"),
+    "a text": (b"Hello, world\n", "not a pickle"),
+    "a list of numbers": (pickle.dumps([1, 2]), "not a memory snapshot"),
     "another dict": (pickle.dumps({"state_dict": {}}), "neither segments nor device_traces"),
-    "segments that are none": (pickle.dumps({"segments": {"a": 1}, "device_traces": []}), "no memory snapshot"),
+    "segments that are none": (pickle.dumps({"segments": {"a": 1}, "device_traces": []}), "not a memory snapshot"),
     "events that are none": (pickle.dumps({"segments": [], "device_traces": [[1, 2]]}), "an event is a int"),
     "sizes that are none": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": "x"}]]}),
-        "no memory snapshot",
+        "not a memory snapshot",
     ),
     "negative sizes": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -5}]]}),
@@ -194,7 +208,7 @@ HOSTILE = {
     ),
     "numbers beyond 64 bits": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 1 << 64}]]}),
-        "no memory snapshot",
+        "not a memory snapshot",
     ),
     "frames that are none": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 1, "frames": [1]}]]}),
@@ -237,7 +251,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
     path = tmp_path / "cut.pickle"
     for length in range(1, len(raw) - 1, 7):
         path.write_bytes(raw[:length])
-        with pytest.raises(SnapshotError, match=r"damaged|no pickle|bytes long"):
+        with pytest.raises(SnapshotError, match=r"damaged|not a pickle|bytes long"):
             loader.read(path)
 
 

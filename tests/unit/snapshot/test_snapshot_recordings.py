@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from stepscope.snapshot import analysis
-from stepscope.snapshot.errors import SnapshotError
+from stepscope.snapshot import SnapshotError, analysis
 
 RECORDINGS = Path(__file__).parent / "recordings"
 OURS = ("step_fp32", "step_bf16", "step_bf16_expandable", "inference_fp32", "inference_bf16")

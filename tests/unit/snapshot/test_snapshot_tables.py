@@ -7,9 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
-from stepscope.snapshot import analysis, frames, phases
-from stepscope.snapshot.columns import ACTIONS
-from stepscope.snapshot.events import Frame
+from stepscope.snapshot import analysis, phases, stacks
+from stepscope.snapshot.events import ACTIONS, Frame
 from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, TABLES
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
@@ -269,7 +268,7 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
 )
 def test_user_code(file, function, shown):
     frame = Frame(file, 5, function)
-    assert frames.is_user(frame) and frames.shown(frame) == shown
+    assert stacks.is_user(frame) and stacks.shown(frame) == shown
 
 
 @pytest.mark.parametrize(
@@ -282,11 +281,11 @@ def test_user_code(file, function, shown):
     ],
 )
 def test_not_user_code(file):
-    assert not frames.is_user(Frame(file, 5, "f"))
+    assert not stacks.is_user(Frame(file, 5, "f"))
 
 
 def test_hooks_that_only_watch_are_no_user_code():
-    assert not frames.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))
+    assert not stacks.is_user(Frame("/work/scripts/a.py", 5, "__torch_dispatch__"))
 
 
 def test_actions_of_a_newer_pytorch_do_no_harm(analyse):

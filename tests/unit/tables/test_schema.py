@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stepscope.measure.sample_columns import TRAINING
+from stepscope.measure.series import TRAINING_COLUMNS
 from stepscope.snapshot import table_names as snapshot_tables
 from stepscope.tables import registry, training
 from stepscope.tables.schema import FLAG, NUMBER, TEXT, Group, Table, chosen, number, text
@@ -64,7 +64,7 @@ def test_every_table_of_an_analysis_has_its_columns_after_the_cells_key():
 
 
 def test_samples_have_the_columns_that_the_programs_write():
-    assert training.SAMPLES.names == TRAINING
+    assert training.SAMPLES.names == TRAINING_COLUMNS
 
 
 @pytest.mark.parametrize("table", registry.TABLES.values(), ids=lambda table: table.name)

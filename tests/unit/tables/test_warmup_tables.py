@@ -104,7 +104,7 @@ def test_every_sample_stands_after_its_cells_key(plan, tmp_path):
 
 def test_the_parts_are_those_of_the_program():
     pytest.importorskip("torch")
-    from stepscope.measure import first_step
+    from stepscope.measure import warmup_steps
 
-    assert {*first_step.PARTS, first_step.OPERATORS, first_step.REST} == set(warmup.PARTS)
-    assert warmup.REST == first_step.REST
+    assert {*warmup_steps.PARTS, warmup_steps.OPERATORS, warmup_steps.REST} == set(warmup.PARTS)
+    assert warmup.REST == warmup_steps.REST

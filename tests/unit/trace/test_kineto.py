@@ -4,8 +4,7 @@ import gzip
 import json
 
 import pytest
-from stepscope.trace import analysis, summary
-from stepscope.trace.errors import TraceError
+from stepscope.trace import TraceError, analysis, summary
 
 STEPS = 3
 

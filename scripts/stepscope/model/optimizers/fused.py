@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from stepscope.model.hyperparameters import BETAS, EPSILON, LEARNING_RATE, WEIGHT_DECAY
+from stepscope.model.optimizers import BETAS, EPSILON, LEARNING_RATE, WEIGHT_DECAY
 
 
 def make(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from stepscope.measure.attention_names import IMPLEMENTATIONS
+from stepscope.axes import IMPLEMENTATIONS
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from stepscope.model import attention_flops, flops, traffic
+from stepscope.model import flops, traffic
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.report.data.attention import Attention, Group, median
@@ -47,6 +47,7 @@ class Point:
     """One phase of a cell, or one direction of attention at one length.
 
     series: the model size, or the implementation. tokens: context or length. bytes: at the least. tflops: reached.
+    cell: the name of the cell that it is of.
     """
 
     hardware: str
@@ -61,6 +62,7 @@ class Point:
     noisy: bool
     throttled: bool
     d_head: int = 0
+    cell: str = ""
 
     @property
     def doubtful(self) -> bool:
@@ -148,7 +150,7 @@ def _model_point(row: dict, phase: str) -> list[Point]:
     reached = flop / time / 1e9 if formatting.known(time) and time > 0 else None
     marks = bool(row.get(f"{phase}_noisy")), bool(row.get("throttle"))
     place = str(row["hardware"]), str(row["precision"]), str(row["size"])
-    return [Point(*place, context, phase, flop, moved, reached, str(status), *marks)]
+    return [Point(*place, context, phase, flop, moved, reached, str(status), *marks, cell=str(row["cell"]))]
 
 
 def attention_groups(tables: Tables) -> list[Group]:
@@ -171,11 +173,12 @@ def attention_points(group: Group) -> list[Point]:
         heads = int(row["heads"]) if formatting.known(row.get("heads")) else 0
         sizes = int(row["batch"]), heads or 1, int(row["length"]), int(row["d_head"])
         precision, way, time = str(row["precision"]), str(row["direction"]), median(row)
-        flop = attention_flops.operations(*sizes, row.get("causal") == "yes", way)
+        flop = flops.attention_flops(*sizes, row.get("causal") == "yes", way)
         place = str(row["hardware"]), precision, str(row["implementation"])
         moved, reached = traffic.attention_bytes(*sizes, precision, way), flop / time / 1e9 if time else None
         marks = bool(row.get("noisy")), bool(row.get("throttle"))
-        points.append(Point(*place, sizes[2], way, flop, moved, reached, str(row["status"]), *marks, sizes[3]))
+        about = *marks, sizes[3], str(row["cell"])
+        points.append(Point(*place, sizes[2], way, flop, moved, reached, str(row["status"]), *about))
     return points
 
 

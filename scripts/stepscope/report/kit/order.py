@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-PHASES = ("inference", "forward", "backward", "optimizer", "forward_backward", "step")
-MODES = ("inference", "forward", "forward_backward", "step")
-NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": "0"}
+from stepscope import axes
+
+PRECISIONS = tuple(axes.PRECISIONS)
+PHASES = tuple(axes.PHASES)
+MODES = tuple(mode.column for mode in axes.MODES.values())
+NEUTRAL = {name: str(axes.NEUTRAL[name]) for name in axes.WAYS}
 
 
 def label(phase: str) -> str:

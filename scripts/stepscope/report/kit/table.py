@@ -7,6 +7,8 @@ from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
 
 NOTHING = Cell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
+# What badges mean in tables that give no peak of what ran out of memory, and no reasons below.
+PLAIN_MEANINGS = {"oom": "out of memory", "unsupported": "not possible on this machine"}
 LONG = 40  # rows; a longer table is folded, or on the page alone, where build() is told so
 
 

@@ -2,31 +2,36 @@
 
 import pandas as pd
 
-from stepscope.report.kit import formatting
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Picture, Table
+from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import machine_labels, machine_places, precision_rank
-from stepscope.report.kit.table import badge_legend, marks, number
 from stepscope.report.provenance import commands_table
 from stepscope.tables.reader import Tables
 
 
-def findings(tables: Tables) -> list[str]:
-    """The rates that were reached, hardware by hardware."""
+def findings(tables: Tables) -> list[Finding]:
+    """The rates that were reached, machine by machine."""
     ceilings = _ordered(tables["ceilings"])
-    sentences = []
-    for hardware in machine_labels(ceilings["hardware"]) if len(ceilings) else []:
-        own = ceilings[ceilings["hardware"] == hardware]
-        products = own.dropna(subset=["tflops"])
-        pairs = zip(products["tflops"], products["precision"], strict=True)
-        rates = [f"{formatting.significant(rate)} TFLOP/s in {precision}" for rate, precision in pairs]
-        copies = [f"{formatting.significant(rate)} GB/s" for rate in own["gb_per_s"].dropna()]
-        parts = [f"a large matrix product reaches {formatting.listing(rates)}"] if rates else []
-        parts += [f"a large copy moves {formatting.listing(copies)}"] if copies else []
-        if parts:
-            place = f"On {hardware} " if ceilings["hardware"].nunique() > 1 else ""
-            text = "; ".join(parts) + "."
-            sentences.append(place + text if place else text[0].upper() + text[1:])
-    return sentences
+    machines = machine_labels(ceilings["hardware"]) if len(ceilings) else []
+    found = [_of_one_machine(ceilings[ceilings["hardware"] == hardware], hardware) for hardware in machines]
+    return [each for each in found if each]
+
+
+def _of_one_machine(own: pd.DataFrame, hardware: str) -> Finding | None:
+    numbers, rates, copies = {}, [], []
+    for row in own.dropna(subset=["tflops"]).to_dict("records"):
+        numbers[row["precision"]] = Number(row["tflops"], (row["cell"],))
+        rates.append(f"{{{row['precision']}}} TFLOP/s in {row['precision']}")
+    for row in own.dropna(subset=["gb_per_s"]).to_dict("records"):
+        numbers[f"copy{len(copies)}"] = Number(row["gb_per_s"], (row["cell"],))
+        copies.append(f"{{copy{len(copies)}}} GB/s")
+    parts = [f"a large matrix product reaches {formatting.listing(rates)}"] if rates else []
+    parts += [f"a large copy moves {formatting.listing(copies)}"] if copies else []
+    if not parts:
+        return None
+    answer = "; ".join(parts) + "."
+    return Finding("what does the machine reach at best", answer[0].upper() + answer[1:], numbers, hardware)
 
 
 def context(tables: Tables) -> dict:
@@ -53,34 +58,21 @@ def _ordered(ceilings: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(ceilings: pd.DataFrame) -> Table | None:
-    if ceilings.empty:
-        return None
-    columns = [Column(name, number=False) for name in ("hardware", "operation", "precision")]
-    columns += [Column("size"), Column("time", "ms"), Column("rate")]
-    rows = []
-    for row in ceilings.to_dict("records"):
-        names = [
-            Cell(row["hardware"] or "", badges=marks(row)),
-            Cell(row["operation"] or ""),
-            Cell(row["precision"] or "–"),
-        ]
-        rows.append([*names, _size(row), _time(row), _rate(row)])
     lost = ceilings[ceilings["reason"].notna()] if "reason" in ceilings else ceilings.iloc[:0]
     notes = ["Median of the time with its 95 % bootstrap confidence interval; n: order of the square matrices."]
     notes += [f"{row['operation']}, {row['precision'] or ''}: {row['reason']}" for row in lost.to_dict("records")][:8]
-    return Table("ceilings", "Measured ceilings.", columns, rows, notes + badge_legend(rows))
+    return table.build("ceilings", "Measured ceilings.", _COLUMNS, ceilings.to_dict("records"), notes)
 
 
 def _size(row: dict) -> Cell:
     if formatting.known(row.get("n")):
         return Cell(f"n = {formatting.count(row['n'])}", sort=row["n"])
-    return number(row.get("bytes_moved"), lambda value: f"{formatting.gib(value)} GiB")
+    return table.number(row.get("bytes_moved"), lambda value: f"{formatting.gib(value)} GiB")
 
 
 def _time(row: dict) -> Cell:
     if not formatting.known(row["median_ms"]):
-        status = row.get("status")
-        return Cell(badges=(status,)) if status and status != "ok" else Cell("–")
+        return Cell(badges=table.lost(row)) if table.lost(row) else table.NOTHING
     text = formatting.median_and_interval(row["median_ms"], row["ci_low_ms"], row["ci_high_ms"])
     return Cell(text, sort=row["median_ms"], badges=("noisy",) if row["noisy"] else ())
 
@@ -89,4 +81,14 @@ def _rate(row: dict) -> Cell:
     for name, unit in (("tflops", "TFLOP/s"), ("gb_per_s", "GB/s")):
         if formatting.known(row.get(name)):
             return Cell(f"{formatting.significant(row[name])} {unit}", sort=row[name])
-    return Cell("–")
+    return table.NOTHING
+
+
+_COLUMNS = [
+    Column("hardware", number=False, value=lambda row: Cell(row["hardware"] or "", badges=table.marks(row))),
+    Column("operation", number=False, value=lambda row: Cell(row["operation"] or "")),
+    Column("precision", number=False, value="precision"),
+    Column("size", value=_size),
+    Column("time", "ms", value=_time),
+    Column("rate", value=_rate),
+]

@@ -3,6 +3,7 @@
 from stepscope.report.data.roofline import Point, attention_groups, attention_points, groups, model_points, roofs
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters
+from stepscope.report.kit.finding import Finding
 from stepscope.report.kit.formatting import listing
 from stepscope.report.kit.order import machine_labels, main_grid, precision_rank
 from stepscope.report.studies.roofline import findings as roofline_findings
@@ -12,8 +13,8 @@ from stepscope.tables.reader import Tables
 _END = "Solid: a large matrix product and a large copy, measured here; dashed: the GPU's data sheet."
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
     return roofline_findings.findings(tables)
 
 

@@ -1,40 +1,35 @@
 """The tables of the roofline section: what phases and attention could reach below the roofs, and what they reach."""
 
-from stepscope.report.data.attention import DIRECTIONS, Group, implementation_rank, notes
+from stepscope.report.data.attention import DIRECTIONS, Group, implementation_rank
 from stepscope.report.data.roofline import PHASES, ROOFS, Point, Roof, attention_points, device_name, roofs
-from stepscope.report.kit import formatting
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.order import ordered, precision_rank
-from stepscope.report.kit.table import number
 from stepscope.tables.peaks import peak_of
 from stepscope.tables.reader import Tables
 
-_ROOF_COLUMNS = (
-    Column("intensity", "FLOP/byte"),
-    *(Column(name, group="attainable (TFLOP/s)") for name in ROOFS),
-    Column("reached", "TFLOP/s"),
-    *(Column(name, group="share of attainable") for name in ROOFS),
-    Column("roof above", number=False),
+_ROOF = {"rate": ("arithmetic", "TFLOP/s"), "bandwidth": ("memory", "GB/s"), "ridge": ("ridge", "FLOP/byte")}
+_ROOFS_NOTE = "Measured: a large matrix product and a large copy. Data sheet: dense products, accumulated in fp32."
+_NOTE = (
+    "The bytes are a lower bound, so intensity and attainable rates are upper bounds. Roof above: which of the two "
+    "limits at this intensity, measured if known; memory left of the ridge, arithmetic right of it."
 )
 
 
 def roofs_table(tables: Tables, places: list[tuple[str, str]]) -> Table | None:
     """Both roofs of each (hardware, precision), below them the data sheets; None without a place."""
-    rows = []
-    for hardware, precision in places:
-        known = roofs(tables, hardware, precision)
-        numbers = []
-        for roof in (known[name] for name in ROOFS):
-            numbers += (roof.rate, roof.bandwidth, roof.ridge) if roof else (None, None, None)
-        rows.append([Cell(hardware), Cell(precision), *(number(value, formatting.significant) for value in numbers)])
-    columns = [Column("hardware", number=False), Column("precision", number=False)]
-    for name in ROOFS:
-        labels = (("arithmetic", "TFLOP/s"), ("memory", "GB/s"), ("ridge", "FLOP/byte"))
-        columns += [Column(*words, group=name) for words in labels]
+    rows = [{"hardware": place[0], "precision": place[1], **roofs(tables, *place)} for place in places]
+    columns = [
+        *table.point("hardware", "precision"),
+        *(
+            Column(*words, group=name, value=lambda row, name=name, part=part: getattr(row[name], part, None))
+            for name in ROOFS
+            for part, words in _ROOF.items()
+        ),
+    ]
     caption = "The roofs: arithmetic and memory at their best, and the intensity at which they meet (the ridge)."
-    note = "Measured: a large matrix product and a large copy. Data sheet: dense products, accumulated in fp32."
     sources = [_source(device_name(tables, hardware)) for hardware in dict.fromkeys(place[0] for place in places)]
-    return Table("roofs", caption, columns, rows, [note, *sources], grouped=True) if rows else None
+    return table.build("roofs", caption, columns, rows, [_ROOFS_NOTE, *sources], grouped=True)
 
 
 def _source(gpu: str | None) -> str:
@@ -52,38 +47,46 @@ def phases_table(hardware: str, precision: str, points: list[Point], known: dict
         own = [point for point in points if point.series == size]
         done = [point.tokens for point in own if point.tflops] or [max(point.tokens for point in own)]
         there = [point for point in own if point.tokens == max(done)]
-        rows += [_line(point, known) for point in sorted(there, key=lambda point: PHASES.index(point.phase))]
+        rows += sorted(there, key=lambda point: PHASES.index(point.phase))
         gone = sorted({point.tokens for point in own if point.tokens > max(done)})
         longer += [f"{size} at {formatting.listing([f'{each:,}' for each in gone])}"] if gone else []
-    columns = [Column("size", number=False), Column("context", "tokens"), Column("phase", number=False), *_ROOF_COLUMNS]
+    columns = [
+        Column("size", number=False, value=lambda point: point.series),
+        Column("context", "tokens", value=lambda point: point.tokens, show=formatting.count),
+        Column("phase", number=False, value=lambda point: point.phase),
+        *_below(known),
+    ]
     caption = f"Phases below the roofs, {precision}, on {hardware}: each size at its largest context with a result."
-    told = [_NOTE, *([f"Without any result: {formatting.listing(longer, 8, '; ')}."] if longer else [])]
-    return Table(f"roofline-{hardware}-{precision}", caption, columns, rows, told + notes([], rows), grouped=True)
+    told = [_NOTE, f"Without any result: {formatting.listing(longer, 8, '; ')}." if longer else ""]
+    name = f"roofline-{hardware}-{precision}"
+    return table.build(name, caption, columns, rows, told, meanings=table.PLAIN_MEANINGS, grouped=True)
 
 
-_NOTE = (
-    "The bytes are a lower bound, so intensity and attainable rates are upper bounds. Roof above: which of the two "
-    "limits at this intensity, measured if known; memory left of the ridge, arithmetic right of it."
-)
+def _below(known: dict[str, Roof | None]) -> list[Column]:
+    """The columns that hold a point against the roofs above it."""
+    best = next((known[name] for name in ROOFS if known[name]), None)
+
+    def attainable(name: str):
+        return lambda point: known[name].attainable(point.intensity) if known[name] else None
+
+    def share(name: str):
+        return lambda point: point.share(known[name])
+
+    return [
+        Column("intensity", "FLOP/byte", value=lambda point: point.intensity),
+        *(Column(name, group="attainable (TFLOP/s)", value=attainable(name)) for name in ROOFS),
+        Column("reached", "TFLOP/s", value=_reached),
+        *(Column(name, group="share of attainable", value=share(name), show=formatting.percent) for name in ROOFS),
+        Column("roof above", number=False, value=lambda point: best.limit(point.intensity) if best else None),
+    ]
 
 
-def _line(point: Point, known: dict[str, Roof | None]) -> list[Cell]:
-    return [Cell(point.series), number(float(point.tokens), formatting.count), Cell(point.phase), *_below(point, known)]
-
-
-def _below(point: Point, known: dict[str, Roof | None]) -> list[Cell]:
-    """The cells of _ROOF_COLUMNS."""
-    pair = [known[name] for name in ROOFS]
-    attainable = [number(roof.attainable(point.intensity) if roof else None, formatting.significant) for roof in pair]
-    shares = [number(point.share(roof), formatting.percent) for roof in pair]
-    badges = ("noisy",) if point.noisy else ()
-    badges += ("throttled",) if point.throttled else ()
-    reached = Cell(formatting.significant(point.tflops), sort=point.tflops, badges=badges) if point.tflops else None
-    lost = Cell("" if point.status != "ok" else "–", badges=(point.status,) * (point.status != "ok"))
-    roof = pair[0] or pair[1]
-    kind = roof.limit(point.intensity) if roof else "–"
-    intensity = number(point.intensity, formatting.significant)
-    return [intensity, *attainable, reached or lost, *shares, Cell(kind)]
+def _reached(point: Point) -> Cell:
+    """The rate with its marks, or what became of it."""
+    if not point.tflops:
+        return table.NOTHING if point.status == "ok" else Cell(badges=(point.status,))
+    marks = ("noisy",) * point.noisy + ("throttled",) * point.throttled
+    return Cell(formatting.significant(point.tflops), sort=point.tflops, badges=marks)
 
 
 def attention_tables(tables: Tables, group: Group) -> list[Table]:
@@ -91,29 +94,30 @@ def attention_tables(tables: Tables, group: Group) -> list[Table]:
     points = attention_points(group)
     made = []
     for precision in ordered([point.precision for point in points], key=precision_rank):
-        own, known = (
-            [point for point in points if point.precision == precision],
-            roofs(tables, group.hardware, precision),
-        )
-        rows = []
-        for name in ordered([point.series for point in own], key=implementation_rank):
-            for d_head in ordered([point.d_head for point in own if point.series == name]):
-                for direction in DIRECTIONS:
-                    line = [p for p in own if (p.series, p.d_head, p.phase) == (name, d_head, direction)]
-                    rows += [_attention_line(_longest(line), known)] if line else []
-        columns = [Column("implementation", number=False), Column("d"), Column("length", "tokens")]
-        columns += [Column("direction", number=False), *_ROOF_COLUMNS]
+        columns = [
+            Column("implementation", number=False, value=lambda point: point.series),
+            Column("d", value=lambda point: point.d_head, show=formatting.count),
+            Column("length", "tokens", value=lambda point: point.tokens, show=formatting.count),
+            Column("direction", number=False, value=lambda point: point.phase),
+            *_below(roofs(tables, group.hardware, precision)),
+        ]
+        rows = _longest_of_each([point for point in points if point.precision == precision])
         caption = f"Attention below the roofs, {precision}, {group.place}: each at its longest length with a result."
-        name = f"roofline-attention-{group.hardware}-{precision}"
-        made.append(Table(name, caption, columns, rows, [_NOTE, *notes([], rows)], True, True, page_only=True))
+        name, means = f"roofline-attention-{group.hardware}-{precision}", table.PLAIN_MEANINGS
+        shown = {"folded": True, "grouped": True, "page_only": True}
+        made.append(table.build(name, caption, columns, rows, [_NOTE], meanings=means, **shown))
     return made
 
 
-def _longest(points: list[Point]) -> Point:
-    """The longest with a rate, else the longest."""
-    return max(points, key=lambda point: (point.tflops is not None, point.tokens))
+def _longest_of_each(points: list[Point]) -> list[Point]:
+    """Of each implementation, d and direction the point with the longest length that has a rate, else the longest."""
+    found: dict[tuple, Point] = {}
+    for point in points:
+        key = (implementation_rank(point.series), point.d_head, DIRECTIONS.index(point.phase))
+        if key not in found or _rank(point) > _rank(found[key]):
+            found[key] = point
+    return [found[key] for key in sorted(found)]
 
 
-def _attention_line(point: Point, known: dict[str, Roof | None]) -> list[Cell]:
-    sizes = [number(float(value), formatting.count) for value in (point.d_head, point.tokens)]
-    return [Cell(point.series), *sizes, Cell(point.phase), *_below(point, known)]
+def _rank(point: Point) -> tuple[bool, int]:
+    return (point.tflops is not None, point.tokens)

@@ -1,0 +1,94 @@
+"""The GPUs of this machine, found without importing torch: by NVML, else by what the driver shows in /proc."""
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the driver names it; memory in MiB, 0 where only /proc was there to read."""
+
+    name: str
+    uuid: str
+    memory_mib: int
+    driver: str
+
+
+def visible_gpus() -> list[Gpu]:
+    """GPUs that CUDA_VISIBLE_DEVICES leaves visible, in its order; [] without an NVIDIA driver."""
+    gpus = _gpus_from_nvml() or _gpus_from_proc()
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return gpus
+    chosen = []
+    for entry in (entry.strip() for entry in wanted.split(",")):
+        found = [gpu for i, gpu in enumerate(gpus) if entry and (entry == str(i) or gpu.uuid.startswith(entry))]
+        if not found:  # as CUDA does: the list ends at the first entry that names no device
+            break
+        chosen.append(found[0])
+    return chosen
+
+
+def alike(gpus: list[Gpu]) -> list[str]:
+    """UUIDs of the GPUs of the first one's type (name and memory), in their order."""
+    return [gpu.uuid for gpu in gpus if (gpu.name, gpu.memory_mib) == (gpus[0].name, gpus[0].memory_mib)]
+
+
+@functools.cache
+def _gpus_from_nvml() -> list[Gpu]:
+    try:
+        import pynvml
+    except ImportError:
+        return []
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+        return [
+            Gpu(
+                name=_text(pynvml.nvmlDeviceGetName(handle)),
+                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                memory_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).total // 2**20,
+                driver=driver,
+            )
+            for handle in handles
+        ]
+    except pynvml.NVMLError:
+        return []
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _gpus_from_proc() -> list[Gpu]:
+    try:
+        driver = re.search(r"Kernel Module.*?\s(\d+\.[\d.]+)", (PROC / "driver/nvidia/version").read_text())
+    except OSError:
+        return []
+    version = driver.group(1) if driver else "unknown"
+    return [Gpu(info.get("Model", "unknown"), info.get("GPU UUID", ""), 0, version) for info in gpus_on_bus().values()]
+
+
+def gpus_on_bus() -> dict[str, dict[str, str]]:
+    """What the driver says of every GPU of the machine, whoever may use it, by address on the bus and in its order."""
+    try:
+        texts = {
+            file.parent.name.lower(): file.read_text(errors="replace")
+            for file in sorted((PROC / "driver/nvidia/gpus").glob("*/information"))
+        }
+    except OSError:
+        return {}
+    return {
+        address: dict(re.findall(r"^([^:\n]+):\s*(.*?)\s*$", text, re.MULTILINE)) for address, text in texts.items()
+    }

@@ -1,0 +1,127 @@
+"""What identifies the machine that a cell runs on, found without importing torch.
+
+The identity holds the type of GPU (name, memory, driver) or CPU, and the versions of the software that a cell uses;
+never a UUID, so that a grid may be put together on several machines of one type.
+"""
+
+import functools
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from stepscope.machine import gpus
+
+PROC = Path("/proc")
+
+
+class MachineError(Exception):
+    """The machine cannot do what the configuration asks for; the message is one line for the user."""
+
+
+@functools.cache
+def cpu_name() -> str:
+    """Model name of the processor, from /proc/cpuinfo."""
+    try:
+        match = re.search(r"^model name\s*:\s*(.+)$", (PROC / "cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        match = None
+    return " ".join(match.group(1).split()) if match else os.uname().machine
+
+
+def usable_cores() -> int:
+    """Processor cores that this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+@functools.cache
+def torch_version() -> str | None:
+    """Version of the installed torch with its build, as "2.13.0+cpu"; None without torch."""
+    return _torch_version_fields().get("__version__")
+
+
+def torch_has_cuda() -> bool:
+    """Whether the installed torch was built with CUDA."""
+    return _torch_version_fields().get("cuda") is not None
+
+
+@functools.cache
+def _torch_version_fields() -> dict[str, str]:
+    """The string assignments of torch/version.py, read as text: finding a package does not import it."""
+    try:
+        spec = importlib.util.find_spec("torch")
+        text = (Path(next(iter(spec.submodule_search_locations))) / "version.py").read_text()
+    except (AttributeError, ImportError, OSError, StopIteration, TypeError, ValueError):
+        return {}
+    return dict(re.findall(r"^(\w+)(?::[^=\n]*)?\s*=\s*['\"]([^'\"]+)['\"]", text, re.MULTILINE))
+
+
+def package_version(name: str) -> str | None:
+    """Version of an installed package by its metadata; None if it is not installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+@functools.cache
+def tool_version(name: str) -> str | None:
+    """First line that `name --version` prints; None if the program is not on the PATH."""
+    if shutil.which(name) is None:
+        return None
+    shown = subprocess.run([name, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    return next(iter((shown.stdout or shown.stderr).splitlines()), "").strip()
+
+
+def choose_device(wanted: str) -> str:
+    """`cuda` or `cpu` for the configuration's `device` (auto, cuda or cpu).
+
+    Raises MachineError if `cuda` is asked for and this machine has no GPU that the installed torch can use.
+    """
+    if wanted == "cpu":
+        return "cpu"
+    visible, version = gpus.visible_gpus(), torch_version()
+    if visible and (torch_has_cuda() or version is None):
+        return "cuda"
+    if wanted == "auto":
+        return "cpu"
+    if not visible:
+        raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
+    raise MachineError(f"device: cuda, but the installed torch {version} was built without CUDA; install a CUDA build")
+
+
+def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None) -> dict:
+    """What a cell's staleness is judged by, besides its spec and its code.
+
+    `tools` are the programs that the study uses (nsys, a compiler): None stands for one that is missing, so that a
+    cell goes stale when it appears. `packages` are versions pinned for another environment than this one's. What
+    cannot be known has no key.
+    """
+    found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
+    if device == "cuda":
+        visible = gpus.visible_gpus()
+        if not visible:
+            raise MachineError("device: cuda, but no NVIDIA GPU is visible here; use device: auto or device: cpu")
+        found |= {"gpu": visible[0].name, "driver": visible[0].driver}
+        if visible[0].memory_mib:
+            found |= {"gpu_memory_mib": visible[0].memory_mib}
+        found |= {"triton": package_version("triton")}
+    else:
+        found |= {"cpu": cpu_name()}
+    found |= {"torch": torch_version()}
+    if packages is not None:  # what is not pinned there cannot be known here
+        versions = {name: packages[name] for name in ("python", "torch", "triton") if name in packages}
+        found = {key: value for key, value in found.items() if key not in ("python", "torch", "triton")} | versions
+    if tools:
+        found["tools"] = {name: tool_version(name) for name in sorted(tools)}
+    return found
+
+
+def hardware_label(device: str) -> str:
+    """Folder name for the machine at hand, made from the name of its GPU or CPU."""
+    name = gpus.visible_gpus()[0].name if device == "cuda" else re.sub(r"\((R|TM|tm|r)\)|@.*|\bCPU\b", "", cpu_name())
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or device

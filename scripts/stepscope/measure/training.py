@@ -1,0 +1,134 @@
+"""The frame of programs that run the model: from flags to the cell's spec, and what every one of them shows.
+
+A program adds its own flags, names its spec's keys, measures, and prints what only it has.
+"""
+
+import argparse
+from pathlib import Path
+
+from stepscope.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.measure import arguments
+from stepscope.measure.cell import Cell, Settings
+from stepscope.model.chosen import chosen_of, names
+from stepscope.model.shape import ModelShape
+
+GPU_ONLY = ("flex", "triton")  # attention that cannot be trained on a CPU
+CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
+SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
+
+
+class TrainingCell(Cell):
+    """A cell that runs the model: it loads what the spec names, and shows the number of parameters."""
+
+    def __init__(
+        self,
+        program: str,
+        spec: dict,
+        settings: Settings,
+        tools: tuple[str, ...] = (),
+        files: str | None = None,
+    ):
+        note = f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M"
+        super().__init__(program, spec, settings, chosen_of(spec), tools, files, note)
+
+    def check_modes(self, modes: dict[str, dict]) -> None:
+        """Print the modes of a summary that are not ok, and why. Ends the program where check_memory() does."""
+        for mode, found in modes.items():
+            self.check_memory(found["status"])
+            if found["status"] != "ok":
+                print(f"{mode}: {found['status']}: {found['reason']}")
+
+
+def flags_of_cell(
+    description: str, mode: bool = True, compiles: tuple[str, ...] = ("none",)
+) -> argparse.ArgumentParser:
+    """A parser with what a cell that runs the model is: its shape, its place in the grid, its options.
+
+    mode: whether the program can be told how far to go. compiles: the ways to compile that it knows.
+    """
+    flags = arguments.parser(description)
+    add_shape(flags)
+    group = flags.add_argument_group("cell")
+    group.add_argument("--context", type=arguments.positive, default=128, help="sequence length in tokens")
+    group.add_argument("--batch", type=arguments.positive, default=4, help="sequences")
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
+    if mode:
+        group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
+    group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
+    group.add_argument(
+        "--compile",
+        choices=compiles,
+        default="none",
+        help="torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
+    )
+    group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
+    group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
+    return flags
+
+
+def read(
+    flags: argparse.ArgumentParser,
+    words: list[str],
+    study: str,
+    keys: list[str],
+    if_changed: list[str] | None = None,
+    refuse: bool = True,
+) -> tuple[dict, Settings]:
+    """The spec of a cell that runs the model, without options at their neutral value, and what does not belong to it.
+
+    `keys` are the study's own, `if_changed` those that go without saying at their default. Ends the program with one
+    line if no model can have the shape, or, with `refuse`, if the device cannot train with the attention; a program
+    that records what is unsupported goes without.
+    """
+    given = flags.parse_args(words)
+    resolve_shape(given, flags)
+    arguments.resolve_running(given, flags)
+    spec = cell_spec(study, given, flags, keys, refuse)
+    changed = [name for name in if_changed or [] if getattr(given, name) != flags.get_default(name)]
+    return spec | {name: getattr(given, name) for name in changed}, arguments.settings(given)
+
+
+def cell_spec(
+    study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, keys: list[str], refuse: bool = True
+) -> dict:
+    """The spec of flags that were read and resolved; see read()."""
+    if refuse and given.device == "cpu" and getattr(given, "attention", None) in GPU_ONLY:
+        flags.error(f"--attention {given.attention} trains on a GPU only; on a CPU use naive or sdpa")
+    keys = [*SIZE, "vocab_size", "context", "batch", "precision", *keys, "seed", "threads", "device"]
+    spec = {"study": study} | {key: getattr(given, key) for key in keys}
+    spec |= {key: getattr(given, key) for key in NEUTRAL if getattr(given, key, NEUTRAL[key]) != NEUTRAL[key]}
+    try:
+        ModelShape.of(spec)
+    except ValueError as error:
+        flags.error(str(error))
+    return spec
+
+
+def add_shape(flags: argparse.ArgumentParser) -> None:
+    """The model's shape: a size from config.yaml by name, or its numbers."""
+    group = flags.add_argument_group("model")
+    group.add_argument("--size", help="name of a size in config.yaml, instead of the four numbers below")
+    group.add_argument("--d-model", type=arguments.positive, help="width of the residual stream")
+    group.add_argument("--d-ff", type=arguments.positive, help="width of the feed-forward layer")
+    group.add_argument("--num-layers", type=arguments.positive, help="number of blocks")
+    group.add_argument("--num-heads", type=arguments.positive, help="attention heads of a block")
+    group.add_argument("--vocab-size", type=arguments.positive, default=10_000, help="number of different tokens")
+
+
+def resolve_shape(given: argparse.Namespace, flags: argparse.ArgumentParser) -> None:
+    """Replace --size by its numbers; ends the program with one line if something is missing or unknown."""
+    numbers = [name for name in SIZE if getattr(given, name) is not None]
+    if given.size is None:
+        missing = [f"--{name.replace('_', '-')}" for name in SIZE if name not in numbers]
+        if missing:
+            flags.error(f"give --size, or also {', '.join(missing)}")
+        return
+    if numbers:
+        flags.error(f"give --size or --{numbers[0].replace('_', '-')}, not both")
+    import yaml
+
+    sizes = yaml.safe_load(CONFIG.read_text())["sizes"]
+    if given.size not in sizes:
+        flags.error(f"there is no size {given.size!r} in {CONFIG.name}; choose from {', '.join(map(str, sizes))}")
+    for name in SIZE:
+        setattr(given, name, sizes[given.size][name])

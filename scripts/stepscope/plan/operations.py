@@ -1,0 +1,96 @@
+"""Cells that measure operations by themselves: attention, the machine's best rates, and sums in 16-bit formats."""
+
+from stepscope.axes import IMPLEMENTATIONS
+from stepscope.plan.config import ConfigError
+from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
+
+ATTENTION_AXES = ("implementation", "d_head", "precision", "batch", "causal")
+ATTENTION_BATCH = 8  # goes without saying
+PROBES = ("accumulation", "autocast", "normalisation")
+
+
+def attention_cells(target: Target) -> list[Cell]:
+    """One implementation, head dimension and precision, over its lengths; in the configuration's order.
+
+    Raises ConfigError for a grid that is wrong.
+    """
+    study, device = target.settings, target.device
+    result = []
+    for entry in study["grid"][device]:
+        for point in points("attention", [entry], ATTENTION_AXES):
+            shape = _attention_shape(entry, point, device)
+            axes = {key: point[key] for key in ("implementation", "d_head", "precision")}
+            spec = {
+                **axes,
+                **shape,
+                "lengths": ",".join(map(str, sorted(entry["lengths"]))),
+                "warmup": study["warmup"][device],
+                "steps": study["passes"][device],
+                "max_seconds": study["seconds"][device],
+                **target.common,
+            }
+            options = {key: value for key, value in shape.items() if (key, value) != ("batch", ATTENTION_BATCH)}
+            place = f"{axes['implementation']}/d{axes['d_head']}/{axes['precision']}{options_path(options)}"
+            result.append(
+                target.cell(place, spec, chosen={"attention": IMPLEMENTATIONS[axes["implementation"]].module})
+            )
+    if not result:
+        raise ConfigError(
+            f"config key attention.grid.{device}: the grid is empty; give at least one entry with its axes"
+        )
+    return without_duplicates("attention", result)
+
+
+def _attention_shape(entry: dict, point: dict, device: str) -> dict:
+    """Batch or tokens, heads, and whether it is causal, as parts of a spec."""
+    key = f"config key attention.grid.{device}"
+    if ("tokens" in entry) == ("batch" in entry):
+        raise ConfigError(f"{key}: an entry has batch, or tokens (batch × length); give one of them")
+    many = {"tokens": entry["tokens"]} if "tokens" in entry else {"batch": point["batch"]}
+    if "width" in entry:
+        if entry["width"] % point["d_head"]:
+            raise ConfigError(f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one")
+        many["heads"] = entry["width"] // point["d_head"]
+    return many | ({"causal": "yes"} if point.get("causal") else {})
+
+
+def ceilings_cells(target: Target) -> list[Cell]:
+    """A large matrix product for each precision of the configuration, and a large copy."""
+    study, settings = target.settings, target.settings[target.device]
+    matmul = {"operation": "matmul", "order": settings["matmul_order"]}
+    copy = {"operation": "copy", "mebibytes": settings["copy_mebibytes"]}
+    parts = [{**matmul, "precision": precision} for precision in settings["precision"]]
+    parts.append({**copy, "precision": "fp32"})
+    until = {"warmup": study["warmup"][target.device], **stopping_rule(settings["steps"])}
+    result = [
+        target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common}) for part in parts
+    ]
+    return without_duplicates("ceilings", result)
+
+
+def precision_cells(target: Target) -> list[Cell]:
+    """One cell a probe; that of autocast runs the model of the configured size.
+
+    Raises ConfigError for a size that the configuration does not have.
+    """
+    study, config = target.settings, target.config
+    if study["size"] not in config["sizes"]:
+        raise ConfigError(
+            f"config key precision.size: there is no size {study['size']!r}; "
+            f"choose from {', '.join(map(str, config['sizes']))}"
+        )
+    model = {
+        **config["sizes"][study["size"]],
+        "vocab_size": config["model"]["vocab_size"],
+        "context": study["context"],
+        "batch": study["batch"],
+    }
+    common = {"precision": "fp32", **target.common}
+    result = []
+    for probe in study["probes"]:
+        if probe == "autocast":
+            spec = {"probe": probe, **model, **common}
+            result.append(target.cell(probe, spec, study["size"], {"attention": "naive"}))
+        else:
+            result.append(target.cell(probe, {"probe": probe, **common}))
+    return result

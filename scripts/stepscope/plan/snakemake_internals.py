@@ -1,0 +1,95 @@
+"""All that is used of Snakemake beside what its documentation describes, in one place: a new version may change it.
+
+`workflow` is the variable of that name that rules and handlers see. tests/workflow/test_snakemake_internals.py says
+which of these functions a new version breaks.
+"""
+
+import logging
+from pathlib import Path
+
+
+def given_config(workflow) -> dict:
+    """The configuration that this run was given on the command line: `--configfile` and `--config`, merged."""
+    return workflow.config_settings.overwrite_config
+
+
+def given_files(workflow) -> list[Path]:
+    """The files of `--configfile`."""
+    return list(workflow.config_settings.configfiles)
+
+
+def given_values(workflow) -> dict:
+    """The values of `--config`, by key."""
+    return dict(workflow.config_settings.config)
+
+
+def uses_conda(workflow) -> bool:
+    """Whether jobs run in conda environments: `--software-deployment-method conda`."""
+    return "conda" in {str(method).lower() for method in workflow.deployment_settings.deployment_method}
+
+
+def is_main_process(workflow) -> bool:
+    """Whether this is the run that a person started, and not the same Snakefile read again for one of its jobs."""
+    return workflow.is_main_process
+
+
+def runs_jobs_here(workflow) -> bool:
+    """Whether this machine runs the jobs, and not a cluster."""
+    return workflow.local_exec
+
+
+def only_touches(workflow) -> bool:
+    """Whether the run only takes files as up to date: `--touch`."""
+    return workflow.touch
+
+
+def executor_settings(workflow):
+    """What the executor's plugin was told by flags or the profile, as attributes; None for an executor without."""
+    return workflow.executor_settings
+
+
+def measure_again(workflow, record: str) -> None:
+    """Have a cell measured again, as `--forcerun` does; to be called while Snakemake asks for the cell's inputs.
+
+    That is before it decides which jobs to run, and when it already has what it decides by.
+    """
+    workflow.dag.forcefiles.add(record)
+
+
+def to_measure(workflow, rules: set[str]) -> set[str]:
+    """The records that this run is about to make; `rules` are those that measure."""
+    return {str(job.output.record) for job in workflow.dag.needrun_jobs() if job.rule.name in rules}
+
+
+def has_rule(workflow, name: str) -> bool:
+    """Whether a rule has a job in this run, be it up to date."""
+    return any(job.rule.name == name for job in workflow.dag.jobs)
+
+
+def follow(handler: logging.Handler) -> None:
+    """Let a handler see Snakemake's events."""
+    from snakemake.logging import logger
+
+    logger.addHandler(handler)
+
+
+class Progress(logging.Handler):
+    """Prints `17 of 60 cells` when a cell's job has finished. A handler of Snakemake's own logger."""
+
+    def __init__(self, rules: set[str], total: int, done: int):
+        super().__init__()
+        self._rules, self._total, self._done = rules, total, done
+        self._running: set[int] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Follow the jobs' events: which of them are cells, and when they end."""
+        job = getattr(record, "jobid", None)
+        if job is None:
+            job = getattr(record, "job_id", None)
+        event = getattr(getattr(record, "event", None), "value", None)
+        if event == "job_info" and getattr(record, "rule_name", None) in self._rules:
+            self._running.add(job)
+        elif event == "job_finished" and job in self._running:
+            self._running.discard(job)
+            self._done += 1
+            print(f"{self._done} of {self._total} cells", flush=True)

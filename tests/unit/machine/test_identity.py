@@ -1,0 +1,256 @@
+"""Finding GPUs, versions and names, on machines that are made up."""
+
+import platform
+import sys
+import types
+
+import pytest
+from stepscope.machine import gpus, identity
+from stepscope.machine.gpus import Gpu
+from stepscope.machine.identity import MachineError
+
+A = Gpu("NVIDIA H100 80GB HBM3", "GPU-aaaa-1", 81559, "580.65.06")
+B = Gpu("Tesla V100-SXM2-16GB", "GPU-bbbb-2", 16384, "580.65.06")
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(monkeypatch, tmp_path):
+    """No GPU, an empty /proc, no environment; nothing remembered from before."""
+    for module in (gpus, identity):
+        monkeypatch.setattr(module, "PROC", tmp_path)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    remembered = (gpus._gpus_from_nvml, identity.cpu_name, identity._torch_version_fields, identity.torch_version)
+    for cached in remembered:
+        cached.cache_clear()
+    yield
+    for cached in remembered:
+        cached.cache_clear()
+
+
+@pytest.fixture
+def nvml(monkeypatch):
+    """Install a pynvml that knows these GPUs; old versions of it give bytes."""
+
+    def install(*gpus, as_bytes=False, fails_at=None):
+        class NVMLError(Exception):
+            pass
+
+        def answer(name, value):
+            def ask(*_):
+                if fails_at == name:
+                    raise NVMLError(name)
+                return value(*_) if callable(value) else value
+
+            return ask
+
+        text = (lambda value: value.encode()) if as_bytes else str
+        answers = {
+            "nvmlInit": None,
+            "nvmlShutdown": None,
+            "nvmlSystemGetDriverVersion": text(gpus[0].driver) if gpus else "",
+            "nvmlDeviceGetCount": len(gpus),
+            "nvmlDeviceGetHandleByIndex": lambda index: gpus[index],
+            "nvmlDeviceGetName": lambda gpu: text(gpu.name),
+            "nvmlDeviceGetUUID": lambda gpu: text(gpu.uuid),
+            "nvmlDeviceGetMemoryInfo": lambda gpu: types.SimpleNamespace(total=gpu.memory_mib * 2**20),
+        }
+        fake = types.SimpleNamespace(**{name: answer(name, value) for name, value in answers.items()})
+        fake.NVMLError = NVMLError
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+
+    return install
+
+
+@pytest.fixture
+def proc(tmp_path):
+    """What the kernel module shows of two GPUs."""
+    folder = tmp_path / "driver/nvidia"
+    for number, gpu in enumerate((A, B)):
+        (folder / f"gpus/0000:0{number}:00.0").mkdir(parents=True)
+        (folder / f"gpus/0000:0{number}:00.0/information").write_text(
+            f"Model: \t\t {gpu.name}\nIRQ:   \t\t 42\nGPU UUID: \t {gpu.uuid}\nBus Location: \t 0000:0{number}:00.0\n"
+        )
+    (folder / "version").write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder@U22)\n"
+        "GCC version:  gcc version 12.3.0\n"
+    )
+
+
+PROPRIETARY = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 07:12:45 UTC 2025\n"
+
+
+@pytest.fixture
+def torch_of(monkeypatch, tmp_path):
+    """Install a torch that has a version.py and cannot be imported."""
+
+    def install(version, cuda):
+        folder = tmp_path / "site/torch"
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").write_text("raise SystemExit('torch was imported')")
+        (folder / "version.py").write_text(
+            "from typing import Optional\n\n__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']\n"
+            f"__version__ = {version!r}\ndebug = False\ncuda: Optional[str] = {cuda!r}\n"
+            "git_version = '0123'\nhip: Optional[str] = None\n"
+        )
+        monkeypatch.syspath_prepend(str(folder.parent))
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+    return install
+
+
+@pytest.fixture
+def no_torch(monkeypatch):
+    """No torch is installed."""
+    monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
+
+
+def test_a_machine_without_a_driver_has_no_gpu():
+    assert gpus.visible_gpus() == []
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_gpus_are_found_through_nvml(nvml, as_bytes):
+    nvml(A, B, as_bytes=as_bytes)
+    assert gpus.visible_gpus() == [A, B]
+
+
+def test_gpus_are_found_through_proc_where_nvml_is_missing(proc):
+    assert gpus.visible_gpus() == [Gpu(A.name, A.uuid, 0, A.driver), Gpu(B.name, B.uuid, 0, B.driver)]
+
+
+def test_both_kernel_modules_are_understood(proc, tmp_path):
+    (tmp_path / "driver/nvidia/version").write_text(PROPRIETARY)
+    assert gpus.visible_gpus()[0].driver == "580.65.06"
+
+
+def test_memory_that_proc_does_not_tell_is_no_part_of_the_identity(proc):
+    assert identity.identity("cuda")["driver"] == "580.65.06"
+    assert "gpu_memory_mib" not in identity.identity("cuda")
+
+
+@pytest.mark.parametrize("fails_at", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetName"])
+def test_gpus_are_found_through_proc_where_nvml_fails(nvml, proc, fails_at):
+    nvml(A, B, fails_at=fails_at)
+    assert [gpu.memory_mib for gpu in gpus.visible_gpus()] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "visible, expected",
+    [
+        ("0", [A]),
+        ("1", [B]),
+        ("1,0", [B, A]),
+        (" 1 , 0 ", [B, A]),
+        ("GPU-bbbb-2", [B]),
+        ("GPU-b,GPU-a", [B, A]),
+        ("", []),
+        ("-1", []),
+        ("2", []),
+        ("0,7,1", [A]),  # CUDA stops at the first that it does not know
+        ("NoDevFiles", []),
+    ],
+)
+def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, monkeypatch):
+    nvml(A, B)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert gpus.visible_gpus() == expected
+
+
+def test_the_version_of_torch_is_read_without_importing_it(torch_of):
+    torch_of("2.13.0+cu130", "13.0")
+    assert identity.torch_version() == "2.13.0+cu130"
+    assert identity.torch_has_cuda()
+    assert "torch" not in sys.modules
+
+
+def test_a_torch_without_cuda_and_no_torch(torch_of):
+    torch_of("2.13.0+cpu", None)
+    assert identity.torch_version() == "2.13.0+cpu"
+    assert not identity.torch_has_cuda()
+
+
+def test_no_torch_has_no_version(no_torch):
+    assert identity.torch_version() is None
+    assert not identity.torch_has_cuda()
+
+
+@pytest.mark.parametrize("wanted", ["auto", "cuda", "cpu"])
+@pytest.mark.parametrize("gpus", [(), (A,)])
+@pytest.mark.parametrize("torch", ["cuda", "cpu", None])
+def test_the_device_for_every_machine_and_wish(wanted, gpus, torch, nvml, torch_of, monkeypatch):
+    nvml(*gpus)
+    if torch:
+        torch_of("2.13.0", "13.0" if torch == "cuda" else None)
+    else:
+        monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
+    # Without torch here, the jobs bring their own: --sdm conda.
+    can_use_a_gpu = bool(gpus) and torch != "cpu"
+    if wanted == "cuda" and not can_use_a_gpu:
+        problem = "built without CUDA" if gpus else "no NVIDIA GPU is visible here; use device: auto or device: cpu"
+        with pytest.raises(MachineError, match=rf"^device: cuda, but .*{problem}.*$"):
+            identity.choose_device(wanted)
+    else:
+        assert identity.choose_device(wanted) == ("cuda" if wanted != "cpu" and can_use_a_gpu else "cpu")
+
+
+def test_the_identity_is_of_the_type_of_gpu_not_of_the_one_at_hand(nvml, torch_of, monkeypatch):
+    nvml(A)
+    torch_of("2.13.0+cu130", "13.0")
+    monkeypatch.setattr(identity, "package_version", {"triton": "3.5.0"}.get)
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert identity.identity("cuda") == {
+        **{"device": "cuda", "python": python, "gpu": A.name, "gpu_memory_mib": 81559, "driver": "580.65.06"},
+        **{"triton": "3.5.0", "torch": "2.13.0+cu130"},
+    }
+    assert identity.identity("cpu").keys() == {"device", "python", "cpu", "torch"}
+
+
+def test_a_missing_gpu_has_no_identity():
+    with pytest.raises(MachineError, match="no NVIDIA GPU"):
+        identity.identity("cuda")
+
+
+def test_versions_pinned_for_another_environment_replace_those_here(nvml, torch_of, monkeypatch):
+    nvml(A)
+    torch_of("2.12.0+cpu", None)
+    monkeypatch.setattr(identity, "package_version", {"triton": "3.4.0"}.get)
+    found = identity.identity("cuda", packages={"python": "3.12", "torch": "2.13.0", "einops": "0.8.2"})
+    assert (found["python"], found["torch"]) == ("3.12", "2.13.0")
+    assert "einops" not in found
+    # Not pinned: torch brings the version that it needs, and nothing here can know it.
+    assert "triton" not in found
+
+
+def test_tools_count_with_their_version_and_as_missing(monkeypatch, tmp_path):
+    identity.tool_version.cache_clear()
+    tool = tmp_path / "nsys-fake"
+    tool.write_text("#!/bin/sh\necho 'Nsight 2025.1'\necho more\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    found = identity.identity("cpu", tools=("nsys-fake", "no-such-tool"))
+    assert found["tools"] == {"nsys-fake": "Nsight 2025.1", "no-such-tool": None}
+
+
+@pytest.mark.parametrize(
+    "name, label",
+    [
+        ("Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz", "intel-xeon-platinum-8370c"),
+        ("Intel(R) Core(TM)  i7-9700K CPU @ 3.60GHz", "intel-core-i7-9700k"),
+        ("AMD EPYC", "amd-epyc"),
+        ("AMD Ryzen 9 7950X 16-Core Processor", "amd-ryzen-9-7950x-16-core-processor"),
+        ("@ 3 GHz", "cpu"),
+    ],
+)
+def test_the_label_of_a_cpu(name, label, tmp_path):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\nmodel name\t: {name}\nflags\t: fpu\nmodel name\t: other\n")
+    assert identity.hardware_label("cpu") == label
+
+
+def test_the_label_of_a_gpu(nvml):
+    nvml(A, B)
+    assert identity.hardware_label("cuda") == "nvidia-h100-80gb-hbm3"
+
+
+def test_a_processor_without_a_name_is_called_by_its_architecture(tmp_path):
+    assert identity.cpu_name() == platform.machine()

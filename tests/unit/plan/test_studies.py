@@ -1,0 +1,46 @@
+"""The table of studies agrees with the programs, modules and files that it names."""
+
+import importlib
+import re
+
+import pytest
+from stepscope.figures import figures_of
+from stepscope.plan.studies import COMPARISONS, STUDIES
+
+SECTIONS = {section.name: section for section in (*STUDIES, *COMPARISONS)}
+
+
+def test_names_of_sections_programs_and_figures_are_there_once():
+    figures = [name for section in SECTIONS.values() for name in section.figures]
+    assert len(SECTIONS) == len(STUDIES) + len(COMPARISONS) == 10
+    assert len({study.program for study in STUDIES}) == len(STUDIES)
+    assert len(set(figures)) == len(figures)
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_sections_figures_are_those_that_its_module_draws_and_have_captions(name, project_root):
+    section = SECTIONS[name]
+    assert set(section.figures) == set(figures_of(name))
+    captions = [*section.figures, *([f"{name}_cell"] if getattr(section, "draws_cells", False) else [])]
+    assert [caption for caption in captions if not (project_root / f"report/captions/{caption}.rst").is_file()] == []
+    assert set(section.reads) <= {study.name for study in STUDIES} - {name}
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_a_studys_programs_tables_and_configuration_are_there(study, project_root, schema):
+    programs = [study.program, *([study.analysis.program] if study.analysis else [])]
+    assert [program for program in programs if not (project_root / f"scripts/{program}.py").is_file()] == []
+    assert callable(importlib.import_module(f"stepscope.tables.{study.name}").write)
+    assert study.name in schema["properties"]
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+@pytest.mark.parametrize("preset", ["default", "smoke", "published"])
+def test_a_cells_folder_is_of_its_studys_pattern(study, preset, make_config):
+    known = {"context": r"\d+", "precision": "fp32|tf32|bf16|fp16", "options": r"(?:/[a-z_]+=[A-Za-z0-9._-]+)*"}
+    patterns = {"hardware": "[a-z]+", "size": r"[\w.]+", **known, **study.constraints}
+    pattern = re.sub(r"\{(\w+)\}", lambda found: f"(?:{patterns[found[1]]})", study.folder)
+    for device in ("cpu", "cuda"):
+        for cell in study.cells(make_config(preset=preset), device, "machine", 1):
+            assert re.fullmatch(pattern, f"results/{cell.name}")
+            assert (cell.study, cell.program, cell.spec["study"]) == (study.name, f"{study.program}.py", study.name)

@@ -1,0 +1,99 @@
+"""What is used of Snakemake beside its documentation: a version that changes it fails here, by the function's name."""
+
+import dataclasses
+import json
+
+import pytest
+
+# Each function's answer goes to said.json by its name, and so does what it raised, so that each fails by itself.
+SNAKEFILE = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {scripts!r})
+from stepscope.plan import snakemake_internals as internals
+
+said = {{}}
+
+def ask(name, *words):
+    try:
+        answer = getattr(internals, name)(workflow, *words)
+        said[name] = sorted(answer) if isinstance(answer, set) else answer
+    except Exception as error:
+        said[name] = f"raised {{error!r}}"
+    Path("said.json").write_text(json.dumps(said, default=str))
+
+for name in ("given_config", "given_files", "given_values", "uses_conda", "is_main_process"):
+    ask(name)
+
+def outdated(wildcards):
+    if wildcards.cell == "second" and Path("second.json").exists():
+        ask("measure_again", "second.json")
+    return []
+
+rule all:
+    input: "first.json", "second.json"
+
+rule cell:
+    input: outdated
+    output: record="{{cell}}.json"
+    shell: "echo made >> {{output.record}}"
+
+onstart:
+    for name in ("runs_jobs_here", "only_touches", "executor_settings"):
+        ask(name)
+    ask("to_measure", {{"cell"}})
+    ask("has_rule", "all")
+    internals.follow(internals.Progress({{"cell"}}, total=9, done=4))
+"""
+
+
+@pytest.fixture
+def small(bare_project, tmp_path):
+    """Runs a small workflow of two cells with these words; what the functions said, and what was printed."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "Snakefile").write_text(SNAKEFILE.format(scripts=str(bare_project.folder / "scripts")))
+
+    def run(*words):
+        shown = bare_project.run("--cores", 1, *words, cwd=folder)
+        assert shown.code == 0, shown.text
+        return json.loads((folder / "said.json").read_text()), shown.text
+
+    return run
+
+
+def test_what_a_run_was_given_and_how_it_runs(small, tmp_path):
+    (tmp_path / "small/mine.yaml").write_text("model: {seed: 3}\n")
+    said, _ = small("all", "--configfile", "mine.yaml", "--config", "threads=2")
+    assert said["given_config"] == {"model": {"seed": 3}, "threads": 2}
+    assert [path.rpartition("/")[2] for path in said["given_files"]] == ["mine.yaml"]
+    assert said["given_values"] == {"threads": 2}
+    assert said["uses_conda"] is False
+    assert said["is_main_process"] is True
+    assert said["runs_jobs_here"] is True
+    assert said["only_touches"] is False
+    assert not said["executor_settings"].startswith("raised")
+
+
+def test_the_plugin_for_slurm_has_the_settings_that_are_looked_at():
+    plugin = pytest.importorskip("snakemake_executor_plugin_slurm")
+    names = {field.name for field in dataclasses.fields(plugin.ExecutorSettings)}
+    assert {"status_command", "init_seconds_before_status_checks"} <= names
+
+
+def test_conda_and_touching_are_seen(small):
+    small("all")
+    said, _ = small("all", "--touch", "--forceall", "--software-deployment-method", "conda")
+    assert said["uses_conda"] is True
+    assert said["only_touches"] is True
+
+
+def test_a_cell_is_measured_again_and_counted(small):
+    said, text = small("all")
+    assert said["to_measure"] == ["first.json", "second.json"]
+    assert said["has_rule"] is True
+    assert [line for line in text.splitlines() if line.endswith(" of 9 cells")] == ["5 of 9 cells", "6 of 9 cells"]
+    said, text = small("all")
+    assert said["measure_again"] is None
+    assert said["to_measure"] == ["second.json"]
+    assert "5 of 9 cells" in text
