@@ -16,7 +16,7 @@ from stepscope.figures import colours, figures_of, theme  # noqa: E402
 from stepscope.figures.warmup.first_step import draw_first_step  # noqa: E402
 from stepscope.figures.warmup.means import draw_means  # noqa: E402
 from stepscope.figures.warmup.steps import draw_steps  # noqa: E402
-from stepscope.report.kit.order import Tables  # noqa: E402
+from stepscope.tables.reader import Tables  # noqa: E402
 from stepscope.tables.warmup import PARTS  # noqa: E402
 
 NAMES = ["warmup_means", "warmup_steps", "warmup_first_step"]
