@@ -18,18 +18,18 @@ from stepscope.figures.marks import (
 )
 from stepscope.report.data.ladder import (
     Ladder,
+    Recomputed,
     agrees,
     by_hardware,
     every,
     ladders,
     peak,
     rate,
+    recomputed,
     time,
-    times,
     whole_peak,
 )
-from stepscope.report.kit.formatting import fixed, known, percent, significant
-from stepscope.report.studies.ladder.checkpoint import Recomputed, recomputed
+from stepscope.report.kit.formatting import fixed, known, percent, significant, times
 
 NOTHING = "No rung of the ladder has been measured: nothing to draw."
 MOST_LADDERS = 8
