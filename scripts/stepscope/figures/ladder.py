@@ -4,7 +4,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, pick, wrapped
 from stepscope.figures.labels import byte_unit, omitted, short, size_name, tick, trouble
 from stepscope.figures.marks import (

@@ -5,7 +5,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, above, pick
 from stepscope.figures.labels import short, size_name
 from stepscope.figures.marks import log_axis, mark_out_of_memory

@@ -2,8 +2,8 @@
 
 from stepscope.report.data.attention import Attention
 from stepscope.report.kit.blocks import Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.attention import findings as attention_findings
 from stepscope.report.studies.attention.captions import pictures
 from stepscope.report.studies.attention.tables import (

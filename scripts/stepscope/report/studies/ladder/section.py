@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from stepscope.report.data.ladder import by_hardware, ladders, recomputed, time
 from stepscope.report.kit.blocks import Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.ladder import findings as ladder_findings
 from stepscope.report.studies.ladder.captions import pictures
 from stepscope.report.studies.ladder.tables import agreement_table, compiling_table, gains_table, rungs_table

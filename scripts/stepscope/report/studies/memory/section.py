@@ -2,9 +2,9 @@
 
 from stepscope.report.data.memory import Memory, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.escaping import Prose, markdown, relative_link
 from stepscope.report.kit.finding import Finding, texts
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.memory import findings as memory_findings
 from stepscope.report.studies.memory.captions import cell_picture, pictures
 from stepscope.report.studies.memory.findings_cell import facts, findings_of_cell

@@ -2,8 +2,8 @@
 
 from stepscope.report.data.warmup import Warmups, runs
 from stepscope.report.kit.blocks import Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.warmup import findings as warmup_findings
 from stepscope.report.studies.warmup.captions import pictures
 from stepscope.report.studies.warmup.tables import means_table, rates_table, runs_table, steps_table, verdicts_table
