@@ -3,7 +3,8 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import MOST_PANELS, Facets, pick
 from stepscope.figures.labels import short
 from stepscope.figures.marks import (

@@ -4,7 +4,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, pick, wrapped
 from stepscope.figures.labels import byte_unit, omitted, short, size_name, tick, trouble
 from stepscope.figures.marks import (
@@ -18,18 +19,18 @@ from stepscope.figures.marks import (
 )
 from stepscope.report.data.ladder import (
     Ladder,
+    Recomputed,
     agrees,
     by_hardware,
     every,
     ladders,
     peak,
     rate,
+    recomputed,
     time,
-    times,
     whole_peak,
 )
-from stepscope.report.kit.formatting import fixed, known, percent, significant
-from stepscope.report.studies.ladder.checkpoint import Recomputed, recomputed
+from stepscope.report.kit.formatting import fixed, known, percent, significant, times
 
 NOTHING = "No rung of the ladder has been measured: nothing to draw."
 MOST_LADDERS = 8

@@ -11,7 +11,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.figures.labels import plain_number, short
 from stepscope.report.kit.order import ordered, precision_rank
 

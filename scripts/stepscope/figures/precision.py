@@ -6,7 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import MOST_PANELS, Facets, above, pick, sizes_in_order
 from stepscope.figures.labels import power, short
 from stepscope.figures.marks import (

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets
 from stepscope.figures.labels import short
 from stepscope.figures.marks import HOLLOW, End, label_inside, label_lines, log_axis, named_ticks

@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours
+from stepscope import colours
 
 WIDTH = 9.6
 PNG_DPI = 160

@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import MOST_PANELS, MOST_SIZES, Facets, apart, part, pick, sizes_in_order, wrapped
 from stepscope.figures.labels import short, size_name
 from stepscope.figures.marks import (

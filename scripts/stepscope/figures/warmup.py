@@ -5,14 +5,22 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, above, pick
 from stepscope.figures.labels import short, size_name
 from stepscope.figures.marks import log_axis, mark_out_of_memory
-from stepscope.report.data.warmup import CLOSE, Point, Setting, Warmups, part_excess, profiled_excess
+from stepscope.report.data.warmup import (
+    CLOSE,
+    Setting,
+    SizeRuns,
+    Warmups,
+    by_step,
+    part_excess,
+    profiled_excess,
+    profiled_points,
+)
 from stepscope.report.kit.formatting import known, percent, significant
-from stepscope.report.studies.warmup.first import profiled_points
-from stepscope.report.studies.warmup.steps import by_step
 from stepscope.tables.warmup import PARTS
 
 MOST_SETTINGS = 4
@@ -29,7 +37,7 @@ def _drawn(warmups: Warmups) -> list[Setting]:
     return [each for each in warmups.measured if each in chosen]
 
 
-def _sizes_of(setting: Setting) -> list[Point]:
+def _sizes_of(setting: Setting) -> list[SizeRuns]:
     """The points that get a panel: those that were measured or ran out of memory."""
     return pick([point for point in setting.points if point.measured or point.lost], MOST_SIZES)
 
@@ -39,7 +47,7 @@ def _facets(rows: list, settings: list[Setting], height: float) -> Facets:
     return Facets(rows, range(max(len(_sizes_of(setting)) for setting in settings)), height, sharey="row")
 
 
-def _name_row(row: list, points: list[Point], warmups: Warmups, setting: Setting, settings: list[Setting]) -> None:
+def _name_row(row: list, points: list[SizeRuns], warmups: Warmups, setting: Setting, settings: list[Setting]) -> None:
     """The size above each panel, and above the first one the setting, where there are several."""
     room = "\n" if len(settings) > 1 else ""
     for point, panel in zip(points, row, strict=False):
@@ -88,7 +96,7 @@ def draw_means(tables) -> Figure:
     return facets.figure
 
 
-def _lines(point: Point, quantity: str) -> dict[str, list[tuple[float, float]]]:
+def _lines(point: SizeRuns, quantity: str) -> dict[str, list[tuple[float, float]]]:
     """Phase -> (warm-up steps, value) where there is a value above zero, which a log axis needs."""
     found = {}
     for phase in PHASES:
@@ -112,7 +120,7 @@ def _height(panel, values: list[float], quantity: str) -> None:
         panel.yaxis.set_major_locator(FixedLocator(NEAR_ONE))
 
 
-def _draw_means(panel, point: Point, quantity: str, scale: float, counts: list[float]) -> None:
+def _draw_means(panel, point: SizeRuns, quantity: str, scale: float, counts: list[float]) -> None:
     """One size's lines over the numbers of warm-up steps, evenly spaced."""
     places = {count: place for place, count in enumerate(counts)}
     for phase, line in _lines(point, quantity).items():
@@ -165,7 +173,7 @@ def draw_steps(tables) -> Figure:
     return facets.figure
 
 
-def _draw_steps(panel, point: Point, found) -> None:
+def _draw_steps(panel, point: SizeRuns, found) -> None:
     """One size's lines; the band spans the processes that ran the step."""
     if found.empty:
         mark_out_of_memory(panel, [(0, colours.PHASE["step"])] * bool(point.lost))
@@ -213,12 +221,12 @@ def draw_first_step(tables) -> Figure:
     return facets.figure
 
 
-def _lost(setting: Setting) -> list[Point]:
+def _lost(setting: Setting) -> list[SizeRuns]:
     """The points whose profiled process ran out of memory."""
     return [point for point in setting.points if point.profiled and point.profiled["status"] == "oom"]
 
 
-def _draw_parts(panel, points: list[Point], most: int) -> None:
+def _draw_parts(panel, points: list[SizeRuns], most: int) -> None:
     """One setting's bars, the smallest size on top; as thick as those of the setting with the most."""
     spans = [_span(point) for point in points]
     width = max(right for _, right in spans) - min(left for left, _ in spans) or 1.0
@@ -253,7 +261,7 @@ def _tick(value: float, _position=None) -> str:
     return f"{value:,g}".replace("-", "\N{MINUS SIGN}")
 
 
-def _span(point: Point) -> tuple[float, float]:
+def _span(point: SizeRuns) -> tuple[float, float]:
     """From where to where a size's bar and diamond reach, ms."""
     values = [part_excess(point.profiled, part) or 0.0 for part in PARTS]
     right = max(sum(value for value in values if value > 0), point.excess("step") or 0.0)

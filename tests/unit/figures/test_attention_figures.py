@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawing import Made, crosses, draw, line, texts
-from stepscope.figures import colours, figures_of, marks
+from stepscope import colours
+from stepscope.figures import figures_of, marks
 from stepscope.figures.attention.data import measured, of_one_shape, precision_groups, shape_words, without_number
 from stepscope.figures.attention.growth import draw_head_dimension, draw_memory, draw_time, longest_that_most_ran
 from stepscope.figures.attention.rates import draw_rates, matmul_rate

@@ -16,8 +16,9 @@ import synthetic_memory
 import synthetic_precision
 import synthetic_profile
 import synthetic_warmup
+from stepscope import colours
 from stepscope.axes import IMPLEMENTATIONS
-from stepscope.figures import colours, figures_of, theme
+from stepscope.figures import figures_of, theme
 from stepscope.snapshot import table_names
 from stepscope.tables.reader import Tables
 from stepscope.tables.warmup import PARTS

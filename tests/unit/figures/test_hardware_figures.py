@@ -4,7 +4,7 @@ import hardware_maker as made
 import pytest
 from drawing import draw, lines_of, svg
 from roofline_maker import ceilings
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.figures.hardware import draw_speedup
 
 RATES = [

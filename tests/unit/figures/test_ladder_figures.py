@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import synthetic_ladder as made
 from drawing import crosses, draw, line, texts
-from stepscope.figures import colours, figures_of
+from stepscope import colours
+from stepscope.figures import figures_of
 from stepscope.figures.ladder import draw_checkpoint, draw_rates, draw_steps, names_of
 from stepscope.report.data.ladder import ladders
 from stepscope.tables.reader import Tables

@@ -10,7 +10,8 @@ import pytest
 from drawing import Made, draw, line, texts
 from drawing import cell_row as row_of
 from matplotlib.patches import Polygon, Rectangle
-from stepscope.figures import colours, figures_of, theme
+from stepscope import colours
+from stepscope.figures import figures_of, theme
 from stepscope.figures.memory.across import (
     alive_at_peak,
     differences,

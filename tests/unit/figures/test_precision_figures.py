@@ -4,7 +4,8 @@ import matplotlib
 import numpy as np
 import pytest
 import synthetic_precision as made_up
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.precision import OF_SQUARES, draw_accumulation, draw_forced, draw_speedup
 
 

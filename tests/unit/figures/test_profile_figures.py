@@ -9,7 +9,8 @@ import pytest
 from drawing import Made, draw, texts
 from drawing import cell_row as row_of
 from matplotlib.patches import PathPatch, Rectangle
-from stepscope.figures import colours, figures_of, theme
+from stepscope import colours
+from stepscope.figures import figures_of, theme
 from stepscope.figures.facets import cells_in_order
 from stepscope.figures.labels import tick
 from stepscope.figures.marks import beside, text_width

@@ -3,7 +3,7 @@
 import pytest
 import roofline_maker as maker
 from drawing import draw, lines_of, svg
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.figures.roofline import draw_roofline, draw_roofline_attention, limits
 from stepscope.report.data.roofline import Point, Roof
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 import synthetic_warmup as made
 from drawing import draw, texts
-from stepscope.figures import colours, figures_of, theme
+from stepscope import colours
+from stepscope.figures import figures_of, theme
 from stepscope.figures.warmup import draw_first_step, draw_means, draw_steps
 from stepscope.tables.reader import Tables
 from stepscope.tables.warmup import PARTS

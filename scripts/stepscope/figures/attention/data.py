@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.report.kit.formatting import listing
 from stepscope.report.kit.order import column, machine_places, ordered, precision_rank
 

@@ -3,7 +3,8 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.attention.data import DIRECTIONS, measured, of_one_shape, shape_words
 from stepscope.figures.facets import Facets, part, pick
 from stepscope.figures.labels import short, tick, trouble

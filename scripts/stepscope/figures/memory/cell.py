@@ -12,7 +12,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Polygon, Rectangle
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.labels import GIB, byte_unit, short, size_name, tick, trouble, unusual
 from stepscope.figures.marks import beside, label_lines, text_width
 from stepscope.figures.memory.data import CATEGORIES, measured, rows_of

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.figures.facets import Facets, cells_in_order, part, pick
 from stepscope.figures.labels import byte_unit, short, size_name
 from stepscope.figures.marks import log_axis

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, above, cells_in_order
 from stepscope.figures.labels import doubts, omitted, short, size_name, trouble, unusual
 from stepscope.figures.marks import bar_axis

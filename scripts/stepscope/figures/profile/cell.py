@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, PathPatch, Rectangle
 from matplotlib.path import Path
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.labels import short, tick, trouble
 from stepscope.figures.marks import beside, spread, stack, text_width
 from stepscope.figures.profile.data import PHASES, by_category, rows_of, words

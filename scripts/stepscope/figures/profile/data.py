@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.figures.facets import cells_in_order
 from stepscope.report.kit.order import column
 

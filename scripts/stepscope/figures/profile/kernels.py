@@ -4,7 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
 from stepscope.figures.facets import Facets, cells_in_order, wrapped
 from stepscope.figures.labels import doubts, short, size_name, tick, trouble, unusual
 from stepscope.figures.marks import bar_axis, label_lines, precision_look, stack

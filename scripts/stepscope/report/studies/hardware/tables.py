@@ -53,11 +53,17 @@ def speed_columns(machines: list[str], key: object, group: str, cell: Callable[[
 
 
 def speed_cell(
-    point: Point, machines: tuple[str, str], phase: str, speed: Comparison | None, statuses: Iterable[str | None]
+    point: Point,
+    machines: tuple[str, str],
+    phase: str,
+    speed: Comparison | None,
+    statuses: Iterable[str | None],
+    disturbed: Callable[[dict], tuple[str, ...]] = lambda row: (),
 ) -> Cell:
     """`1.43` over `28.5 → 19.9`: the second of two machines beside the first.
 
     Where one of both has no time, its badge and a dash in its place. statuses: of the first and of the second.
+    disturbed: the badges of a row besides noisy.
     """
     series = [point.timed(each, phase) for each in machines]
     below = " → ".join(formatting.significant(each.median) if each else "–" for each in series)
@@ -66,7 +72,7 @@ def speed_cell(
     badges = [
         badge
         for machine, own in zip(machines, series, strict=True)
-        for badge in (*["noisy"] * own.noisy, *table.disturbed(point.rows[machine]))
+        for badge in (*["noisy"] * own.noisy, *disturbed(point.rows[machine]))
     ]
     return table.times_as_fast(speed, below, tuple(dict.fromkeys(badges)))
 
@@ -217,7 +223,7 @@ def grid_table(grid: Grid) -> Table | None:
 def _over_baseline(grid: Grid, point: Point, other: str) -> Cell:
     both = grid.baseline, other
     statuses = [point.status(each, grid.main) for each in both]
-    return speed_cell(point, both, grid.main, grid.speed(point, other, grid.main), statuses)
+    return speed_cell(point, both, grid.main, grid.speed(point, other, grid.main), statuses, table.disturbed)
 
 
 def phases_table(grid: Grid) -> Table | None:

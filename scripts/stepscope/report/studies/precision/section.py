@@ -3,7 +3,7 @@
 from stepscope.report.data.mixed import Mixed
 from stepscope.report.data.precision import Precision
 from stepscope.report.data.profile import Profile
-from stepscope.report.provenance import commands_table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.studies.precision import findings as precision_findings
 from stepscope.report.studies.precision import mixed_findings
 from stepscope.report.studies.precision.captions import pictures
