@@ -4,9 +4,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from stepscope.figures import colours, theme
-from stepscope.report.data.precision import Precision
+from stepscope.report.data.precision import AUTOCAST, OF_SQUARES, PLAIN, Precision, outcome
 from stepscope.report.kit.formatting import known
-from stepscope.report.studies.precision.norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
 
 MOST_HARDWARE = 3
 # (operation, what is varied, the way that is drawn) and the panel's title and axis.

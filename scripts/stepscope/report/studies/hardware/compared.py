@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell
 from stepscope.report.kit.compare import Comparison
-from stepscope.report.studies.precision.mixed_tables import ratio_text as two_decimals
+from stepscope.report.studies.precision.tables_mixed import ratio_text as two_decimals
 
 LOST = ("oom", "unsupported", "failed", "missing")
 _MEANINGS = {"oom": "out of memory", "unsupported": "not possible on that machine"}

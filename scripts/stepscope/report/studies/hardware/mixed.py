@@ -12,7 +12,7 @@ from stepscope.report.kit.order import label
 from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import judged, legend, ratio_text
 from stepscope.report.studies.hardware.tables import MOST_ROWS
-from stepscope.report.studies.precision.mixed_tables import speed_cell
+from stepscope.report.studies.precision.tables_mixed import speed_cell
 
 
 def mixed_table(grid: Grid) -> Table | None:
