@@ -17,6 +17,7 @@ from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
 from stepscope.plan.studies import COMPARISONS, STUDIES
 from stepscope.plan.training import figure_name
+from stepscope.tables.registry import more_tables
 
 if Path("results").exists() and not Path("results").is_dir():
     sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
@@ -137,7 +138,7 @@ def constant_or_function(study, look_up):
 
 def study_tables(study, folder="results"):
     """The tidy tables of a study."""
-    names = [study.name, f"{study.name}_samples", *study.tables]
+    names = [study.name, f"{study.name}_samples", *more_tables(study.name)]
     return [f"{folder}/tables/{name}.csv" for name in names]
 
 

@@ -1,29 +1,76 @@
-"""Packages of the library import in one direction: each only those that stand before it."""
+"""Who may import whom: packages in one direction, and no study from another's folder."""
 
 import ast
 from pathlib import Path
 
-import stepscope
+import pytest
 
-LAYERS = ("axes", "machine", "attention", "model", "plan", "trace", "snapshot", "measure", "tables")
+LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
+
+# Each package or module at the top may import only those that stand before it.
+LAYERS = (
+    *("axes", "machine", "attention", "model", "plan", "trace", "snapshot", "measure", "tables"),
+    *("colours", "report/kit", "report/data", "figures", "report/studies", "report"),
+)
+# Modules of the figures that are no study's.
+SHARED_FIGURES = {"__init__", "theme", "facets", "marks", "labels"}
 
 
-def imported_packages(path):
-    """Packages of the library, or modules at its top, that a file imports at any depth."""
+def imported(path: Path) -> set[str]:
+    """What a file may import of the library at any depth, as paths below it: `report/kit/table`."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        yield from (name.split(".")[1] for name in names if name.startswith("stepscope."))
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.removeprefix("stepscope.").replace(".", "/") for name in names if name.startswith("stepscope.")}
 
 
-def test_a_package_imports_only_those_before_it():
-    (top,) = stepscope.__path__
-    for place, layer in enumerate(LAYERS):
-        files = [Path(top, f"{layer}.py")] if layer == "axes" else list(Path(top, layer).rglob("*.py"))
-        assert files
-        for path in files:
-            later = set(imported_packages(path)) - set(LAYERS[: place + 1])
-            assert not later, f"{path.relative_to(top)} imports {', '.join(sorted(later))}"
+MODULES = {path.relative_to(LIBRARY).with_suffix("").as_posix(): imported(path) for path in LIBRARY.rglob("*.py")}
+
+
+def layer(name: str) -> int:
+    """The place among the layers of a module, or of what is imported from one; the longest name that matches."""
+    found = [each for each in LAYERS if name == each or name.startswith(f"{each}/")]
+    assert found, f"{name} is in no layer"
+    return LAYERS.index(max(found, key=len))
+
+
+def test_packages_import_in_one_direction():
+    wrong = [
+        f"{module} imports {name}"
+        for module, names in MODULES.items()
+        for name in names
+        if module != "__init__" and layer(name) > layer(module)
+    ]
+    assert wrong == []
+
+
+def study_of(name: str, folder: str) -> str | None:
+    """NAME of `FOLDER/NAME/…`; None for what is elsewhere or no study's."""
+    first = name.removeprefix(f"{folder}/").partition("/")[0] if name.startswith(f"{folder}/") else None
+    return None if first in SHARED_FIGURES else first
+
+
+@pytest.mark.parametrize("folder", ["report/studies", "figures"])
+def test_no_study_imports_from_another(folder):
+    studies = {study_of(module, folder) for module in MODULES} - {None}
+    assert {"timing", "memory", "hardware"} <= studies
+    wrong = [
+        f"{module} imports {name}"
+        for module, names in MODULES.items()
+        for name in names
+        if (own := study_of(module, folder)) and (other := study_of(name, folder)) in studies and other != own
+    ]
+    assert wrong == []
+
+
+def test_the_report_and_the_plan_do_without_torch():
+    heavy = {"torch", "triton", "einops"}
+    for folder in ("plan", "machine", "tables", "report", "figures", "trace", "snapshot"):
+        for path in (LIBRARY / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+                assert not heavy & {name.partition(".")[0] for name in names}, path

@@ -7,7 +7,7 @@ REASON = "a name of its own; the same operations"
 
 
 def refactor(project):
-    project.edit(STEPS, "def _tidy(", "RENAMED = True\n\n\ndef _tidy(")
+    project.edit(STEPS, "def summary(", "RENAMED = True\n\n\ndef summary(")
 
 
 def test_an_accepted_edit_measures_nothing_again(project):

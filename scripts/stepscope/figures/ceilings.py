@@ -3,7 +3,11 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, theme
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.facets import Facets
+from stepscope.figures.labels import short
+from stepscope.figures.marks import bar_axis
 from stepscope.report.kit.formatting import significant
 from stepscope.report.kit.order import machine_labels, precision_rank
 
@@ -19,13 +23,13 @@ def draw_ceilings(tables) -> Figure:
         operation: _bars(ceilings, operation, rate) for operation, rate in (("matmul", "tflops"), ("copy", "gb_per_s"))
     }
     count = max(len(bars) for bars in rows.values())
-    figure, axes = theme.panels(1, 2, 0.35 + 0.26 * count, width=4.2)
+    facets = Facets([0], rows, 0.35 + 0.26 * count, width=4.2)
     several = ceilings["hardware"].nunique() > 1
-    for panel, (operation, bars), unit in zip(axes[0], rows.items(), ("TFLOP/s", "GB/s"), strict=True):
+    for panel, (operation, bars), unit in zip(facets.axes[0], rows.items(), ("TFLOP/s", "GB/s"), strict=True):
         _draw(panel, bars, several, count)
         panel.set_title("matrix product" if operation == "matmul" else operation)
         panel.set_xlabel(unit)
-    return figure
+    return facets.figure
 
 
 def _bars(ceilings: pd.DataFrame, operation: str, rate: str) -> list[tuple]:
@@ -49,13 +53,11 @@ def _draw(panel, bars: list[tuple], several: bool, count: int) -> None:
             )
         end = high if pd.notna(high) else rate
         panel.annotate(significant(rate), (end, place), (7, 0), textcoords="offset points", va="center")
-    names = [f"{theme.short(bar[0], 26)}, {bar[1]}" if several else str(bar[1] or "") for bar in bars]
-    panel.set_yticks(range(len(bars)), [theme.short(name, 40) for name in names])
+    names = [f"{short(bar[0], 26)}, {bar[1]}" if several else str(bar[1] or "") for bar in bars]
+    bar_axis(panel, range(len(bars)), [short(name, 40) for name in names])
     panel.set_ylim(count - 0.4, -0.6)
     panel.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     panel.set_xlim(0, max((bar[2] for bar in bars), default=1) * 1.2)
-    panel.grid(False, axis="y")
-    panel.tick_params(axis="y", length=0)
 
 
 FIGURES = {"ceilings": draw_ceilings}

@@ -1,11 +1,20 @@
 """Figure of machines side by side: the speed-up over the baseline by model size."""
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stepscope.figures import colours, theme
-from stepscope.figures.choosing import MOST_PANELS, pick
-from stepscope.figures.profile.data import left_out
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.facets import MOST_PANELS, Facets, pick
+from stepscope.figures.labels import short
+from stepscope.figures.marks import (
+    draw_intervals,
+    label_lines,
+    mark_out_of_memory,
+    raised,
+    room_for_out_of_memory,
+    size_ticks,
+)
 from stepscope.report.data.machines import Limits
 from stepscope.report.data.points import EXTRA, Grid, Point
 from stepscope.report.kit.formatting import known
@@ -32,37 +41,38 @@ def draw_speedup(tables) -> Figure:
     rows = _rows(grid, points)
     if not rows:
         return theme.empty("No cell has a time on the baseline and on another machine: nothing to draw.")
-    columns = list(dict.fromkeys(point.precision for point in points))
+    precisions = list(dict.fromkeys(point.precision for point in points))
     contexts = pick(ordered([point.context for point in points]), MOST_PANELS)
     points = [point for point in points if point.context in contexts]
-    figure, axes = theme.panels(len(rows), len(columns), 1.75, sharex=True, sharey="row")
+    facets = Facets(rows, precisions, 1.75, sharex=True, sharey="row")
     across = [point.parameters for point in points]
     across = min(across) / 1.35, max(across) * 1.35
-    for (machine, phase), line in zip(rows, axes, strict=True):
-        known_limits = {precision: grid.limits(machine, precision) for precision in columns}
+    for row, panels in facets:
+        machine, phase = row["machine"], row["phase"]
+        known_limits = {precision: grid.limits(machine, precision) for precision in precisions}
         limits = _limits(grid, points, machine, phase, known_limits.values())
-        for precision, panel in zip(columns, line, strict=True):
+        for precision, panel in zip(precisions, panels, strict=True):
             own = [point for point in points if point.precision == precision]
             panel.set_xscale("log")
             panel.set_xlim(*across)
             _prepare(panel, limits)
-            _draw_references(panel, known_limits[precision], limits)
-            theme.label_lines(panel, _draw_lines(grid, panel, own, contexts, machine, phase), gap=0.085)
-        line[0].set_ylabel(label(phase))
-        if len(grid.others) > 1 and phase == next(each for name, each in rows if name == machine):
-            line[0].set_title(theme.short(machine, 60), color=colours.MUTED, fontweight="normal",
-                              pad=17 if line is axes[0] else 6)  # fmt: skip
-    for precision, panel in zip(columns, axes[0], strict=True):
-        place = {"xycoords": "axes fraction", "textcoords": "offset points", "annotation_clip": False}
-        panel.annotate(precision, (0.5, 1), (0, 4), ha="center", va="bottom", fontsize=8, fontweight="bold", **place)
-    for panel in axes[-1]:
-        _name_sizes(panel, points)
-    of = theme.short(grid.others[0], 40) if len(grid.others) == 1 else ""
-    figure.supylabel(f"times as fast {f'on {of} ' if of else ''}as on {theme.short(grid.baseline, 40)} (log scale)",
-                     fontsize=8)  # fmt: skip
-    more = left_out(len(grid.others) - len({machine for machine, _ in rows}))
-    figure.supxlabel(f"model size (by parameters, log scale); at the lines: context, tokens{more}", fontsize=8)
-    return figure
+            _draw_references(panel, known_limits[precision])
+            label_lines(panel, _draw_lines(grid, panel, own, contexts, machine, phase))
+        panels[0].set_ylabel(label(phase))
+    facets.name_columns(precisions, centred=True)
+    if len(grid.others) > 1:
+        for machine, row in facets.first_rows("machine").items():
+            facets.name_group(row, machine)
+    sizes = dict(sorted({point.size: point.parameters for point in points}.items(), key=lambda size: size[1]))
+    for panel in facets.axes[-1]:
+        size_ticks(panel, {parameters: short(size, 12) for size, parameters in sizes.items()})
+    of = f"on {short(grid.others[0], 40)} " if len(grid.others) == 1 else ""
+    facets.name_axes(
+        x="model size (by parameters, log scale); at the lines: context, tokens",
+        y=f"times as fast {of}as on {short(grid.baseline, 40)} (log scale)",
+        more=len(grid.others) - len(facets.first_rows("machine")),
+    )
+    return facets.figure
 
 
 def _main(points: list[Point]) -> list[Point]:
@@ -74,8 +84,8 @@ def _main(points: list[Point]) -> list[Point]:
     return points
 
 
-def _rows(grid: Grid, points: list[Point]) -> list[tuple[str, str]]:
-    """(machine, phase) of each row of panels that has a line."""
+def _rows(grid: Grid, points: list[Point]) -> list[dict]:
+    """`machine` and `phase` of each row of panels that has a line."""
     found = {
         machine: [each for each in grid.phases if any(grid.speed(point, machine, each) for point in points)]
         for machine in grid.others
@@ -83,7 +93,7 @@ def _rows(grid: Grid, points: list[Point]) -> list[tuple[str, str]]:
     machines = [machine for machine, phases in found.items() if phases][:MOST_MACHINES]
     shown = SHOWN.get(len(machines), ("step",))
     return [
-        (machine, phase)
+        {"machine": machine, "phase": phase}
         for machine in machines
         for phase in ([each for each in shown if each in found[machine]] or found[machine][-1:])
     ]
@@ -96,8 +106,7 @@ def _limits(grid: Grid, points: list[Point], machine: str, phase: str, known_lim
     low = min([1.0, *ratios, *(speed.low for speed in speeds)]) / 1.3
     high = max([1.0, *ratios, *(speed.high for speed in speeds)]) * 1.12
     lost = any(_is_lost(grid, point, machine, phase) for point in points)
-    room = 0.2 + (theme.room_for_out_of_memory(1) if lost else 0.0)
-    return low, high * (high / low) ** (room / (1 - room))
+    return raised(low, high, 0.2 + (room_for_out_of_memory(1) if lost else 0.0))
 
 
 def _is_lost(grid: Grid, point: Point, machine: str, phase: str) -> bool:
@@ -119,7 +128,7 @@ def _prepare(panel, limits: tuple[float, float]) -> None:
     panel.axhline(1, color=colours.INK, linewidth=0.6, zorder=1.5)
 
 
-def _draw_references(panel, known_limits: Limits, limits: tuple[float, float]) -> None:
+def _draw_references(panel, known_limits: Limits) -> None:
     """Level lines at the ratios of rates, told in the upper left corner."""
     words = []
     for name, style in REFERENCES.items():
@@ -148,21 +157,10 @@ def _draw_lines(grid: Grid, panel, points: list[Point], contexts: list, machine:
         ratios = [speed.ratio for _, speed in found]
         panel.plot(places, ratios, color=colour, marker=marker, markersize=3.2, linewidth=0.9, label=f"{context:,.0f}")
         ranges = [(speed.low, speed.high) for _, speed in found]
-        theme.draw_intervals(panel, places, *zip(*ranges, strict=True), colour)
+        draw_intervals(panel, places, *zip(*ranges, strict=True), colour)
         ends.append((f"{context:,.0f}", panel.get_xlim()[1], ratios[-1], colours.precision_text(own[0].precision)))
-    theme.mark_out_of_memory(panel, list(lost.items()))
+    mark_out_of_memory(panel, list(lost.items()))
     return ends
-
-
-def _name_sizes(panel, points: list[Point]) -> None:
-    sizes = dict(sorted({point.size: point.parameters for point in points}.items(), key=lambda size: size[1]))
-    panel.xaxis.set_major_locator(FixedLocator(list(sizes.values())))
-    panel.xaxis.set_major_formatter(FixedFormatter([theme.short(size, 12) for size in sizes]))
-    panel.xaxis.set_minor_locator(NullLocator())
-    panel.xaxis.set_minor_formatter(NullFormatter())
-    panel.tick_params(axis="x", labelrotation=40)
-    for text in panel.get_xticklabels():
-        text.set(ha="right", rotation_mode="anchor", fontsize=6.5)
 
 
 FIGURES = {"hardware_speedup": draw_speedup}

@@ -1,4 +1,4 @@
-"""One look for all figures: fonts, axes, labels at the lines, marks for what ran out of memory, saving."""
+"""One look for all figures: fonts, lines, axes, and the files that a figure becomes."""
 
 import io
 import os
@@ -7,16 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
-import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from stepscope.figures import colours
+from stepscope import colours
 
 WIDTH = 9.6
 PNG_DPI = 160
-OOM_STEP = 0.075
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these fonts if they exist.
 SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
 
@@ -86,101 +82,8 @@ def write(draw: Callable, tables, folder: Path, name: str) -> None:
         beside.replace(folder / f"{name}.{suffix}")
 
 
-def panels(rows: int, columns: int, height: float, width: float = 2.9, **kwargs) -> tuple[Figure, list[list[Axes]]]:
-    """A grid of small multiples, `height` inches a row and at most `width` a column."""
-    figure = Figure(figsize=(min(WIDTH, 1.2 + width * columns), height * rows + 0.55), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.05, h_pad=0.05, wspace=0.02, hspace=0.03)
-    axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
-    return figure, [list(row) for row in axes]
-
-
 def empty(sentence: str) -> Figure:
     """The figure that says that there is nothing to draw."""
     figure = Figure(figsize=(WIDTH, 0.7))
     figure.text(0.02, 0.5, sentence, va="center", color=colours.MUTED, style="italic", fontsize=9)
     return figure
-
-
-def short(text: str, most: int = 34) -> str:
-    """A name cut to what an axis can hold."""
-    text = " ".join(str(text).split())
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def plain_number(value: float, _position=None) -> str:
-    """Tick label: 0.1, 30, 1,000."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:,.4g}"
-
-
-def parameter_number(value: float, _position=None) -> str:
-    """Parameter count as a tick label: 129M, 2B."""
-    for unit, scale in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value >= scale:
-            return f"{value / scale:.3g}{unit}"
-    return f"{value:.3g}"
-
-
-def log_axis(axis, low: float, high: float, formatter: Callable = plain_number) -> None:
-    """Ticks of a log axis at 1, 3, 10 … or, where it spans less than 1.5 decades, at 1, 2, 5, 10 …"""
-    steps = (1.0, 2.0, 5.0) if high < 30 * low else (1.0, 3.0) if high < 1000 * low else (1.0,)
-    axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
-    axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(formatter))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def spread(positions: list[float], gap: float) -> list[float]:
-    """Moves positions (0 to 1) apart until neighbours have at least `gap` between them, each as little as possible."""
-    order = sorted(range(len(positions)), key=lambda i: positions[i])
-    groups = [[positions[i], [i]] for i in order]
-    at = 0
-    while at + 1 < len(groups):
-        (centre, members), (following, others) = groups[at], groups[at + 1]
-        if following - centre < gap * (len(members) + len(others)) / 2 - 1e-9:
-            total = len(members) + len(others)
-            groups[at : at + 2] = [[(centre * len(members) + following * len(others)) / total, members + others]]
-            at = max(at - 1, 0)
-        else:
-            at += 1
-    result = list(positions)
-    for centre, members in groups:
-        for rank, i in enumerate(members):
-            result[i] = centre + gap * (rank - (len(members) - 1) / 2)
-    return result
-
-
-def label_lines(axes: Axes, ends: list[tuple[str, float, float, str]], gap: float = 0.085) -> None:
-    """Names at the lines' ends. `ends`: (name, x, y, colour), in data units; the y axis must have its limits."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    heights = [to_axes.transform((x, y))[1] for _, x, y, _ in ends]
-    right = max((to_axes.transform((x, y))[0] for _, x, y, _ in ends), default=1.0)
-    for (name, _, _, colour), height in zip(ends, spread(heights, gap), strict=True):
-        text = axes.text(right + 0.03, height, name, transform=axes.transAxes, color=colour, va="center", fontsize=7.5)
-        text.set_in_layout(True)
-
-
-def draw_intervals(axes: Axes, x, low, high, colour: str) -> None:
-    """Vertical bars from `low` to `high`; one path for all, since thousands would make a large file."""
-    places = np.repeat(np.asarray(x, dtype=float), 3)
-    ends = np.column_stack([low, high, np.full(len(low), np.nan)]).astype(float).ravel()
-    axes.plot(places, ends, color=colour, linewidth=3.2, alpha=0.45, solid_capstyle="butt", zorder=1.9)
-
-
-def mark_out_of_memory(axes: Axes, points: list[tuple[float, str]]) -> None:
-    """A hollow cross below the top edge for each (x, colour) that ran out of memory, and one word a place."""
-    transform = axes.get_xaxis_transform()
-    places: dict[float, list[str]] = {}
-    for x, colour in points:
-        places.setdefault(x, []).append(colour)
-    for x, there in places.items():
-        for rank, colour in enumerate(there):
-            look = {"marker": "X", "markersize": 5, "markeredgewidth": 1, "markerfacecolor": colours.PAPER}
-            height = 0.965 - OOM_STEP * rank
-            axes.plot([x], [height], transform=transform, markeredgecolor=colour, clip_on=False, zorder=4, **look)
-        height = 0.965 - OOM_STEP * (len(there) - 0.35)
-        axes.text(x, height, "OOM", transform=transform, ha="center", va="top", fontsize=6, color=colours.MUTED)
-
-
-def room_for_out_of_memory(points_at_one_place: int) -> float:
-    """The share of an axes' height that `mark_out_of_memory` takes."""
-    return 0.13 + OOM_STEP * points_at_one_place if points_at_one_place else 0.0

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from stepscope.axes import IMPLEMENTATIONS
 from stepscope.plan import ladder, operations, profilers, training
 from stepscope.plan.grid import Cell, Target
-from stepscope.tables.registry import more_tables
 
 POINT = "{size}/ctx{context}/{precision}{options}"
 AT_A_POINT = "{wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
@@ -62,11 +61,6 @@ class Study(Section):
     analysis: Analysis | None = None
     tools: Callable[[str], tuple[str, ...]] = lambda device: ()
     draws_cells: bool = False
-
-    @property
-    def tables(self) -> list[str]:
-        """Names of its tables besides the two that every study has."""
-        return more_tables(self.name)
 
     @property
     def folder(self) -> str:

@@ -1,35 +1,21 @@
 """Figures of the attention study: what is drawn, against numbers worked out from small tables by hand."""
 
 import itertools
-import re
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
-from stepscope.axes import IMPLEMENTATIONS
-from stepscope.figures import colours, figures_of, theme
+from drawing import Made, crosses, draw, line, texts
+from stepscope import colours
+from stepscope.figures import figures_of, marks
 from stepscope.figures.attention.data import measured, of_one_shape, precision_groups, shape_words, without_number
-from stepscope.figures.attention.head_dimension import draw_head_dimension, longest_that_most_ran
-from stepscope.figures.attention.memory import draw_memory
+from stepscope.figures.attention.growth import draw_head_dimension, draw_memory, draw_time, longest_that_most_ran
 from stepscope.figures.attention.rates import draw_rates, matmul_rate
-from stepscope.figures.attention.time import draw_time
 from stepscope.tables.reader import Tables
 
-ROOT = Path(__file__).resolve().parents[3]
-INVISIBLE = set(matplotlib.colors.TABLEAU_COLORS.values())  # lines of one point in theme's crosses
-NAMES = ["attention_time", "attention_memory", "attention_head_dimension", "attention_rates"]
 MIB = 2**20
 LENGTHS = (256, 1024, 4096)
 TIME = {"naive": 0.1, "triton": 0.05}  # ms at length 256 and d_head 64; grows with the square of length, with d_head
-
-
-class Made(dict):
-    """Tables by name; one that was not made is empty, as with the tables of a folder."""
-
-    def __missing__(self, name: str) -> pd.DataFrame:
-        return pd.DataFrame()
 
 
 def row(implementation="naive", d_head=64, precision="bf16", length=256, direction="forward", status="ok", **more):
@@ -66,72 +52,8 @@ def made(found: list[dict], ceilings=()) -> Made:
     return tables
 
 
-def draw(function, tables):
-    """The figure, laid out as when it is written."""
-    with matplotlib.rc_context(theme.STYLE):
-        figure = function(tables)
-        figure.draw_without_rendering()
-    return figure
-
-
-def texts(artist) -> list[str]:
-    return [each.get_text() for each in artist.findobj(matplotlib.text.Text) if each.get_text() and each.get_visible()]
-
-
-def line(panel, name: str) -> tuple[list, list]:
-    """(x, y) of the line with this label."""
-    (own,) = (each for each in panel.lines if each.get_label() == name)
-    return list(own.get_xdata()), list(own.get_ydata())
-
-
-def colour_of(panel, name: str) -> str:
-    (own,) = (each for each in panel.lines if each.get_label() == name)
-    return own.get_color()
-
-
-def crosses(panel) -> list[tuple[float, str]]:
-    """(x, colour) of each mark of what ran out of memory."""
-    found = [each for each in panel.lines if each.get_marker() == "X"]
-    return [(each.get_xdata()[0], each.get_markeredgecolor()) for each in found]
-
-
 def on(figure) -> list:
     return [each for each in figure.axes if each.axison]
-
-
-# Colours and names --------------------------------------------------------------------------------------------------
-
-
-def test_each_implementation_has_a_colour_of_its_own_in_each_theme():
-    assert list(colours.ATTENTION) == list(colours.ATTENTION_TEXT) == list(IMPLEMENTATIONS)
-    assert len(colours.VARIABLES) == len(set(colours.VARIABLES.values()))
-    style = (ROOT / "report/style.css").read_text()
-    for colour in [*colours.ATTENTION.values(), *colours.ATTENTION_TEXT.values()]:
-        values = re.findall(rf"--{colours.VARIABLES[colour]}: (#[0-9a-f]{{6}});", style)
-        assert len(values) == 4 and values[0] == values[3] == colour  # light and print, the dark theme's two ways
-        assert values[1] == values[2] != colour
-
-
-def contrast(colour: str, paper: str) -> float:
-    """Contrast ratio of WCAG 2."""
-    shares = [np.array([int(name[at : at + 2], 16) / 255 for at in (1, 3, 5)]) for name in (colour, paper)]
-    light = [np.where(each <= 0.03928, each / 12.92, ((each + 0.055) / 1.055) ** 2.4) for each in shares]
-    high, low = sorted((float(each @ [0.2126, 0.7152, 0.0722]) for each in light), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def test_labels_and_lines_are_readable_in_both_themes():
-    style = (ROOT / "report/style.css").read_text()
-    for least, own in ((2.2, colours.ATTENTION), (4.5, colours.ATTENTION_TEXT)):
-        for name, colour in own.items():
-            dark = re.findall(rf"--{colours.VARIABLES[colour]}: (#[0-9a-f]{{6}});", style)[1]
-            assert contrast(colour, "#ffffff") >= least and contrast(dark, "#15171a") >= max(least, 4.5), name
-
-
-def test_the_study_has_its_figures_and_captions():
-    assert list(figures_of("attention")) == NAMES
-    for name in NAMES:
-        assert (ROOT / f"report/captions/{name}.rst").read_text().strip()
 
 
 # Rows ---------------------------------------------------------------------------------------------------------------
@@ -213,7 +135,7 @@ def test_out_of_memory_is_marked_where_it_was():
         assert line(panel, "naive")[0] == [256, 1024]
         low, high = panel.get_ylim()
         top = np.log(max(line(panel, "triton")[1]) / low) / np.log(high / low)
-        assert top < 0.965 - theme.OOM_STEP  # the cross is above the lines
+        assert top < 0.965 - marks.OOM_STEP  # the cross is above the lines
 
 
 def test_noisy_and_throttled_points_are_hollow():
@@ -383,7 +305,7 @@ def test_a_cpu_has_no_memory_to_draw():
 
 
 def test_one_row_is_drawn():
-    for name in NAMES:
+    for name in figures_of("attention"):
         if name != "attention_memory":
             assert on(draw(figures_of("attention")[name], made([row()]))), name
     assert line(draw(draw_memory, made([row(direction="backward")])).axes[0], "naive") == ([256], [2])
@@ -395,28 +317,6 @@ def test_numbers_that_are_none_do_not_fell_it():
     odd += [row(d_head=np.nan), row(length=np.nan), row() | {"implementation": None}]
     panels = draw(draw_time, made(odd + rows((1024,)))).axes
     assert line(panels[0], "naive")[0] == [1024]
-
-
-@pytest.fixture(scope="module")
-def written():
-    """SVGs of three machines with cells of all kinds."""
-    found = [each for name in TIME for p in ("bf16", "fp32", "tf32") for d in (16, 64, 128) for each in
-             rows(implementation=name, precision=p, d_head=d, noisy=d == 16)]  # fmt: skip
-    found += (
-        causal()
-        + causal(implementation="triton")
-        + [each | {"implementation": "flex"} for each in rows(status="oom") + causal(status="failed")]
-    )
-    found += rows((128, 512), hardware="cpu") + [each | {"hardware": "gpu2"} for each in found]
-    return {n: theme.render(f, made(found, CEILINGS))[0].decode() for n, f in figures_of("attention").items()}
-
-
-def test_all_colours_are_those_that_the_page_knows(written):
-    for name, svg in written.items():
-        found = set(re.findall(r"#[0-9a-f]{6}\b", svg)) - {"#000000", "#ffffff"}
-        assert found - INVISIBLE <= set(colours.VARIABLES), name
-        assert len(svg) < 300_000, name
-        assert colours.ATTENTION["naive"] in svg and colours.ATTENTION["triton"] in svg, name
 
 
 def test_tables_as_they_are_written(tmp_path):

@@ -1,80 +1,19 @@
-"""Figures: their files, sizes, words, and what they do without data."""
+"""What figures share: places of labels, what gets a panel; and the samples that the timing study's figures show."""
 
 import itertools
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/unit/report"))
-
-import synthetic  # noqa: E402
-from stepscope.figures import colours, figures_of, theme  # noqa: E402
-from stepscope.figures.choosing import apart, pick  # noqa: E402
-from stepscope.figures.timing.samples import noisiest, selection, series_of  # noqa: E402
-from stepscope.report.kit.order import Tables  # noqa: E402
-
-STUDIES = ("timing", "ceilings")
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory):
-    """The SVG and PNG of every figure, of two machines."""
-    folder = synthetic.write("two", tmp_path_factory.mktemp("tables"))
-    figures = {name: draw for study in STUDIES for name, draw in figures_of(study).items()}
-    tables = Tables(folder, list(STUDIES))
-    return {name: theme.render(draw, tables) for name, draw in figures.items()}
-
-
-def test_the_names_are_known():
-    assert list(figures_of("timing")) == [
-        "timing_by_size", "timing_by_context", "timing_phases", "timing_samples", "timing_distribution"
-    ]  # fmt: skip
-    assert list(figures_of("ceilings")) == ["ceilings"]
-
-
-def test_files_are_small_and_text_is_text(drawn):
-    for name, (svg, png) in drawn.items():
-        assert len(svg) < 300_000, name
-        assert png.startswith(b"\x89PNG")
-        assert b"<text" in svg and b"dc:date" not in svg
-
-
-def test_out_of_memory_is_marked(drawn):
-    assert drawn["timing_by_size"][0].count(b"OOM") > 4
-    assert b"OOM" in drawn["timing_by_context"][0] and b"OOM" in drawn["timing_phases"][0]
-
-
-def test_units_stand_on_the_axes(drawn):
-    for name, words in {
-        "timing_by_size": "step (ms)",
-        "timing_by_context": "context (tokens",
-        "timing_samples": "time (ms",
-        "timing_distribution": "(%)",
-        "ceilings": "TFLOP/s",
-    }.items():
-        assert words in drawn[name][0].decode(), name
-
-
-def test_colours_are_those_that_the_page_knows(drawn):
-    for name in ("fp32", "bf16", "fp16"):
-        assert colours.PRECISION[name] in drawn["timing_by_size"][0].decode()
-    assert len(colours.VARIABLES) == len(set(colours.VARIABLES.values()))
-
-
-def test_a_figure_without_data_says_so(tmp_path):
-    for study in STUDIES:
-        for draw in figures_of(study).values():
-            svg, _ = theme.render(draw, Tables(tmp_path, [study]))
-            assert b"nothing to draw" in svg
+from stepscope.figures import marks
+from stepscope.figures.facets import apart, pick
+from stepscope.figures.timing import noisiest, selection, series_of
+from stepscope.tables.reader import Tables
 
 
 def test_labels_are_moved_apart_evenly():
-    assert theme.spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
-    assert theme.spread([0.1, 0.9], 0.1) == [0.1, 0.9]
-    placed = sorted(theme.spread([0.50, 0.52, 0.54, 0.9], 0.1))
+    assert marks.spread([0.5, 0.5], 0.1) == pytest.approx([0.45, 0.55])
+    assert marks.spread([0.1, 0.9], 0.1) == [0.1, 0.9]
+    placed = sorted(marks.spread([0.50, 0.52, 0.54, 0.9], 0.1))
     assert all(b - a >= 0.1 - 1e-9 for a, b in itertools.pairwise(placed))
 
 

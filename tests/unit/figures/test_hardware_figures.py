@@ -1,40 +1,16 @@
 """The figure of machines side by side: its lines, references and words."""
 
-import sys
-from pathlib import Path
-
+import hardware_maker as made
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/unit/report"))
-
-import hardware_maker as made  # noqa: E402
-import matplotlib  # noqa: E402
-from roofline_maker import ceilings  # noqa: E402
-from stepscope.figures import colours, figures_of, hardware, theme  # noqa: E402
+from drawing import draw, lines_of, svg
+from roofline_maker import ceilings
+from stepscope import colours
+from stepscope.figures.hardware import draw_speedup
 
 RATES = [
     *ceilings("old", "Unheard", copy=1000.0, fp32=10.0, bf16=50.0),
     *ceilings("new", "Unheard", copy=2000.0, fp32=40.0, bf16=400.0),
 ]
-
-
-def drawn(tables):
-    with matplotlib.rc_context(theme.STYLE):
-        return hardware.draw_speedup(tables)
-
-
-def words(tables):
-    return theme.render(hardware.draw_speedup, tables)[0].decode()
-
-
-def lines_of(panel):
-    """label -> (x, y) of the lines that have one."""
-    return {
-        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
-        for line in panel.lines
-        if not line.get_label().startswith("_")
-    }
 
 
 def both(old, new, **place):
@@ -49,13 +25,8 @@ def tables(tmp_path):
     return made.write(tmp_path, timing=rows, ceilings=RATES)
 
 
-def test_the_name_is_known_and_has_a_caption():
-    assert list(figures_of("hardware")) == ["hardware_speedup"]
-    assert (ROOT / "report/captions/hardware_speedup.rst").exists()
-
-
 def test_a_line_a_context_and_the_ratios_of_rates(tables):
-    figure = drawn(tables)
+    figure = draw(draw_speedup, tables)
     assert len(figure.axes) == 4 * 2
     fp32, bf16 = map(lines_of, figure.axes[:2])
     assert fp32["128"] == ([1e8, 4e8], pytest.approx([2.0, 4.0]))
@@ -69,7 +40,7 @@ def test_a_line_a_context_and_the_ratios_of_rates(tables):
 
 
 def test_words_and_colours(tables):
-    text = words(tables)
+    text = svg(draw_speedup, tables)
     for word in ("times as fast on new as on old", "arithmetic × 4.00 (dashed)", "memory × 2.00 (dotted)", "forward",
                  "backward", "optimizer", "step", "small", "medium", "512"):  # fmt: skip
         assert word in text, word
@@ -77,34 +48,34 @@ def test_words_and_colours(tables):
 
 
 def test_unknown_ratios_are_said_so(tmp_path):
-    text = words(made.write(tmp_path, timing=both(10.0, 5.0)))
+    text = svg(draw_speedup, made.write(tmp_path, timing=both(10.0, 5.0)))
     assert "arithmetic: ratio unknown" in text and "memory: ratio unknown" in text
 
 
 def test_out_of_memory_on_one_of_both_is_marked(tmp_path):
     rows = [*both(10.0, 5.0), made.timing("old", size="large"), made.lost("new", size="large")]
-    assert "OOM" in words(made.write(tmp_path / "one", timing=rows))
+    assert "OOM" in svg(draw_speedup, made.write(tmp_path / "one", timing=rows))
     rows[-2] = made.lost("old", size="large")
-    assert "OOM" not in words(made.write(tmp_path / "both", timing=rows))
+    assert "OOM" not in svg(draw_speedup, made.write(tmp_path / "both", timing=rows))
 
 
 def test_several_machines_have_rows_of_their_own(tmp_path):
     for others, rows in ((2, 4), (3, 3), (6, 4)):
         cells = [made.timing(f"m{at}", ms=10.0 + at) for at in range(others + 1)]
         found = made.write(tmp_path / str(others), timing=cells)
-        assert len(drawn(found).axes) == rows
-        text = words(found)
+        assert len(draw(draw_speedup, found).axes) == rows
+        text = svg(draw_speedup, found)
         assert "as on m0" in text and "m1" in text
         assert ("more" in text) is (others == 6)
 
 
 def test_without_two_machines_or_a_common_cell_there_is_still_a_picture(tmp_path):
-    assert "one machine only" in words(made.write(tmp_path / "a", timing=[made.timing("old")]))
-    assert "nothing to draw" in words(made.write(tmp_path / "b"))
+    assert "one machine only" in svg(draw_speedup, made.write(tmp_path / "a", timing=[made.timing("old")]))
+    assert "nothing to draw" in svg(draw_speedup, made.write(tmp_path / "b"))
     apart = made.write(tmp_path / "c", timing=[made.timing("old"), made.timing("new", context=256)])
-    assert "nothing to draw" in words(apart)
+    assert "nothing to draw" in svg(draw_speedup, apart)
 
 
 def test_one_batch_and_one_set_of_options_are_drawn(tmp_path):
     rows = [*both(10.0, 5.0), *both(10.0, 1.0, attention="sdpa")]
-    assert lines_of(drawn(made.write(tmp_path, timing=rows)).axes[0])["128"][1] == pytest.approx([2.0])
+    assert lines_of(draw(draw_speedup, made.write(tmp_path, timing=rows)).axes[0])["128"][1] == pytest.approx([2.0])

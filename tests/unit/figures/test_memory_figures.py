@@ -1,26 +1,31 @@
 """Figures of the memory study: what is drawn, against numbers worked out from small tables by hand."""
 
 import itertools
-import re
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+from drawing import Made, draw, line, texts
+from drawing import cell_row as row_of
 from matplotlib.patches import Polygon, Rectangle
-from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.memory.cell import draw_cell
-from stepscope.figures.memory.data import alive_at_peak, measured, size_text
-from stepscope.figures.memory.peak_categories import draw_peak_categories
-from stepscope.figures.memory.peaks import draw_peaks
-from stepscope.figures.memory.predicted import differences, draw_predicted, signed
-from stepscope.figures.memory.timeline import Timeline, steps
+from stepscope import colours
+from stepscope.figures import figures_of, theme
+from stepscope.figures.memory.across import (
+    alive_at_peak,
+    differences,
+    draw_peak_categories,
+    draw_peaks,
+    draw_predicted,
+    signed,
+)
+from stepscope.figures.memory.cell import Timeline, draw_cell, size_text, steps
+from stepscope.figures.memory.data import measured
 from stepscope.snapshot.table_names import CATEGORIES
 from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
-ACROSS = ["memory_peaks", "memory_peak_categories", "memory_predicted"]
 GIB = 2**30
 # GiB at the events 0, 10, … of a step: 3 are there all the time, the peak of 3 + 4 + 1 is at event 20.
 EVENTS = (0, 10, 20, 30, 40, 50, 60)
@@ -29,27 +34,14 @@ HELD = {"parameters": (2,) * 7, "gradients": (0, 0, 0, 1, 2, 2, 2), "optimizer s
         "activations": (0, 2, 4, 2, 0, 0, 0), "workspace": (0, 0, 1, 0, 0, 0, 0)}  # fmt: skip
 
 
-class Made(dict):
-    """Tables by name; one that was not made is empty, as with the tables of a folder."""
-
-    def __missing__(self, name: str) -> pd.DataFrame:
-        return pd.DataFrame()
-
-
-def cell_row(size="small", precision="fp32", mode="step", hardware="gpu", status="ok", context=256.0, **more) -> dict:
-    end = "" if mode == "step" else f"/mode={mode}"
-    host = hardware == "cpu"
-    row = {"cell": f"{hardware}/memory/{size}/ctx{context:.0f}/{precision}{end}", "hardware": hardware, "size": size,
-           "context": context, "batch": 4.0, "precision": precision, "mode": mode, "attention": "naive",
-           "compile": "none", "optimizer": "own", "checkpoint": "0", "repeat": 1.0,
-           "parameters": {"small": 1e8, "medium": 4e8}[size], "status": status, "device": "cpu" if host else "cuda",
-           "throttle": None, "peak_allocated_bytes": np.nan if host else 8.0 * GIB,
-           "peak_reserved_bytes": 0.0 if host else 9.0 * GIB, "predicted_peak_bytes": 7.6 * GIB,
-           "capacity_total_bytes": np.nan if host else 20.0 * GIB,
-           "predicted_first_context_too_long": np.nan if host else 400.0,
-           "baseline_model_bytes": np.nan if host else 2.0 * GIB,
-           "baseline_first_step_bytes": np.nan if host else 3.0 * GIB}  # fmt: skip
-    return row | more
+def cell_row(*point, hardware="gpu", **more) -> dict:
+    """A cell whose allocator counted 8 GiB of 20; on a CPU it counts nothing."""
+    unknown = np.nan if hardware == "cpu" else 1.0
+    row = {"peak_allocated_bytes": 8.0 * GIB * unknown, "peak_reserved_bytes": 0.0 if hardware == "cpu" else 9.0 * GIB,
+           "predicted_peak_bytes": 7.6 * GIB, "capacity_total_bytes": 20.0 * GIB * unknown,
+           "predicted_first_context_too_long": 400.0 * unknown, "baseline_model_bytes": 2.0 * GIB * unknown,
+           "baseline_first_step_bytes": 3.0 * GIB * unknown}  # fmt: skip
+    return row_of("memory", *point, hardware=hardware, **row | more)
 
 
 def timeline_rows(cell: str, device: str = "0", scale: float = 1.0, reserved: float = 9.0) -> list[dict]:
@@ -84,18 +76,6 @@ def made(cells: list[dict], recorded=("ok", "oom")) -> Made:
     return tables
 
 
-def draw(function, *arguments):
-    """The figure, laid out as when it is written."""
-    with matplotlib.rc_context(theme.STYLE):
-        figure = function(*arguments)
-        figure.draw_without_rendering()
-    return figure
-
-
-def texts(artist) -> list[str]:
-    return [each.get_text() for each in artist.findobj(matplotlib.text.Text) if each.get_text() and each.get_visible()]
-
-
 def bars(panel) -> list[tuple]:
     """(left, width, name of the category) of each filled bar, in data units."""
     names = {colour: name for name, colour in colours.MEMORY.items()}
@@ -107,26 +87,12 @@ def bars(panel) -> list[tuple]:
     ]
 
 
-def line(panel, name: str, at: int = 0) -> tuple[list, list]:
-    """(x, y) of the line with this label."""
-    own = [each for each in panel.lines if each.get_label() == name][at]
-    return list(own.get_xdata()), list(own.get_ydata())
-
-
 def areas(panel) -> dict[str, np.ndarray]:
     """Category → corners of its area (corners, 2), without those on the lower edge."""
     return {each.get_label(): each.get_xy()[:-3] for each in panel.patches if isinstance(each, Polygon)}
 
 
-# Colours and names --------------------------------------------------------------------------------------------------
-
-
-def test_each_category_has_a_colour_of_its_own_in_each_theme():
-    assert tuple(colours.MEMORY) == CATEGORIES
-    style = (ROOT / "report/style.css").read_text()
-    for colour in colours.MEMORY.values():
-        values = re.findall(rf"--{colours.VARIABLES[colour]}: (#[0-9a-f]{{6}});", style)
-        assert values[0] == colour and len(values) in (2, 4)  # light and print, and the dark theme's two ways
+# Names --------------------------------------------------------------------------------------------------
 
 
 def test_the_study_has_a_figure_for_each_cell_also_repeated_ones():
@@ -134,13 +100,13 @@ def test_the_study_has_a_figure_for_each_cell_also_repeated_ones():
     tables = made([cell_row(), again, cell_row(mode="inference"), cell_row("medium", status="missing")])
     names = ["small_ctx256_fp32", "small_ctx256_fp32_repeat-2", "small_ctx256_fp32_mode-inference",
              "medium_ctx256_fp32"]  # fmt: skip
-    assert list(figures_of("memory")) == ACROSS
-    assert list(figures_of("memory", tables)) == ACROSS + [f"memory_cell_gpu_{name}" for name in names]
-    assert list(figures_of("memory", Made())) == ACROSS
+    across = list(figures_of("memory"))
+    assert list(figures_of("memory", tables)) == across + [f"memory_cell_gpu_{name}" for name in names]
+    assert list(figures_of("memory", Made())) == across
     for function in figures_of("memory", tables).values():
         draw(function, tables)
     captions = {path.stem for path in (ROOT / "report/captions").glob("memory_*.rst")}
-    assert captions == {*ACROSS, "memory_cell"}
+    assert captions == {*across, "memory_cell"}
 
 
 # The peak over the context ------------------------------------------------------------------------------------------
@@ -473,41 +439,9 @@ def test_nothing_alive_is_one_sentence():
 
 def test_without_cells_or_numbers_every_figure_across_cells_says_so():
     unknown = {name: np.nan for name in cell_row() if name.endswith("_bytes")}
-    for tables in (Made(), made([cell_row(status="missing", **unknown)])):
-        for name, function in figures_of("memory").items():
-            assert "nothing to draw" in texts(draw(function, tables))[0], name
-
-
-@pytest.fixture(scope="module")
-def written():
-    """SVGs of two machines with cells of all kinds."""
-    cells = [
-        cell_row(), cell_row(precision="bf16"), cell_row(mode="inference"), cell_row(context=512.0, status="oom"),
-        cell_row("medium", status="oom", predicted_peak_bytes=22 * GIB), cell_row("medium", "bf16", status="missing"),
-        cell_row("medium", context=512.0, attention="sdpa"), cell_row(hardware="cpu"),
-    ]  # fmt: skip
-    tables = made(cells)
-    return {name: theme.render(function, tables)[0].decode() for name, function in figures_of("memory", tables).items()}
-
-
-def test_all_colours_are_those_that_the_page_knows(written):
-    assert len(written) == len(ACROSS) + 8
-    for name, svg in written.items():
-        found = set(re.findall(r"#[0-9a-f]{6}\b", svg)) - {colours.ON_BAR, "#000000", "#ffffff"}
-        invisible = {"#1f77b4"} if name == "memory_predicted" else set()  # lines of one point in theme's crosses
-        assert found - invisible <= set(colours.VARIABLES), name
-
-
-def test_units_and_options_are_named(written):
-    for name, words in {
-        "memory_peaks": "peak (GiB)",
-        "memory_peak_categories": "alive at the peak (GiB)",
-        "memory_predicted": "difference (%)",
-        "memory_cell_gpu_small_ctx256_fp32": "active (GiB)",
-    }.items():
-        assert words in written[name], name
-    for name in ACROSS:
-        assert ">gpu" in written[name] and ">cpu" in written[name] and "attention=sdpa" in written[name], name
+    tables = made([cell_row(status="missing", **unknown)])
+    for name, function in figures_of("memory").items():
+        assert "nothing to draw" in texts(draw(function, tables))[0], name
 
 
 @pytest.mark.parametrize("base", [0, 400])

@@ -1,30 +1,12 @@
 """Figures of the precision study: what is drawn, against tables made by hand."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pytest
-from stepscope.figures import colours, figures_of, theme
-from stepscope.figures.precision.accumulation import draw_accumulation
-from stepscope.figures.precision.forced import OF_SQUARES, draw_forced
-from stepscope.figures.precision.speedup import draw_speedup
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def _load(name):
-    """A helper of the report's tests, under its own name."""
-    if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, ROOT / f"tests/unit/report/{name}.py")
-        sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-made_up = _load("synthetic_precision")
+import synthetic_precision as made_up
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.precision import OF_SQUARES, draw_accumulation, draw_forced, draw_speedup
 
 
 @pytest.fixture(autouse=True)
@@ -50,18 +32,6 @@ def samples(variant, sums):
         {"cell": "gpu/precision/accumulation", "hardware": "gpu", "variant": variant, "step": i, "sum": value}
         for i, value in enumerate(sums, start=1)
     ]
-
-
-def test_the_study_has_its_figures_and_captions():
-    assert list(figures_of("precision")) == ["precision_accumulation", "precision_forced", "precision_speedup"]
-    for name in figures_of("precision"):
-        assert (ROOT / f"report/captions/{name}.rst").read_text().strip()
-
-
-@pytest.mark.parametrize("name", ["precision_accumulation", "precision_forced", "precision_speedup"])
-def test_without_rows_a_figure_says_so(name, tmp_path):
-    svg, png = theme.render(figures_of("precision")[name], made_up.write(tmp_path, {}))
-    assert b"nothing to draw" in svg and png.startswith(b"\x89PNG")
 
 
 def test_the_error_of_a_sum_is_its_distance_to_001_times_the_additions(tables):

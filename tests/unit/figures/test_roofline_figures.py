@@ -1,39 +1,11 @@
 """The roofline figures: their roofs, points and words."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/unit/report"))
-
-import matplotlib  # noqa: E402
-import roofline_maker as maker  # noqa: E402
-from stepscope.figures import colours, figures_of, roofline, theme  # noqa: E402
-from stepscope.figures.roofline.panels import limits  # noqa: E402
-from stepscope.report.data.roofline import Point, Roof  # noqa: E402
-
-
-def lines_of(figure):
-    """label -> (x, y) of the lines of each panel that have a label."""
-    return [
-        {
-            line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
-            for line in panel.lines
-            if not line.get_label().startswith("_")
-        }
-        for panel in figure.axes
-    ]
-
-
-def drawn(draw, tables):
-    with matplotlib.rc_context(theme.STYLE):
-        return draw(tables)
-
-
-def words(draw, tables):
-    return theme.render(draw, tables)[0].decode()
+import roofline_maker as maker
+from drawing import draw, lines_of, svg
+from stepscope import colours
+from stepscope.figures.roofline import draw_roofline, draw_roofline_attention, limits
+from stepscope.report.data.roofline import Point, Roof
 
 
 @pytest.fixture
@@ -47,12 +19,8 @@ def tables(tmp_path):
     return maker.write(tmp_path, rows, maker.ceilings(bf16=500.0, copy=2500.0), maker.attention())
 
 
-def test_the_names_are_known():
-    assert list(figures_of("roofline")) == ["roofline", "roofline_attention"]
-
-
 def test_roofs_meet_at_their_ridges(tables):
-    products, optimizer = lines_of(drawn(roofline.draw_roofline, tables))
+    products, optimizer = map(lines_of, draw(draw_roofline, tables).axes)
     # 500 TFLOP/s over 2,500 GB/s are 200 FLOP/byte; the data sheet's 989.4 over 3,350 are 295.3.
     for name, rate, bandwidth in (("measured", 500.0, 2500.0), ("data sheet", 989.4, 3350.0)):
         x, y = products[name]
@@ -63,7 +31,7 @@ def test_roofs_meet_at_their_ridges(tables):
 
 
 def test_a_line_a_size_and_phase_over_the_contexts(tables):
-    products, optimizer = lines_of(drawn(roofline.draw_roofline, tables))
+    products, optimizer = map(lines_of, draw(draw_roofline, tables).axes)
     for phase in ("forward", "backward"):
         for size in ("little", "big"):
             assert len(products[f"{phase} {size}"][0]) == 3
@@ -74,7 +42,7 @@ def test_a_line_a_size_and_phase_over_the_contexts(tables):
 
 
 def test_ridges_roofs_sizes_and_units_are_named(tables):
-    text = words(roofline.draw_roofline, tables)
+    text = svg(draw_roofline, tables)
     for word in ("ridge 200", "ridge 295", "measured: 500 TFLOP/s, 2,500 GB/s", "little", "big", "0.464",
                  "FLOP/byte", "roof, measured", "roof, data sheet"):  # fmt: skip
         assert word in text, word
@@ -84,15 +52,15 @@ def test_ridges_roofs_sizes_and_units_are_named(tables):
 def test_an_unknown_gpu_has_the_measured_roof_alone(tmp_path):
     rows = [maker.timing("fp32", gpu="Unheard")]
     tables = maker.write(tmp_path, rows, maker.ceilings(gpu="Unheard", fp32=50.0, copy=1000.0))
-    text = words(roofline.draw_roofline, tables)
+    text = svg(draw_roofline, tables)
     assert "data sheet: unknown" in text and "roof, data sheet" not in text
     assert "ridge 50.0" in text
 
 
 def test_no_roof_at_all_still_draws_the_points(tmp_path):
     tables = maker.write(tmp_path, [maker.timing(gpu="Unheard")], passes=maker.attention(device_name="Unheard"))
-    for draw in (roofline.draw_roofline, roofline.draw_roofline_attention):
-        text = words(draw, tables)
+    for function in (draw_roofline, draw_roofline_attention):
+        text = svg(function, tables)
         assert "measured: unknown" in text and "nothing to draw" not in text
 
 
@@ -101,13 +69,13 @@ def test_what_has_no_result_is_named(tmp_path):
     times = {name: None for name in maker.timing() if name.endswith(("_ms", "_status", "_noisy"))}
     rows = [maker.timing(), maker.timing(context=8, cell="b", **lost)]
     rows += [maker.timing(context=10, cell="c", **times | {"status": "failed", "reason": "x"})]
-    text = words(roofline.draw_roofline, maker.write(tmp_path, rows))
+    text = svg(draw_roofline, maker.write(tmp_path, rows))
     assert "OOM: nano at 8 (optimizer)" in text and "failed: nano at 10" in text
 
 
 def test_doubtful_points_are_hollow(tmp_path):
     tables = maker.write(tmp_path, [maker.timing(forward_noisy=True)])
-    figure = drawn(roofline.draw_roofline, tables)
+    figure = draw(draw_roofline, tables)
     hollow = [line for line in figure.axes[0].lines if line.get_markerfacecolor() == colours.PAPER]
     assert [len(line.get_xdata()) for line in hollow if line.get_color() == colours.PHASE["forward"]] == [1]
     assert [len(line.get_xdata()) for line in hollow if line.get_color() == colours.PHASE["backward"]] == [0]
@@ -115,16 +83,16 @@ def test_doubtful_points_are_hollow(tmp_path):
 
 def test_a_cell_without_optimizer_has_no_panel_for_it(tmp_path):
     rows = [maker.timing(optimizer_median_ms=None, optimizer_status=None, mode="forward-backward")]
-    figure = drawn(roofline.draw_roofline, maker.write(tmp_path, rows))
+    figure = draw(draw_roofline, maker.write(tmp_path, rows))
     assert [panel.axison for panel in figure.axes] == [True, False]
 
 
 def test_attention_is_a_line_an_implementation_over_the_lengths(tables):
-    forward, backward = lines_of(drawn(roofline.draw_roofline_attention, tables))
+    forward, backward = map(lines_of, draw(draw_roofline_attention, tables).axes)
     assert forward["naive"][0] == [512, 2048, 8192]
     assert backward["flex"][0] == [640, 2560, 10240]
     assert forward["naive"][1] == pytest.approx([4 * 8 * 1024**2 * 16 / 1e-3 / 1e12] * 3)
-    text = words(roofline.draw_roofline_attention, tables)
+    text = svg(draw_roofline_attention, tables)
     assert "bf16, d = 16, forward" in text and "batch 8, no heads, not causal" in text
 
 
@@ -134,18 +102,13 @@ def test_attention_that_ran_out_of_memory_is_named(tmp_path):
         | ({"status": "oom", "median_ms": None} if row["implementation"] == "naive" and row["length"] > 4096 else {})
         for row in maker.attention()
     ]
-    assert "OOM: naive at 16,384" in words(roofline.draw_roofline_attention, maker.write(tmp_path, passes=passes))
+    assert "OOM: naive at 16,384" in svg(draw_roofline_attention, maker.write(tmp_path, passes=passes))
 
 
 def test_several_machines_have_rows_of_their_own(tmp_path):
     rows = [maker.timing(hardware=name, cell=name) for name in ("one", "two")]
-    figure = drawn(roofline.draw_roofline, maker.write(tmp_path, rows))
+    figure = draw(draw_roofline, maker.write(tmp_path, rows))
     assert [panel.get_title(loc="left") for panel in figure.axes[::2]] == ["one, fp32", "two, fp32"]
-
-
-def test_figures_without_data_say_so(tmp_path):
-    for draw in figures_of("roofline").values():
-        assert "nothing to draw" in words(draw, maker.write(tmp_path))
 
 
 def test_limits_hold_all_points_and_ridges():

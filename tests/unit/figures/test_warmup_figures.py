@@ -1,25 +1,15 @@
 """Figures of the warm-up study: what is drawn, against numbers worked out from round records by hand."""
 
-import re
-import sys
-from pathlib import Path
-
 import matplotlib
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/unit/report"))
-
-import synthetic_warmup as made  # noqa: E402
-from stepscope.figures import colours, figures_of, theme  # noqa: E402
-from stepscope.figures.warmup.first_step import draw_first_step  # noqa: E402
-from stepscope.figures.warmup.means import draw_means  # noqa: E402
-from stepscope.figures.warmup.steps import draw_steps  # noqa: E402
-from stepscope.report.kit.order import Tables  # noqa: E402
-from stepscope.tables.warmup import PARTS  # noqa: E402
-
-NAMES = ["warmup_means", "warmup_steps", "warmup_first_step"]
+import synthetic_warmup as made
+from drawing import draw, texts
+from stepscope import colours
+from stepscope.figures import figures_of, theme
+from stepscope.figures.warmup import draw_first_step, draw_means, draw_steps
+from stepscope.tables.reader import Tables
+from stepscope.tables.warmup import PARTS
 
 
 @pytest.fixture
@@ -31,18 +21,6 @@ def tables(plan, tmp_path) -> Tables:
     return Tables(plan.write(tmp_path / "tables"), ["warmup"])
 
 
-def draw(function, found):
-    """The figure, laid out as when it is written."""
-    with matplotlib.rc_context(theme.STYLE):
-        figure = function(found)
-        figure.draw_without_rendering()
-    return figure
-
-
-def texts(artist) -> list[str]:
-    return [each.get_text() for each in artist.findobj(matplotlib.text.Text) if each.get_text() and each.get_visible()]
-
-
 def line(panel, colour):
     """The one line of points in a colour."""
     (found,) = [
@@ -51,22 +29,7 @@ def line(panel, colour):
     return found
 
 
-def test_names_and_colours():
-    assert list(figures_of("warmup")) == NAMES
-    assert tuple(colours.FIRST_STEP) == tuple(PARTS)
-    assert len(colours.VARIABLES) == len(set(colours.VARIABLES.values()))
-    style = (ROOT / "report/style.css").read_text()
-    for colour in colours.FIRST_STEP.values():
-        values = re.findall(rf"--{colours.VARIABLES[colour]}: (#[0-9a-f]{{6}});", style)
-        assert len(values) == 4 and values[0] == values[3] == colour  # light and print, the dark theme's two ways
-        assert values[1] == values[2] != colour
-    for name in NAMES:
-        assert (ROOT / f"report/captions/{name}.rst").read_text().strip()
-
-
 def test_nothing_measured_is_said(plan, tmp_path):
-    for name, function in figures_of("warmup").items():
-        assert b"nothing to draw" in theme.render(function, Tables(tmp_path / "none", ["warmup"]))[0], name
     plan.cell("s", 0, measure=False)
     plan.cell("s", 1, status="oom")
     for function in figures_of("warmup").values():
@@ -143,17 +106,6 @@ def test_what_is_faster_in_the_first_step_is_left_of_zero(plan, tmp_path):
     (panel,) = draw(draw_first_step, tables(plan, tmp_path) if plan.cell("s", 5) is None else None).axes
     start, width = bars(panel)["operators"]
     assert (start, width) == (0, pytest.approx(-100)) and panel.get_xlim()[0] < -100
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_machines_stand_below_each_other_in_known_colours(plan, tmp_path, name):
-    made.believable(plan)
-    svg, png = theme.render(figures_of("warmup")[name], tables(plan, tmp_path))
-    text = svg.decode()
-    assert len(svg) < 300_000 and png.startswith(b"\x89PNG")
-    assert "amd-epyc-cpu, context 64, fp32" in text and "nvidia-h100-80gb-hbm3, context 128, fp32" in text
-    invisible = set(matplotlib.colors.TABLEAU_COLORS.values())  # lines of one point in theme's crosses
-    assert set(re.findall(r"#[0-9a-f]{6}", text)) - invisible <= set(colours.VARIABLES) | {colours.ON_BAR}
 
 
 def test_warm_runs_that_differ_are_told(plan, tmp_path):

@@ -6,14 +6,7 @@ import pytest
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware
 from stepscope.plan.config import ConfigError
-from stepscope.plan.hardware import (
-    asked_of_any,
-    hardware_of,
-    job_cpus,
-    job_resources,
-    limit,
-    measured_pattern,
-)
+from stepscope.plan.hardware import asked_of_any, hardware_of, job_cpus, job_resources, limit, measured_pattern
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,10 @@
 
 import pytest
 import synthetic_attention as made
-from stepscope.report.data.attention import Attention, compared, speed, verdict
-from stepscope.report.studies.attention import costs as attention_costs
-from stepscope.report.studies.attention import growth as attention_growth
-from stepscope.report.studies.attention import precision as attention_precision
-from stepscope.report.studies.attention import rates as attention_rates
+from stepscope.report.data import attention_growth
+from stepscope.report.data.attention import Attention, against_fp32, comparisons
 from stepscope.report.studies.attention import tables as attention_tables
+from stepscope.report.studies.attention import tables_series
 from stepscope.tables.reader import Tables
 
 
@@ -86,13 +84,14 @@ def test_a_speed_up_within_the_noise_stands_in_brackets(tmp_path):
     assert texts(table, "backward", "compiled", below=True) == ["× 2.00"]
 
 
-def test_only_disjoint_intervals_decide():
-    first, second = made.timed(1.0), made.timed(1.03)
-    assert (verdict(first, second), verdict(second, first)) == ("faster", "slower")
-    assert verdict(first, made.timed(1.015)) == "unclear"
-    assert verdict(first, {"median_ms": 9.0}) == "unclear"
-    assert speed(first, second) == pytest.approx(1.03) and speed(first, {}) is None
-    assert (compared(first, second, "x"), compared(first, first, "x")) == ("x", "(x)")
+def test_results_are_compared_at_the_same_point_where_both_have_a_time(tmp_path):
+    lost = made.without_result(made.cell("compiled"), "oom", "", (16384,))
+    group = group_of(tmp_path, [*made.cell(), *lost, *made.cell("compiled", 64)])
+    found = comparisons(group.rows, "naive")
+    assert [(own["implementation"], own["d_head"], own["length"], own["direction"]) for own, _, _ in found] == [
+        ("compiled", 16, length, way) for length in (1024, 4096) for way in ("forward", "backward")
+    ]
+    assert all(other["implementation"] == "naive" and each.ratio == 2.0 for _, other, each in found)
 
 
 def test_what_has_no_result_says_why(tmp_path):
@@ -105,13 +104,6 @@ def test_what_has_no_result_says_why(tmp_path):
     assert texts(table, "naive")[2] == "256 / –" and badges(table, "naive") == [(), (), ("oom",)]
     assert badges(table, "sdpa-cudnn") == [("unsupported",)] * 3 and badges(table, "flex") == [("failed",)] * 3
     assert badges(table, "triton") == [("noisy",), (), ()]
-    assert table.notes == [
-        "failed (flex, d = 16): exit code 3.",
-        "n/a (sdpa-cudnn, d = 16): no such kernel.",
-        "Throttled (the GPU lowered its clocks during the measurement): triton, bf16, d = 16.",
-        "OOM: out of memory; n/a: not possible on this machine; ~: noisy: the confidence interval is wider than the "
-        "mark; failed: the measurement failed.",
-    ]
     (detail,) = attention_tables.detail_tables(group_of(tmp_path, rows))
     forward = [i for i, one in enumerate(detail.columns) if (one.label, one.group) == ("forward", "triton")]
     assert [row[forward[0]].badges for row in detail.rows] == [("noisy",), ("throttled",), ("throttled",)]
@@ -122,43 +114,40 @@ def test_no_table_where_nothing_was_tried(tmp_path):
     assert attention_tables.memory_table(group, "fp32") is None
     (detail,) = attention_tables.detail_tables(group)
     assert [one.label for one in detail.columns] == ["length", "forward", "backward"]
-    assert attention_rates.ours_table(group, "fp32") is None and attention_precision.tf32_table(group) is None
+    assert attention_tables.ours_table(group, "fp32") is None and attention_tables.tf32_table(group) is None
 
 
 def test_tf32_takes_a_quarter_less(grid):
-    table = attention_precision.tf32_table(grid.groups[0])
+    table = attention_tables.tf32_table(grid.groups[0])
     assert [(one.label, one.group) for one in table.columns[2:]] == [
         ("forward", "naive"), ("backward", "naive"), ("forward", "compiled"), ("backward", "compiled"),
     ]  # fmt: skip
     assert {text for way in ("forward", "backward") for text in texts(table, way, "naive")} == {"−25"}
-    assert attention_precision.tf32_table(grid.groups[1]) is None
+    assert attention_tables.tf32_table(grid.groups[1]) is None
 
 
 def test_tf32_that_may_change_nothing(tmp_path):
     same = [row | made.timed(4.04 * (1 + (row["direction"] == "backward"))) for row in made.cell(precision="tf32")[:2]]
     lost = made.without_result(made.cell(precision="fp32", lengths=[1024, 4096]), "oom", "", (4096,))
     group = group_of(tmp_path, [*lost, *same, *made.cell(precision="tf32", lengths=[4096])])
-    table = attention_precision.tf32_table(group)
+    table = attention_tables.tf32_table(group)
     assert texts(table, "forward", "naive") == ["(+1.0)", ""] and badges(table, "forward")[1] == ("oom",)
-    assert attention_precision.told(group) == (
-        "tf32 against fp32, time at length 1,024, over d: naive forward +1.0 %; naive backward +1.0 %. With disjoint "
-        "intervals faster in 0 and slower in 0 of 2 points; single runs."
-    )
+    assert [each.verdict for _, _, each in against_fp32(group)] == ["unclear"] * 2
 
 
 def test_rates_and_their_share_of_the_measured_product(grid):
-    table = attention_rates.rates_table(grid, grid.groups[1], "bf16")
+    table = attention_tables.rates_table(grid, grid.groups[1], "bf16")
     assert texts(table, "triton", "forward (TFLOP/s)") == ["400"] * 6
     assert texts(table, "triton", "forward (TFLOP/s)", below=True) == ["50 %"] * 6
     assert texts(table, "sdpa-flash", "backward (TFLOP/s)", below=True) == ["20 %"] * 6  # 160 of 800
     assert table.notes[0].endswith("in bf16 on this hardware: 800 TFLOP/s.")
-    other = attention_rates.rates_table(grid, grid.groups[0], "fp32")
+    other = attention_tables.rates_table(grid, grid.groups[0], "fp32")
     assert set(texts(other, "naive", "forward (TFLOP/s)", below=True)) == {""}
     assert other.notes[0] == "No matrix product in fp32 was measured on this hardware: no shares."
 
 
 def test_ours_against_the_others(grid):
-    table = attention_rates.ours_table(grid.groups[1], "bf16")
+    table = attention_tables.ours_table(grid.groups[1], "bf16")
     assert "triton" not in [one.label for one in table.columns]
     assert texts(table, "sdpa-flash", "forward, against") == ["1.25"] * 6
     assert texts(table, "flex", "backward, against") == ["(1.00)"] * 6
@@ -166,7 +155,7 @@ def test_ours_against_the_others(grid):
 
 
 def test_growth_with_the_length_and_with_d(grid):
-    table = attention_growth.growth_table(grid.groups[0])
+    table = tables_series.growth_table(grid.groups[0])
     names = list(zip(texts(table, "precision"), texts(table, "implementation"), strict=True))
     assert names.index(("bf16", "triton")) == len(names) - 1 and len(names) == 3 + 2 + 6
     assert texts(table, "memory before backward", "grows as length to the power of")[-6:] == ["2.00"] * 2 + ["1.00"] * 4
@@ -180,26 +169,13 @@ def test_the_exponent_is_fitted_to_the_longest_lengths(tmp_path):
     (forward,) = [one for one in attention_growth.growths(group_of(tmp_path, flat)) if one.quantity == "forward"]
     assert forward.exponent == pytest.approx(2) and (forward.first, forward.last) == (1024, 16384)
     assert attention_growth.exponent({1: 1, 2: 8}) == pytest.approx(3)
-    assert attention_growth.growth_table(group_of(tmp_path, made.cell(lengths=[64]))) is None
+    assert tables_series.growth_table(group_of(tmp_path, made.cell(lengths=[64]))) is None
 
 
 def test_what_the_first_pass_costs(grid):
-    table = attention_costs.costs_table(grid.groups[0])
+    table = tables_series.costs_table(grid.groups[0])
     at = texts(table, "implementation").index("compiled")
     # 2 s at three lengths and three d.
     cells = [texts(table, label, way)[at] for way in ("forward", "backward") for label in ("least", "most", "in all")]
     assert cells == ["2.00", "2.00", "18.00"] * 2
     assert texts(table, "in all", "forward")[0] == "0.009"
-
-
-def test_passes_that_did_not_fit_in_the_time(tmp_path):
-    rows = made.cell()
-    assert attention_costs.passes_sentence(attention_of(tmp_path, rows)) == (
-        "All 6 series have the 100 passes that were asked for."
-    )
-    rows[-1] |= {"samples": 7}
-    rows[-2] |= {"samples": 30}
-    assert attention_costs.passes_sentence(attention_of(tmp_path, rows)) == (
-        "Of 6 series 2 have fewer than the 100 passes that were asked for, since the time for a series was over; the "
-        "fewest, 7, has naive, bf16, d = 16, length 16,384, backward."
-    )

@@ -1,21 +1,32 @@
-"""What the memory section says in sentences: each against the truth of synthetic_memory."""
+"""What the memory section's findings say: each number against the truth of synthetic_memory."""
 
 import pytest
 import synthetic_memory as made
+from stepscope.report.kit.finding import Finding
 from stepscope.report.studies.memory import findings as memory_findings
-from stepscope.report.studies.memory import sentences as memory_sentences
+from stepscope.report.studies.memory.findings_cell import facts, findings_of_cell
 from test_memory_report_tables import memory_of
 
 MIB = 2**20
 INFERENCE = {"parameters": 100, "activations": 60}
+PEAKS, CLOSED_FORM, SQUARED = (
+    "how high does memory peak, and where",
+    "how good is the closed form",
+    "what grows with the context squared",
+)
+LIMITS, BF16, LOST = "which context does not fit", "what does bf16 save", "what has no result"
 
 
-def findings(folder, cells, **more) -> list[str]:
-    return memory_findings.findings(memory_of(folder, cells, **more))
+def findings(folder, cells, **more) -> dict[str, list[Finding]]:
+    """Question -> its findings."""
+    found: dict[str, list[Finding]] = {}
+    for each in memory_findings.findings(memory_of(folder, cells, **more)):
+        found.setdefault(each.question, []).append(each)
+    return found
 
 
-def beginning(sentences: list[str], words: str) -> list[str]:
-    return [sentence for sentence in sentences if sentence.startswith(words)]
+def values(finding: Finding) -> dict:
+    return {name: number.value for name, number in finding.numbers.items()}
 
 
 def grid() -> list[dict]:
@@ -27,24 +38,42 @@ def grid() -> list[dict]:
     return [*cells, made.cell("bf16", held=INFERENCE | {"cast weights": 50}, **place)]
 
 
-def test_all_findings_of_a_grid(tmp_path):
-    assert findings(tmp_path, grid()) == [
-        "Memory of a training step peaks from 819 MiB (s, context 128, bf16) to 1.00 GiB (s, context 128, fp32), "
-        "in backward (loss) in 2 and in the optimizer in 1 of 3 cells.",
-        "Memory of inference peaks from 164 MiB (s, context 128, fp32) to 215 MiB (s, context 128, bf16), in inference "
-        "(attention, softmax) in all 2 cells.",
-        "The largest peak that fits (s, context 128, fp32, step) consists of activations 60 %, optimizer state 20 %, "
-        "parameters 10 % and workspace 9.6 %.",
-        "bf16 against fp32, the peak of a training step: −20 % (s, context 128: activations −250 MiB, cast weights "
-        "+50.0 MiB); only bf16 fits at s, context 1,024.",
-        "bf16 against fp32, the peak of inference: +31 % (s, context 128: cast weights +50.0 MiB).",
-        "Of what a block saves for backward, tensors of context × context make up 48 % (s, context 128, fp32) to 48 % "
-        "(s, context 1,024, bf16); the largest there is one of 64.0 MiB (attention, softmax).",
-        "The first context predicted not to fit, beside the grid: s, fp32, step: 700 (128 fits and 1,024 does not).",
-        "The closed form predicts the peak within 1 % in 1 of 5 cells; it is farthest off by −6.2 % (s, context 128, "
-        "fp32, inference: activations −10.0 MiB).",
-        "Of 6 memory cells: 1 out of memory (s, context 1,024, fp32, step).",
-    ]
+@pytest.fixture
+def of_grid(tmp_path):
+    return findings(tmp_path, grid())
+
+
+def test_where_the_peaks_of_each_mode_lie(of_grid):
+    step, inference = map(values, of_grid[PEAKS])
+    assert (step["least"], step["most"]) == (1.024 * 800 * MIB, 1.024 * 1000 * MIB)
+    assert step["places"] == {"backward": {"loss": 2}, "optimizer": {"": 1}}
+    assert (inference["least"], inference["most"]) == (1.024 * 160 * MIB, 1.024 * 210 * MIB)
+    assert inference["places"] == {"inference": {"attention, softmax": 2}}
+    assert "in backward (loss) in 2 and in the optimizer in 1 of 3 cells" in of_grid[PEAKS][0].text
+
+
+def test_the_cells_that_a_number_comes_from(of_grid):
+    numbers = of_grid[PEAKS][0].numbers
+    assert numbers["most"].cells == ("gpu/memory/s/ctx128/fp32",) and len(numbers["places"].cells) == 3
+    assert of_grid[BF16][1].cells == (
+        "gpu/memory/s/ctx128/bf16/mode=inference",
+        "gpu/memory/s/ctx128/fp32/mode=inference",
+    )
+
+
+def test_what_fills_the_largest_peak(of_grid):
+    shares = {"activations": 0.6, "optimizer state": 0.2, "parameters": 0.1, "workspace": 0.096}
+    assert values(of_grid["what fills the memory"][0])["shares"] == shares
+
+
+def test_what_bf16_does_in_each_mode(of_grid):
+    step, inference = of_grid[BF16]
+    assert values(step) == {
+        "least": pytest.approx(-0.2),
+        "least_changes": {"activations": -250 * MIB, "cast weights": 50 * MIB},
+    }
+    assert step.text.endswith("; only bf16 fits at s, context 1,024.")
+    assert values(inference) == {"least": pytest.approx(50 / 160), "least_changes": {"cast weights": 50 * MIB}}
 
 
 def test_what_bf16_does_over_several_points(tmp_path):
@@ -52,100 +81,101 @@ def test_what_bf16_does_over_several_points(tmp_path):
     same = {"parameters": 100, "optimizer state": 200, "activations": 605, "buffers": 4, "workspace": 96}
     cells = [made.cell(context=context) for context in (64, 128, 256)]
     cells += [made.cell("bf16", 64, held=more), made.cell("bf16", 128, held=same), made.cell("bf16", 256)]
-    (sentence,) = beginning(findings(tmp_path, cells), "bf16")
-    assert sentence == (
-        "bf16 against fp32, the peak of a training step: −20 % (s, context 256: activations −250 MiB, cast weights "
-        "+50.0 MiB) to +20 % (s, context 64: cast weights +200 MiB); less in 1, more in 1 and the same within 1 % in 1 "
-        "of 3 points."
-    )
+    (found,) = findings(tmp_path, cells)[BF16]
+    ends = {"least": pytest.approx(-0.2), "least_changes": {"activations": -250 * MIB, "cast weights": 50 * MIB}}
+    ends |= {"most": pytest.approx(0.2), "most_changes": {"cast weights": 200 * MIB}}
+    assert values(found) == ends | {"less": 1, "more": 1, "same": 1}
 
 
 def test_one_precision_has_no_comparison(tmp_path):
-    assert not beginning(findings(tmp_path, [made.cell("bf16")]), "bf16")
+    assert BF16 not in findings(tmp_path, [made.cell("bf16")])
 
 
-def test_one_cell(tmp_path):
-    sentences = findings(tmp_path, [made.cell(predicted_first_context_too_long=5000)])
-    assert sentences[0] == "Memory of a training step peaks at 1.00 GiB (s, context 128, fp32), in backward (loss)."
-    assert "The closed form predicts the peak of s, context 128, fp32, step with −1.0 % error." in sentences
-    assert sentences[2].endswith(
-        "make up 48 % (s, context 128, fp32); the largest is one of 64.0 MiB (attention, softmax)."
-    )
-    assert (
-        "The shortest context predicted not to fit is 5,000 tokens (s, fp32, step); the grid has none so long."
-        in sentences
-    )
+def test_tensors_of_context_squared(of_grid):
+    assert values(of_grid[SQUARED][0]) == {"least": 0.48, "most": 0.48, "tensor": 64 * MIB}
 
 
 def test_a_block_without_tensors_of_context_squared(tmp_path):
     def fused(frames):
         frames["memory_saved"]["formula"] = "batch × context × d_model × 4 B"
 
-    told = "Nothing of what a block saves for backward is of context × context."
-    assert told in findings(tmp_path, [made.cell()], change=fused)
+    (found,) = findings(tmp_path, [made.cell()], change=fused)[SQUARED]
+    assert values(found)["most"] == 0 and found.text.startswith("Nothing")
+
+
+def test_the_first_context_that_does_not_fit(of_grid):
+    (found,) = of_grid[LIMITS]
+    assert values(found) == {"predicted_0": (700, 700), "fits_0": 128, "fails_0": 1024}
+
+
+@pytest.mark.parametrize(
+    ("context", "status", "contradiction"),
+    [(800, "ok", "more fits than predicted"), (512, "oom", "less fits than predicted")],
+)
+def test_a_grid_that_contradicts_the_prediction(tmp_path, context, status, contradiction):
+    row = made.cell(context=context)
+    (found,) = findings(tmp_path, [row if status == "ok" else made.out_of_memory(row)])[LIMITS]
+    assert values(found)["fits_0" if status == "ok" else "fails_0"] == context and contradiction in found.text
+
+
+def test_one_cell(tmp_path):
+    found = findings(tmp_path, [made.cell(predicted_first_context_too_long=5000)])
+    assert values(found[LIMITS][0]) == {"tokens": 5000}
+    assert values(found[CLOSED_FORM][0]) == {"worst": -0.01}
+    assert " at 1.00 GiB (s, context 128, fp32), in backward (loss)." in found[PEAKS][0].text
+
+
+def test_how_far_the_closed_form_is_off(of_grid):
+    (found,) = of_grid[CLOSED_FORM]
+    assert values(found) == {"near": 1, "worst": -10 / 160, "causes": {"activations": -10 * MIB}}
+    assert found.numbers["worst"].cells == ("gpu/memory/s/ctx128/fp32/mode=inference",)
 
 
 def test_a_prediction_to_the_byte(tmp_path):
     cells = [made.cell(context=context, predicted_peak_bytes=1000 * MIB + 8) for context in (128, 256)]
-    told = "The closed form predicts the peak of all 2 cells to within 0.001 %."
-    assert told in findings(tmp_path, cells)
-
-
-@pytest.mark.parametrize(
-    ("context", "status", "told"),
-    [
-        (800, "ok", "700 (800 fits, more fits than predicted)"),
-        (512, "oom", "700 (512 does not, less fits than predicted)"),
-    ],
-)
-def test_a_grid_that_contradicts_the_prediction(tmp_path, context, status, told):
-    row = made.cell(context=context)
-    cells = [row if status == "ok" else made.out_of_memory(row)]
-    assert beginning(findings(tmp_path, cells), "The first context")[0].endswith(f"s, fp32, step: {told}.")
+    (found,) = findings(tmp_path, cells)[CLOSED_FORM]
+    assert values(found)["worst"] == pytest.approx(8 / (1000 * MIB))
+    assert found.text == "The closed form predicts the peak of all 2 cells to within 0.001 %."
 
 
 def test_each_machine_has_its_own_findings(tmp_path):
-    sentences = findings(tmp_path, [made.cell(), made.cell(hardware="other", held={"parameters": 50})])
-    assert sentences[0].startswith("On gpu: Memory of a training step peaks at 1.00 GiB (s, context 128, fp32), in")
-    assert beginning(sentences, "On other: Memory")[0].split(", in")[0].endswith("51.2 MiB (s, context 128, fp32)")
+    found = findings(tmp_path, [made.cell(), made.cell(hardware="other", held={"parameters": 50})])
+    assert {each.hardware: values(each)["least"] for each in found[PEAKS]} == {
+        "gpu": 1.024 * 1000 * MIB,
+        "other": 1.024 * 50 * MIB,
+    }
 
 
 def test_on_a_cpu(tmp_path):
-    sentences = findings(tmp_path, [made.cpu(made.cell())])
-    assert sentences[0] == "Memory of a training step peaks at 1,000 MiB (s, context 128, fp32), in backward (loss)."
-    assert not beginning(sentences, "The first context") and not beginning(sentences, "The shortest")
-    (opening, _) = memory_findings.opening(memory_of(tmp_path, [made.cpu(made.cell())]))
-    assert opening == "torch.profiler, on the CPU, recorded 1 step of one cell after the warm-up."
+    found = findings(tmp_path, [made.cpu(made.cell())])
+    assert values(found[PEAKS][0])["least"] == 1000 * MIB and LIMITS not in found
 
 
 def test_repeated_cells_count_once(tmp_path):
     again = made.cell(repeat=2, held={"parameters": 5000})
-    assert findings(tmp_path, [made.cell(), again]) == findings(tmp_path / "alone", [made.cell()])
+    several, one = findings(tmp_path, [made.cell(), again]), findings(tmp_path / "alone", [made.cell()])
+    assert [each.text for own in several.values() for each in own] == [
+        each.text for own in one.values() for each in own
+    ]
 
 
 def test_cells_without_a_result(tmp_path):
     cells = [made.cell(status="failed", reason="exit code 3"), made.cell("bf16", status="missing", reason="not run")]
-    sentences = findings(tmp_path, cells)
-    told = "Of 2 memory cells: 1 failed (s, context 128, fp32, step) and 1 missing (s, context 128, bf16, step)."
-    assert sentences == [told]
-    assert findings(tmp_path / "none", []) == ["No memory cell is in the tables."]
+    found = findings(tmp_path, cells)
+    assert list(found) == [LOST] and values(found[LOST][0]) == {"failed": 1, "missing": 1}
+    assert [len(own) for own in findings(tmp_path / "none", []).values()] == [1]
 
 
 def test_only_out_of_memory(tmp_path):
-    sentences = findings(tmp_path, [made.out_of_memory(made.cell(context=1024))])
-    assert sentences == [
-        "The first context predicted not to fit, beside the grid: s, fp32, step: 700 (1,024 does not).",
-        "Of 1 memory cell: 1 out of memory (s, context 1,024, fp32, step).",
-    ]
+    found = findings(tmp_path, [made.out_of_memory(made.cell(context=1024))])
+    assert list(found) == [LIMITS, LOST] and values(found[LOST][0]) == {"oom": 1}
+    assert values(found[LIMITS][0]) == {"predicted_0": (700, 700), "fails_0": 1024}
 
 
 def test_the_opening_counts_what_recorded(tmp_path):
     cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
-    assert memory_findings.opening(memory_of(tmp_path, cells)) == [
-        "The history of PyTorch's allocator recorded 1 step of 2 cells after the warm-up, and the warm-up itself of "
-        "one cell, which ran out of memory in it.",
-        "Every byte at every peak is of a known category.",
-    ]
+    recorded, unknown = memory_findings.opening(memory_of(tmp_path, cells))
+    assert values(recorded) == {"whole_0": 2, "early_0": 1} and values(unknown) == {"unknown": 0}
 
 
 def test_bytes_without_a_category_are_said(tmp_path):
@@ -153,50 +183,53 @@ def test_bytes_without_a_category_are_said(tmp_path):
         frames["memory_summary"]["unknown_share_at_peak"] = 0.03
 
     memory = memory_of(tmp_path, [made.cell()], change=unknown)
-    assert memory_findings.opening(memory)[1] == "Of the bytes at a peak at most 3.0 % are of no known category."
-    assert "3.0 % are of no known category" in memory_sentences.cut_sentence(memory, memory.measured[0])
+    assert values(memory_findings.opening(memory)[1]) == {"unknown": 0.03}
+    assert values(findings_of_cell(memory, memory.measured[0])[-1]) == {"unknown": 0.03}
 
 
-def sentences_of(folder, row, **more):
+def of_cell(folder, row, **more) -> dict[str, Finding]:
+    """Question -> the finding on this cell; that of its line is `facts`."""
     memory = memory_of(folder, [row], **more)
     own = memory.recorded[0]
-    return [getattr(memory_sentences, f"{name}_sentence")(memory, own) for name in ("peak", "course", "churn")] + [
-        memory_sentences.facts(memory, own)
-    ]
+    return {each.question: each for each in findings_of_cell(memory, own)} | {"facts": facts(memory, own)}
 
 
-def test_sentences_of_a_step(tmp_path):
-    assert sentences_of(tmp_path, made.cell()) == [
-        "The peak, 1,000 MiB asked for (1.00 GiB allocated), lies in the backward pass (loss): activations 60 %, "
-        "optimizer state 20 %, parameters 10 % and workspace 9.6 %.",
-        "The step begins with 310 MiB and holds 900 MiB after forward, 410 MiB after backward and 310 MiB after the "
-        "optimizer.",
-        "A step allocates 2.93 GiB, 3.0 times its peak, in 1,500 allocations. At the peak 250 MiB of the 1.22 GiB "
-        "reserved at that moment are not active (20 %).",
-        "peak 1.00 GiB in backward; reserved 1.22 GiB; predicted −1.0 %",
-    ]
+def test_a_step(tmp_path):
+    found = of_cell(tmp_path, made.cell())
+    shares = {"activations": 0.6, "optimizer state": 0.2, "parameters": 0.1, "workspace": 0.096}
+    peak = {"asked": 1000 * MIB, "allocated": 1024 * MIB, "shares": shares}
+    assert values(found["where is the peak"]) == peak
+    ends = {"start": 310 * MIB, "end_0": 900 * MIB, "end_1": 410 * MIB, "end_2": 310 * MIB}
+    assert values(found["how does a step go"]) == ends
+    churn = {"bytes": 3000 * MIB, "times": 3.0, "allocations": 1500}
+    assert values(found["how much does a step allocate"]) == churn
+    unused = {"unused": 250 * MIB, "reserved": 1250 * MIB, "share": 0.2}
+    assert values(found["how much does the allocator hold in vain"]) == unused
+    assert values(found["facts"]) == {"peak": 1024 * MIB, "reserved": 1250 * MIB, "error": -0.01}
 
 
-def test_sentences_of_inference_with_several_steps(tmp_path):
+def test_inference_with_several_steps(tmp_path):
     row = made.cell(mode="inference", held=INFERENCE, peak_place=("inference", "LM head"), steps=2)
-    told = sentences_of(tmp_path, row)
-    assert told[0] == (
-        "The peak, 160 MiB asked for (164 MiB allocated), lies in inference (LM head): parameters 62 % and activations "
-        "38 %."
-    )
-    assert told[2].startswith("A step of inference allocates 240 MiB, 1.5 times its peak, in 750 allocations.")
+    found = of_cell(tmp_path, row)
+    assert values(found["where is the peak"])["shares"] == {"parameters": 0.625, "activations": 0.375}
+    churn = found["how much does a step allocate"]
+    assert values(churn) == {"bytes": 240 * MIB, "times": 1.5, "allocations": 750}
+    assert churn.text.startswith("A step of inference")
 
 
-def test_sentences_of_what_ran_out_of_memory(tmp_path):
-    told = sentences_of(tmp_path, made.out_of_memory(made.cell()))
-    assert told[0] == (
-        "Memory ran out in the warm-up, in the forward pass, at scripts/stepscope/model/transformer.py:225 forward: "
-        "158 MiB more were asked for when 48.0 MiB of the device were free. The most that tensors held until then was "
-        "1,000 MiB asked for (1.00 GiB allocated): activations 60 %, optimizer state 20 %, parameters 10 % and "
-        "workspace 9.6 %."
-    )
-    assert told[1] == "" and "times its peak" not in told[2]
-    assert told[3] == "out of memory at 1.00 GiB; reserved 1.22 GiB"
+def test_a_peak_between_two_steps(tmp_path):
+    found = of_cell(tmp_path, made.cell(peak_place=("", "")))
+    assert "lies in no phase, between two steps: " in found["where is the peak"].text
+
+
+def test_what_ran_out_of_memory(tmp_path):
+    found = of_cell(tmp_path, made.out_of_memory(made.cell()))
+    numbers = values(found["where did memory run out"])
+    assert (numbers["wanted"], numbers["free"], numbers["asked"]) == (158 * MIB, 48 * MIB, 1000 * MIB)
+    told = "in the warm-up, in the forward pass, at scripts/stepscope/model/transformer.py:225 forward: "
+    assert told in found["where did memory run out"].text
+    assert not {"how does a step go", "how much does a step allocate"} & set(found)
+    assert values(found["facts"]) == {"peak": 1024 * MIB, "reserved": 1250 * MIB}
 
 
 def as_recorded_on_a_cpu(frames):
@@ -206,19 +239,17 @@ def as_recorded_on_a_cpu(frames):
 
 
 @pytest.mark.parametrize("reserved", [0, None])
-def test_sentences_on_a_cpu(tmp_path, reserved):
+def test_a_step_on_a_cpu(tmp_path, reserved):
     row = made.cpu(made.cell()) | {"peak_reserved_bytes": reserved}
-    told = sentences_of(tmp_path, row, change=as_recorded_on_a_cpu)
-    assert told[0].startswith("The peak, 1,000 MiB, lies in the backward pass (loss): ")
-    assert told[2] == "A step allocates 2.93 GiB, 3.0 times its peak, in 1,500 allocations."
-    assert told[3] == "peak 1,000 MiB in backward; predicted −1.0 %"
+    found = of_cell(tmp_path, row, change=as_recorded_on_a_cpu)
+    assert set(values(found["where is the peak"])) == {"asked", "shares"}
+    assert "how much does the allocator hold in vain" not in found
+    assert values(found["facts"]) == {"peak": 1000 * MIB, "error": -0.01}
 
 
 def test_a_history_without_its_beginning_is_said_aloud(tmp_path):
     def cut(frames):
         frames["memory_summary"]["cut"] = True
 
-    memory = memory_of(tmp_path, [made.cell()], change=cut)
-    assert "lacks its beginning" in memory_sentences.cut_sentence(memory, memory.measured[0])
-    memory = memory_of(tmp_path / "whole", [made.cell()])
-    assert memory_sentences.cut_sentence(memory, memory.measured[0]) == ""
+    assert "lacks its beginning" in of_cell(tmp_path, made.cell(), change=cut)["what is not known"].text
+    assert "what is not known" not in of_cell(tmp_path / "whole", made.cell())

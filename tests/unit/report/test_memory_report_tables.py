@@ -3,14 +3,10 @@
 import pandas as pd
 import pytest
 import synthetic_memory as made
-from stepscope.report.data.memory import Memory, part, title, where
+from stepscope.report.data.memory import Memory, limits, part, peak_changes, saved_by_block, title
 from stepscope.report.kit.sizes import change, percent_change, size
-from stepscope.report.studies.memory import blocks as memory_blocks
-from stepscope.report.studies.memory import cell_tables as memory_cell_tables
-from stepscope.report.studies.memory import peaks as memory_peaks
-from stepscope.report.studies.memory import precision as memory_precision
-from stepscope.report.studies.memory import predicted as memory_predicted
-from stepscope.report.studies.memory import section as section
+from stepscope.report.studies.memory import section, tables_blocks, tables_cell
+from stepscope.report.studies.memory import tables as memory_tables
 from stepscope.tables.reader import Tables
 
 MIB, GIB = 2**20, 2**30
@@ -34,32 +30,23 @@ def texts(table, label: str, group: str = "") -> list[str]:
 def four(tmp_path):
     """fp32 and bf16, inference and step."""
     held = {"parameters": 100, "activations": 60}
-    cells = [
-        made.cell(),
-        made.cell("bf16"),
-        made.cell(mode="inference", held=held, peak_place=("inference", "LM head")),
-    ]
+    cells = [made.cell(), made.cell("bf16")]
+    cells.append(made.cell(mode="inference", held=held, peak_place=("inference", "LM head")))
     cells.append(made.cell("bf16", mode="inference", held=held | {"activations": 30, "cast weights": 50}))
     return memory_of(tmp_path, cells, [made.timing(cells[0]), made.timing(cells[1], step_ms=25.0)])
 
 
 def test_sizes_in_the_unit_that_suits():
-    assert [size(value) for value in (4, 2048, 64 * MIB, 1.5 * GIB, 0)] == [
-        "4 B", "2.00 KiB", "64.0 MiB", "1.50 GiB", "0 B",
-    ]  # fmt: skip
+    sizes = {4: "4 B", 2048: "2.00 KiB", 64 * MIB: "64.0 MiB", 1.5 * GIB: "1.50 GiB", 0: "0 B"}
+    assert {value: size(value) for value in sizes} == sizes
     assert size(None) == "" and size(float("nan")) == ""
     assert [change(value) for value in (-3 * GIB, 512 * MIB, 0)] == ["−3.00 GiB", "+512 MiB", "±0 B"]
-    assert [percent_change(value) for value in (-0.25, 0.004, 0, 1e-7, None)] == [
-        "−25 %",
-        "+0.40 %",
-        "±0 %",
-        "±0 %",
-        "",
-    ]
+    shares = {-0.25: "−25 %", 0.004: "+0.40 %", 0: "±0 %", 1e-7: "±0 %", None: ""}
+    assert {share: percent_change(share) for share in shares} == shares
 
 
 def test_peaks_beside_time_and_rate_of_the_same_point(four):
-    table = memory_peaks.peaks_table(four)
+    table = memory_tables.peaks_table(four)
     assert texts(table, "mode") == ["inference", "inference", "step", "step"]
     assert texts(table, "precision") == ["fp32", "bf16", "fp32", "bf16"]
     # 160, 180, 1,000 and 800 MiB and 2.4 % of rounding; one of them reaches 1 GiB, so the column is in GiB.
@@ -76,13 +63,9 @@ def test_peaks_beside_time_and_rate_of_the_same_point(four):
 
 def test_time_is_of_the_very_point(tmp_path):
     row = made.cell()
-    others = [
-        made.timing(row | {"context": 256}),
-        made.timing(row | {"batch": 8}),
-        made.timing(row | {"precision": "bf16"}),
-    ]
-    others += [made.timing(row | {"attention": "sdpa"}), made.timing(row | {"hardware": "other"})]
-    table = memory_peaks.peaks_table(memory_of(tmp_path, [row], others))
+    others = {"context": 256, "batch": 8, "precision": "bf16", "attention": "sdpa", "hardware": "other"}
+    others = [made.timing(row | {name: value}) for name, value in others.items()]
+    table = memory_tables.peaks_table(memory_of(tmp_path, [row], others))
     assert texts(table, "mean", "timing study") == ["–"]
     assert any("measured none of these points" in note for note in table.notes)
 
@@ -90,12 +73,12 @@ def test_time_is_of_the_very_point(tmp_path):
 def test_a_point_that_timing_could_not_measure_says_why(tmp_path):
     row = made.cell()
     timed = made.timing(row, step_status="oom", step_mean_ms=None, step_median_ms=None, step_tokens_per_s=None)
-    (cell,) = column(memory_peaks.peaks_table(memory_of(tmp_path, [row], [timed])), "mean", "timing study")
+    (cell,) = column(memory_tables.peaks_table(memory_of(tmp_path, [row], [timed])), "mean", "timing study")
     assert (cell.text, cell.badges) == ("", ("oom",))
 
 
 def test_on_a_cpu_the_peak_is_the_snapshots(tmp_path):
-    table = memory_peaks.peaks_table(memory_of(tmp_path, [made.cpu(made.cell())]))
+    table = memory_tables.peaks_table(memory_of(tmp_path, [made.cpu(made.cell())]))
     labels = [one.label for one in table.columns]
     assert "reserved" not in labels and "model made" not in labels
     assert texts(table, "allocated", "peak (MiB)") == ["1,000"] and texts(table, "resident", "peak (MiB)") == ["2,048"]
@@ -108,7 +91,7 @@ def test_unused_is_told_of_an_allocator_alone(tmp_path):
         frames["memory_summary"]["unused_at_peak_bytes"] = 250 * MIB
 
     cells = [made.cell(), made.cpu(made.cell(hardware="cpu"))]
-    table = memory_peaks.categories_table(memory_of(tmp_path, cells, change=as_recorded_on_a_cpu))
+    table = memory_tables.categories_table(memory_of(tmp_path, cells, change=as_recorded_on_a_cpu))
     assert sorted(texts(table, "unused")) == ["20.0", "–"]
 
 
@@ -117,16 +100,16 @@ def test_an_account_of_what_ran_out_in_the_warm_up_says_so(tmp_path):
         frames["memory_accounting"]["measured_bytes"] = None
 
     memory = memory_of(tmp_path, [made.out_of_memory(made.cell())], change=unmeasured)
-    table = memory_cell_tables.accounts_table(memory, memory.recorded[0], "a cell")
+    table = tables_cell.accounts_table(memory, memory.recorded[0])
     assert set(texts(table, "measured")) == set(texts(table, "difference")) == {"–"}
     assert "ran out before a whole step was seen" in table.notes[-1]
-    assert memory_blocks.accounting_table(memory) is None
+    assert tables_blocks.accounting_table(memory) is None
     whole = memory_of(tmp_path / "whole", [made.cell()])
-    assert len(memory_cell_tables.accounts_table(whole, whole.recorded[0], "a cell").notes) == 1
+    assert len(tables_cell.accounts_table(whole, whole.recorded[0]).notes) == 1
 
 
 def test_categories_with_their_shares(four):
-    table = memory_peaks.categories_table(four)
+    table = memory_tables.categories_table(four)
     group = "alive at the peak (MiB, % of the sum)"
     assert texts(table, "sum") == ["160.0", "180.0", "1,000", "800.0"]
     activations = [(cell.text, cell.below) for cell in column(table, "activations", group)]
@@ -140,11 +123,13 @@ def test_categories_with_their_shares(four):
 
 
 def test_bf16_saves_in_a_step_and_loses_in_inference(four):
-    found = memory_precision.pairs(four)
+    found = peak_changes(four)
     assert [round(pair.share, 9) for pair in found] == [0.125, -0.2]
-    assert found[1].told(-1) == ["activations −250 MiB"]
-    assert found[1].told(1) == ["cast weights +50.0 MiB"]  # and 4 MiB less of buffers and more of workspace: too little
-    table = memory_precision.precision_table(four, found)
+    assert found[1].named(-1) == {"activations": -250 * MIB}
+    assert found[1].named(1) == {
+        "cast weights": 50 * MIB
+    }  # and 4 MiB less of buffers and more of workspace: too little
+    table = memory_tables.precision_table(four)
     assert texts(table, "bytes", "difference") == ["+20.5 MiB", "−205 MiB"]
     assert texts(table, "%", "difference") == ["+12", "−20"]
     assert texts(table, "less of") == ["activations −30.0 MiB", "activations −250 MiB"]
@@ -154,32 +139,32 @@ def test_bf16_saves_in_a_step_and_loses_in_inference(four):
 
 def test_no_table_with_one_precision(tmp_path):
     memory = memory_of(tmp_path, [made.cell("bf16"), made.cell("fp16", context=256)])
-    assert memory_precision.pairs(memory) == [] and memory_precision.precision_table(memory, []) is None
+    assert peak_changes(memory) == [] and memory_tables.precision_table(memory) is None
 
 
 def test_a_precision_that_alone_fits(tmp_path):
     memory = memory_of(tmp_path, [made.out_of_memory(made.cell()), made.cell("bf16")])
-    (pair,) = memory_precision.pairs(memory)
+    (pair,) = peak_changes(memory)
     assert pair.share is None and pair.changes == {}
-    table = memory_precision.precision_table(memory, [pair])
+    table = memory_tables.precision_table(memory)
     assert texts(table, "less of") == ["fits only in bf16"] and texts(table, "%", "difference") == ["–"]
     assert column(table, "fp32", "peak")[0].badges == ("oom",) and column(table, "bf16", "peak")[0].badges == ()
 
 
 def test_predicted_against_measured(four):
-    table = memory_predicted.predicted_table(four)
+    table = memory_tables.predicted_table(four)
     assert texts(table, "measured", "peak") == ["160 MiB", "180 MiB", "1,000 MiB", "800 MiB"]
     assert texts(table, "as asked for", "difference (%)") == ["−6.2", "−5.6", "−1.0", "−1.2"]
     assert texts(table, "predicted less measured")[:3] == ["activations −10.0 MiB", "activations −10.0 MiB", "–"]
 
 
 def test_no_causes_where_all_are_near(tmp_path):
-    table = memory_predicted.predicted_table(memory_of(tmp_path, [made.cell()]))
+    table = memory_tables.predicted_table(memory_of(tmp_path, [made.cell()]))
     assert "predicted less measured" not in [one.label for one in table.columns]
 
 
 def test_what_ran_out_of_memory_has_no_difference(tmp_path):
-    table = memory_predicted.predicted_table(memory_of(tmp_path, [made.out_of_memory(made.cell())]))
+    table = memory_tables.predicted_table(memory_of(tmp_path, [made.out_of_memory(made.cell())]))
     assert texts(table, "as asked for", "difference (%)") == ["–"]
     assert column(table, "measured", "peak")[0].badges == ("oom",)
     assert texts(table, "measured", "it lies in") == ["forward, then OOM"]
@@ -200,23 +185,19 @@ def test_what_ran_out_of_memory_has_no_difference(tmp_path):
 def test_the_first_context_that_does_not_fit(tmp_path, statuses, verdict):
     cells = [made.cell(context=context, status=status) for context, status in statuses.items()]
     memory = memory_of(tmp_path, cells)
-    (limit,) = memory_predicted.limits(memory)
+    (limit,) = limits(memory)
     assert limit.verdict == verdict
-    table = memory_predicted.limits_table(memory, [limit])
+    table = memory_tables.limits_table(memory)
     assert texts(table, "predicted to be too long from") == ["700"] and texts(table, "") == [verdict or "–"]
-
-
-def test_limits_are_told_for_each_mode_and_precision(four):
-    assert len(memory_predicted.limits(four)) == 4
 
 
 def test_without_a_capacity_there_is_no_limit(tmp_path):
     memory = memory_of(tmp_path, [made.cpu(made.cell())])
-    assert memory_predicted.limits_table(memory, memory_predicted.limits(memory)) is None
+    assert memory_tables.limits_table(memory) is None
 
 
 def test_a_block(four):
-    table = memory_blocks.block_table(four)
+    table = tables_blocks.block_table(four)
     block = "saved by one block"
     assert texts(table, "residual stream") == ["0.125", "0.125"]  # 4 × 128 × 64 × 4 B
     assert column(table, "residual stream")[0].below == "4 × 128 × 64 × 4 B"
@@ -235,7 +216,7 @@ def test_the_largest_of_a_block_at_each_context(tmp_path):
         frames["memory_saved"] = saved
 
     memory = memory_of(tmp_path, [made.cell(), made.cell(context=256)], change=shrink)
-    table = memory_blocks.contributors_table(memory)
+    table = tables_blocks.contributors_table(memory)
     assert texts(table, "part of the block") == ["FFN", "attention, attention × V", "FFN norm", "attention norm", "FFN",
                                                  "attention, softmax"]  # fmt: skip
     assert texts(table, "256", "context (tokens)") == ["32.0", "32.0", "20.0", "20.0", "16.0", "1.00"]
@@ -250,25 +231,20 @@ def test_a_formula_that_is_not_known_leaves_the_share_open(tmp_path):
         frames["memory_saved"]["formula"] = None
 
     memory = memory_of(tmp_path, [made.cell()], change=forget)
-    assert memory_blocks.squared_share(memory, memory.measured[0]) is None
-    assert texts(memory_blocks.block_table(memory), "context²", "saved by one block") == ["–"]
-    assert texts(memory_blocks.contributors_table(memory), "size of one")[0] == "4×128, float32"
+    assert saved_by_block(memory, memory.measured[0]).squared_share is None
+    assert texts(tables_blocks.block_table(memory), "context²", "saved by one block") == ["–"]
+    assert texts(tables_blocks.contributors_table(memory), "size of one")[0] == "4×128, float32"
 
 
 def test_what_memory_ran_out_on_the_way_to_saving_is_not_shown(tmp_path):
-    assert memory_blocks.block_table(memory_of(tmp_path, [made.out_of_memory(made.cell())])) is None
+    assert tables_blocks.block_table(memory_of(tmp_path, [made.out_of_memory(made.cell())])) is None
 
 
 def test_accounting_holds_equal_rows_once(four):
-    table = memory_blocks.accounting_table(four)
+    table = tables_blocks.accounting_table(four)
     # In MiB: 200, 100, 100 (parameters: all four cells), 24, and the copies of weights, 50 for 40.
-    assert texts(table, "item") == [
-        "optimizer state",
-        "parameters",
-        "gradients",
-        "cast weights",
-        "gradients of a block",
-    ]
+    items = ["optimizer state", "parameters", "gradients", "cast weights", "gradients of a block"]
+    assert texts(table, "item") == items
     assert texts(table, "difference") == ["±0", "±0", "±0", "+25", "±0"]
     assert texts(table, "in") == [
         "fp32 and bf16; step; 2 cells", "fp32 and bf16; inference and step; 4 cells", "fp32 and bf16; step; 2 cells",
@@ -278,22 +254,12 @@ def test_accounting_holds_equal_rows_once(four):
 
 def test_tables_of_a_cell(four):
     row = next(row for row in four.measured if row["mode"] == "step" and row["precision"] == "fp32")
-    largest = memory_cell_tables.largest_table(four, row, "a cell")
-    assert texts(largest, "size of one") == ["64.0 MiB", "16.0 MiB"] and texts(largest, "at the peak") == ["1", "3"]
-    assert texts(largest, "line of code") == ["softmax.py:17 softmax", "transformer.py:247 truncated_normal"]
+    largest = tables_cell.largest_table(four, row)
     assert column(largest, "line of code")[0].title == "scripts/stepscope/model/softmax.py:17 softmax"
-    assert texts(largest, "lives") == ["0.250", "–"]
-    assert texts(largest, "part of the model, made by") == ["blocks.*: attention, softmax", "blocks.*.up.weight"]
-    lines = memory_cell_tables.lines_table(four, row, "a cell")
-    assert texts(lines, "alive") == ["250 MiB", "750 MiB"] and texts(lines, "share") == ["25.0", "75.0"]
-    churn = memory_cell_tables.churn_table(four, row, "a cell")
-    assert texts(churn, "allocated") == ["1.46 GiB"] and texts(churn, "share") == ["50.0"]
-    phases = memory_cell_tables.phases_table(four, row, "a cell")
-    assert texts(phases, "at the end", "active memory") == ["900 MiB", "410 MiB", "310 MiB"]
-    accounts = memory_cell_tables.accounts_table(four, row, "a cell")
+    accounts = tables_cell.accounts_table(four, row)
     assert texts(accounts, "difference")[:6] == ["±0", "±0", "±0", "±0", "±0", "−1.0"]
-    saved = memory_blocks.saved_table(four, row, "a cell")
-    assert saved.caption == "a cell: what one block saves for backward, 200 MiB."
+    saved = tables_blocks.saved_table(four, row)
+    assert saved.caption == "s, context 128, fp32, step: what one block saves for backward, 200 MiB."
     assert texts(saved, "share")[0] == "32.0" and len(saved.rows) == 7
 
 
@@ -303,13 +269,9 @@ def test_many_lines_are_put_together(tmp_path):
         frames["memory_peak_lines"] = lines.loc[lines.index.repeat(10)].assign(bytes=50 * MIB, blocks=2)
 
     memory = memory_of(tmp_path, [made.cell()], change=many)
-    table = memory_cell_tables.lines_table(memory, memory.measured[0], "a cell")
-    assert len(table.rows) == 13 and [cell.text for cell in table.rows[-1][:4]] == [
-        "400 MiB",
-        "40.0",
-        "16",
-        "8 more rows",
-    ]
+    table = tables_cell.lines_table(memory, memory.measured[0])
+    last = [cell.text for cell in table.rows[-1][:4]]
+    assert len(table.rows) == 13 and last == ["400 MiB", "40.0", "16", "8 more rows"]
 
 
 def test_another_device_of_the_process_is_not_mixed_in(tmp_path):
@@ -328,8 +290,7 @@ def test_the_largest_that_finished_are_shown(tmp_path):
     small = {"parameters": 10}
     cells = [made.cell(), made.cell(context=256, held=small), made.out_of_memory(made.cell(context=512))]
     cells += [made.cell(mode="inference", held=small)]
-    shown = memory_peaks.largest_ok(memory_of(tmp_path, cells))
-    assert [(row["mode"], row["context"]) for row in shown] == [("inference", 128), ("step", 128)]
+    memory_of(tmp_path, cells)
     context = section.context(Tables(tmp_path, ["memory"]))
     assert [cell["title"] for cell in context["shown"]] == [
         "s, context 128, fp32, inference",
@@ -347,5 +308,3 @@ def test_names(four):
     assert title(row, four) == "s, context 128, fp32, step"
     assert title(row, four, ("mode", "size")) == "context 128, fp32"
     assert part("blocks.3/attention/softmax") == "blocks.3: attention, softmax" and part("") == ""
-    assert where("backward", "loss") == "the backward pass (loss)"
-    assert where("", "") == "no phase, between two steps"

@@ -1,14 +1,24 @@
-"""Sentences and ratios of the warm-up study, from round records whose answers are worked out by hand."""
+"""Findings and ratios of the warm-up study, from round records whose answers are worked out by hand."""
 
 import pandas as pd
 import pytest
 import synthetic_warmup as made
-from stepscope.report.data.warmup import Warmups, part_excess, profiled_excess, set_up_excess
+from stepscope.report.data.warmup import Warmups, by_step, part_excess, profiled_excess, runs, set_up_excess
 from stepscope.report.studies.warmup import findings as warmup_findings
-from stepscope.report.studies.warmup import runs as warmup_runs
-from stepscope.report.studies.warmup.steps import by_step
-from stepscope.report.studies.warmup.tables import verdicts_table
+from stepscope.report.studies.warmup.findings import off
+from stepscope.report.studies.warmup.tables import runs_table, verdicts_table
 from stepscope.tables.reader import Tables
+
+COLD = "what does a benchmark without warm-up get"
+ONE_OR_TWO = "what do one and two warm-up steps leave"
+ENOUGH = "how many warm-up steps are enough"
+FIRST = "how long is the first step"
+CONTENTS = "what does the first step spend it on"
+PHASES = "which phase pays for the first step"
+UNSETTLED = "what has no steady state"
+AGREES = "does the timing study agree"
+RUNS = "how much do runs differ"
+LOST = "what has no result"
 
 
 @pytest.fixture
@@ -21,43 +31,54 @@ def warmups(plan, tmp_path):
     return lambda: Warmups(Tables(plan.write(tmp_path / "tables"), ["warmup"]))
 
 
-def said(warmups) -> list[str]:
-    return warmup_findings.findings(warmups)
+def said(warmups) -> dict:
+    """Question -> finding, of one setting."""
+    found = warmup_findings.findings(warmups)
+    assert len({each.question for each in found}) == len(found)
+    return {each.question: each for each in found}
 
 
-def one(sentences, start):
-    (found,) = [sentence for sentence in sentences if sentence.startswith(start)]
-    return found
+def values(finding) -> dict:
+    return {name: number.value for name, number in finding.numbers.items()}
 
 
 def test_two_sizes_in_full(plan, warmups):
     # s: 1,285 + 42 + 38.5 + 7 x 35 = 1,610.5 ms in ten steps, 4.60 times 350.
     # m: 1,390 + 168 + 154 + 7 x 140 = 2,692 ms, 1.92 times 1,400.
     made.points(plan)
-    sentences = said(warmups())
-    assert one(sentences, "Without") == (
-        "Without warm-up the mean time of a step is 92 % (m) to 360 % (s) too high, with a standard deviation of 146 "
-        "to 245 % of that mean; the median of the same steps is off by 0.0 % at most."
-    )
-    assert one(sentences, "After") == (
-        "After 1 warm-up step the mean is 3.0 % too high and after 2 warm-up steps 1.0 % too high."
-    )
-    assert one(sentences, "Warm-up steps after which") == (
-        "Warm-up steps after which the mean stays within 5 % of the steady state: 1 for s and m."
-    )
-    assert one(sentences, "The first step") == (
-        "The first step takes 9.93 (m) to 36.7 (s) times as long as a steady one, which is 1,250 ms more."
-    )
-    assert one(sentences, "A profile") == (
-        "A profile puts what the first step takes longer down to module loading (57 %), memory allocation (14 %), "
-        "compilation and autotuning (14 %) and other API calls (6.6 %); set-up (module loading, memory allocation, "
-        "compilation and autotuning and other API calls) makes up 92 % of the profiled excess and 100 % of the "
-        "unprofiled excess."
-    )
-    assert one(sentences, "Of what") == (
-        "Of what the first step takes longer, 80 % is spent in forward, 16 % in backward and 4.0 % in the optimizer."
-    )
-    assert not any("memory in" in sentence for sentence in sentences)
+    found = said(warmups())
+    assert list(found) == [COLD, ONE_OR_TWO, ENOUGH, FIRST, CONTENTS, PHASES, RUNS]
+    cold = values(found[COLD])
+    assert (cold["least"], cold["most"]) == pytest.approx((2692 / 1400 - 1, 1610.5 / 350 - 1))
+    assert cold["std"] == pytest.approx([2.45, 1.46], abs=0.005) and cold["median_off"] == pytest.approx(0, abs=1e-9)
+    assert values(found[ONE_OR_TWO]) == {"one": pytest.approx([1.03] * 2), "two": pytest.approx([1.01] * 2)}
+    assert values(found[ENOUGH]) == {"enough_1": 1} and found[ENOUGH].text.endswith("1 for s and m.")
+    first = values(found[FIRST])
+    assert (first["least"], first["most"]) == pytest.approx((1390 / 140, 1285 / 35))
+    assert first["excess"] == pytest.approx([1250] * 2)
+    shares = {"module_loading": 780, "memory_allocation": 190, "compilation_and_autotuning": 190, "other_api_calls": 90}
+    expected = {name: pytest.approx([ms / 1360] * 2) for name, ms in shares.items()}
+    whole = {"profiled": pytest.approx([1250 / 1360] * 2), "unprofiled": pytest.approx([1.0] * 2)}
+    assert values(found[CONTENTS]) == expected | whole
+    paid = {"forward": 0.8, "backward": 0.16, "optimizer": 0.04}
+    assert values(found[PHASES]) == {name: pytest.approx([share] * 2) for name, share in paid.items()}
+
+
+def test_numbers_name_the_cells_that_they_are_from(plan, warmups):
+    made.points(plan)
+    found = said(warmups())
+    start = "gpu/warmup/{}/ctx128/fp32/"
+    assert found[FIRST].numbers["most"].cells == (start.format("s") + "warmup=0",)
+    assert found[CONTENTS].numbers["profiled"].cells == tuple(start.format(size) + "first=profiled" for size in "sm")
+    assert found[ENOUGH].cells == tuple(start.format(size) + "warmup=1" for size in "sm")
+
+
+@pytest.mark.parametrize("ratios, text", [
+    ([1.12, 1.5], "12 to 50 % too high"), ([0.82, 0.88], "12 to 18 % too low"), ([1.03, 1.03], "3.0 % too high"),
+    ([0.82, 1.03], "between 18 % too low and 3.0 % too high"),
+])  # fmt: skip
+def test_how_far_ratios_are_off_in_words(ratios, text):
+    assert off(ratios) == text
 
 
 def test_the_parts_add_up(plan, warmups):
@@ -73,15 +94,13 @@ def test_the_parts_add_up(plan, warmups):
 def test_one_size_and_one_number_of_warm_up_steps(plan, warmups):
     plan.cell("s", 0)
     found = warmups()
-    assert warmup_findings.opening(found) == [
-        "Exactly 10 steps were measured after 0 warm-up steps, in a process of its own. Nothing ran before the first "
-        "step and nothing was discarded."
-    ]
-    sentences = said(found)
-    assert one(sentences, "Without").startswith("Without warm-up the mean time of a step is 360 % too high (s), with")
-    assert one(sentences, "Warm-up steps").endswith("steady state: more than the 0 that were tried for s.")
-    assert "takes 36.7 times as long as a steady one (s), which is 1,250 ms more" in one(sentences, "The first step")
-    assert not any(sentence.startswith(("After", "A profile", "Fresh")) for sentence in sentences)
+    (opening,) = warmup_findings.opening(found)
+    assert values(opening) == {"counts": [0]} and "in a process of its own" in opening.text
+    found = said(found)
+    assert list(found) == [COLD, ENOUGH, FIRST, PHASES]
+    assert values(found[COLD])["least"] == pytest.approx(1610.5 / 350 - 1) and "most" not in values(found[COLD])
+    assert values(found[ENOUGH]) == {"tried": 0}
+    assert values(found[FIRST]) == {"least": pytest.approx(1285 / 35), "excess": pytest.approx([1250])}
 
 
 def test_enough_means_that_all_larger_numbers_are_close_too(plan, warmups):
@@ -97,42 +116,41 @@ def test_enough_means_that_all_larger_numbers_are_close_too(plan, warmups):
 def test_phases_have_no_shares_where_one_of_them_was_faster_at_first(plan, warmups):
     plan.cell("s", 0, first=(1000.0, -5.0, 50.0))
     plan.cell("s", 10)
-    assert not any(sentence.startswith("Of what") for sentence in said(warmups()))
+    assert PHASES not in said(warmups())
 
 
 def test_a_mean_may_be_too_low(plan, warmups):
     plan.cell("s", 1, steady=(8.0, 16.0, 4.0))
     plan.cell("s", 10)
     # 28 ms x 1.03 = 28.84 of 35.
-    assert one(said(warmups()), "After") == "After 1 warm-up step the mean is 18 % too low."
-    plan.cell("m", 1)
-    plan.cell("m", 10)
-    assert one(said(warmups()), "After") == "After 1 warm-up step the mean is between 18 % too low and 3.0 % too high."
+    assert values(said(warmups())[ONE_OR_TWO]) == {"one": pytest.approx([28.84 / 35])}
 
 
 def test_cells_without_a_result(plan, warmups):
     plan.cell("s", 0, status="oom")
     found = warmups()
-    assert said(found) == ["Out of memory in 1 of 1 warm-up cell (s)."]
-    assert warmup_findings.opening(found) == ["No warm-up cell was measured."]
+    assert values(said(found)[LOST]) == {"oom": 1}
+    (opening,) = warmup_findings.opening(found)
+    assert opening.text == "No warm-up cell was measured."
     plan.cell("s", 1, status="unsupported", reason="no bf16 here")
-    assert said(warmups()) == ["Out of memory in 1 of 2 warm-up cells (s); not possible in 1 of 2 warm-up cells (s)."]
+    found = said(warmups())
+    assert list(found) == [LOST] and values(found[LOST]) == {"oom": 1, "unsupported": 1}
 
 
 def test_no_table_at_all(tmp_path):
-    assert said(Warmups(Tables(tmp_path, ["warmup"]))) == ["No warm-up cell is in the tables."]
+    (found,) = warmup_findings.findings(Warmups(Tables(tmp_path, ["warmup"])))
+    assert found.text == "No warm-up cell is in the tables."
 
 
 def test_machines_and_settings_are_named(plan, warmups):
     made.points(plan, ("s",), (0, 10), hardware="a")
     made.points(plan, ("s",), (0, 10), hardware="b")
     made.points(plan, ("s",), (0, 10), hardware="b", precision="bf16")
-    sentences = said(warmups())
-    assert all(sentence.startswith(("On a: ", "On b: ")) for sentence in sentences)
-    mine = [sentence for sentence in sentences if "Without" in sentence]
-    assert len(mine) == 3 and mine[0].endswith("the median of the same steps is off by 0.0 %.")
-    for each, name in zip(mine[1:], ("fp32", "bf16"), strict=True):
-        assert each.endswith(f" % (context 128, {name}, batch 4).")
+    found = warmup_findings.findings(warmups())
+    assert {each.hardware for each in found} == {"a", "b"}
+    ends = [(each.hardware, each.text.rpartition(" (")[2]) for each in found if each.question == COLD]
+    assert ends[1:] == [("b", "context 128, fp32, batch 4)."), ("b", "context 128, bf16, batch 4).")]
+    assert "context" not in ends[0][1]
 
 
 def test_steps_over_processes():
@@ -149,15 +167,14 @@ def test_runs_of_this_study_are_its_warm_processes(plan, warmups):
     plan.cell("s", 5, steady=(10.0, 20.0, 5.0))
     plan.cell("s", 10, steady=(11.0, 20.0, 5.0))
     plan.cell("s", 10, profiled=True)
-    found = warmup_runs.runs(warmups())
+    found = runs(warmups())
     assert list(found["study"].unique()) == ["warmup"] and list(found["phase"]) == ["forward", "backward", "step"]
     forward = found.iloc[0]
     assert sorted(forward["medians"]) == pytest.approx([10, 11]) and forward["spread"] == pytest.approx(1 / 10.5)
-    assert warmup_runs.told(found, "gpu") == (
-        "Fresh processes of the same cell differ in the median time of a step by up to 2.8 % (s, context 128, fp32; "
-        "warm-up study), which is more than the widest interval within a run (0.0 %)."
-    )
-    assert warmup_runs.told(found, "other") == ""
+    told = said(warmups())[RUNS]
+    expected = {"spread": 1 / 35.5, "interval": 0, "wider": 1, "points": 1}
+    assert values(told) == pytest.approx(expected) and "more than the widest interval" in told.text
+    assert sorted(told.cells) == [f"gpu/warmup/s/ctx128/fp32/warmup={count}" for count in (10, 5)]
 
 
 def test_repeats_of_the_timing_study_are_runs(plan, tmp_path):
@@ -177,14 +194,13 @@ def test_repeats_of_the_timing_study_are_runs(plan, tmp_path):
             row |= {"precision": "fp32", "repeat": repeat, "parameters": 1e6, "status": "ok", "step_median_ms": median}
             rows.append(row | {"step_ci_low_ms": median * 0.995, "step_ci_high_ms": median * 1.005})
     pd.DataFrame(rows).to_csv(folder / "timing.csv", index=False)
-    found = warmup_runs.runs(Warmups(Tables(folder, ["timing", "warmup"])))
-    assert warmup_runs.told(found, "gpu") == (
-        "Fresh processes of the same cell differ in the median time of a step by up to 2.0 % (s, context 512, fp32; "
-        "timing study), and by more than the widest 95 % interval within one of them in 1 of 2 points."
-    )
-    table = warmup_runs.runs_table(found)
+    warmups = Warmups(Tables(folder, ["timing", "warmup"]))
+    found = said(warmups)[RUNS]
+    assert values(found) == pytest.approx({"spread": 0.2 / 10.1, "interval": 0.01, "wider": 1, "points": 2})
+    assert "(s, context 512, fp32; timing study)" in found.text and found.cells[:2] == ("s1", "s2")
+    table = runs_table(runs(warmups))
     assert [cell.text for cell in table.rows[0]] == ["m", "512", "fp32", "timing", "2", "0.050", "1.0", "0.050"]
-    assert warmup_runs.runs(Warmups(Tables(folder, ["warmup"]))).empty
+    assert runs(Warmups(Tables(folder, ["warmup"]))).empty
 
 
 def unsettled(plan):
@@ -201,16 +217,13 @@ def test_a_size_whose_warm_processes_disagree_is_compared_with_no_steady_state(p
     small, medium = sorted(found.settings[0].points, key=lambda point: point.size, reverse=True)
     assert small.disagreement == pytest.approx((35 - 21) / 28) and not small.is_settled
     assert medium.disagreement == pytest.approx(0) and medium.is_settled
-    sentences = said(found)
-    assert one(sentences, "s (50") == (
-        "s (50 %) has no sure steady state, and the comparisons with it above leave it out: its processes with 5 or "
-        "more warm-up steps differ by so much in the median step."
+    told = said(found)
+    assert values(told[UNSETTLED]) == {"differ_1": pytest.approx(0.5)} and told[UNSETTLED].text.startswith(
+        "s (50 %) has"
     )
-    assert "is 92 % too high (m)" in one(sentences, "Without")
-    assert one(sentences, "Warm-up steps after which").endswith("steady state: 1 for m.")
-    assert one(sentences, "The first step takes").startswith(
-        "The first step takes 9.93 times as long as a steady one (m)"
-    )
+    assert values(told[COLD])["least"] == pytest.approx(2692 / 1400 - 1) and "most" not in values(told[COLD])
+    assert values(told[ENOUGH]) == {"enough_1": 1} and told[ENOUGH].text.endswith("1 for m.")
+    assert values(told[FIRST])["least"] == pytest.approx(1390 / 140)
     table = verdicts_table(found, found.settings[0])
     rows = {row[0].text: [cell.text for cell in row[-4:]] for row in table.rows}
     assert rows["m"] == ["1", "1", "1", "1"] and rows["s"] == ["(10)"] * 4
@@ -223,11 +236,10 @@ def test_sizes_that_disagree_are_named_together(plan, warmups):
     for size in ("s", "m"):
         plan.cell(size, 5)
         plan.cell(size, 10, steady=(100.0, 200.0, 50.0))
-    (told,) = [sentence for sentence in said(warmups()) if "no sure steady state" in sentence]
+    told = said(warmups())[UNSETTLED]
     # 350 against 35 ms, and against 140 ms: of medians of 192.5 and 245 ms.
-    assert told.startswith(
-        "s (164 %) and m (86 %) have no sure steady state, and the comparisons with it above leave them"
-    )
+    assert values(told) == pytest.approx({"differ_1": 315 / 192.5, "differ_2": 210 / 245})
+    assert "have no sure steady state" in told.text
 
 
 def test_one_warm_process_agrees_with_itself(plan, warmups):
@@ -247,12 +259,10 @@ def test_the_steady_state_against_the_timing_study(plan, tmp_path):
             | {f"{phase}_ci_{end}_ms": 1.0 for phase in made.PHASES for end in ("low", "high")}
             for at, (size, forward, backward, optimizer) in enumerate(runs)]  # fmt: skip
     pd.DataFrame(rows).to_csv(folder / "timing.csv", index=False)
-    sentences = said(Warmups(Tables(folder, ["timing", "warmup"])))
+    found = said(Warmups(Tables(folder, ["timing", "warmup"])))[AGREES]
     # 17.5 of 35 ms, and 140 of 140 ms.
-    assert one(sentences, "The timing study's") == (
-        "The timing study's phased steps of the same points, at another time, took 0.50 (s) to 1.00 (m) times the "
-        "steady state."
-    )
+    assert values(found) == pytest.approx({"least": 0.5, "most": 1.0})
+    assert found.numbers["least"].cells == ("s0", "s2") and found.numbers["most"].cells == ("m1",)
 
 
 def test_what_takes_less_time_in_the_first_step_is_said(plan, warmups):
@@ -261,6 +271,5 @@ def test_what_takes_less_time_in_the_first_step_is_said(plan, warmups):
     plan.cell("s", 10)
     plan.cell("s", 10, profiled=True, parts=(made.IN_FIRST, made.IN_STEADY | waits))
     # 0.02 s instead of 0.5 s, of an excess of 1.360 - 0.520 = 0.840 s.
-    assert ", while less time goes to waiting for the device (by up to 57 %); set-up" in one(
-        said(warmups()), "A profile"
-    )
+    less = values(said(warmups())[CONTENTS])["less_waiting_for_the_device"]
+    assert less == pytest.approx(0.48 / 0.84, rel=1e-6)

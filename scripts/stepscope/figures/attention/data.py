@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.report.kit.formatting import listing
 from stepscope.report.kit.order import column, machine_places, ordered, precision_rank
 
@@ -12,7 +12,6 @@ NUMBERS = ("d_head", "tokens", "batch", "length", "median_ms", "ci_low_ms", "ci_
 NEEDED = ["hardware", "implementation", "precision", "direction", "d_head", "length"]
 SHAPE = ["tokens", "batch", "width", "causal"]
 TOGETHER = ("fp32", "tf32")  # precisions whose lines share their panels
-WORDS = {"oom": "OOM"}
 
 
 def measured(tables) -> pd.DataFrame:
@@ -35,7 +34,7 @@ def measured(tables) -> pd.DataFrame:
         status=status.where((status != "ok") | rows["median_ms"].notna(), None).fillna("missing").astype(str),
         doubtful=(column(table, "noisy").astype(str) == "True") | (throttle.notna() & (throttle != "")),
         _machine=machine_places(rows["hardware"]),
-        _rank=[_rank(name) for name in rows["implementation"]],
+        _rank=[colours.attention_rank(name) for name in rows["implementation"]],
         _precision=[precision_rank(name) for name in rows["precision"]],
     )
     rows.loc[rows["tokens"].notna(), "batch"] = float("nan")  # it follows from the length
@@ -45,11 +44,6 @@ def measured(tables) -> pd.DataFrame:
     rows = rows[rows["direction"].isin(DIRECTIONS)].drop_duplicates(NEEDED + SHAPE)
     order = ["_machine", "_rank", "_precision", "d_head", "length"]
     return rows.sort_values(order, kind="stable").drop(columns=order[:3]).reset_index(drop=True)
-
-
-def _rank(implementation: str) -> tuple[int, str]:
-    names = list(colours.ATTENTION)
-    return (names.index(implementation) if implementation in names else len(names), str(implementation))
 
 
 def of_one_shape(rows: pd.DataFrame, varying_batch: bool) -> pd.DataFrame:

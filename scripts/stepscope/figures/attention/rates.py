@@ -3,11 +3,12 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.figures import colours, theme
-from stepscope.figures.attention.data import DIRECTIONS, WORDS, measured, of_one_shape, shape_words
-from stepscope.figures.attention.growth import head
-from stepscope.figures.choosing import pick
-from stepscope.figures.profile.data import left_out, tick
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.attention.data import DIRECTIONS, measured, of_one_shape, shape_words
+from stepscope.figures.facets import Facets, part, pick
+from stepscope.figures.labels import short, tick, trouble
+from stepscope.figures.marks import bar_axis
 from stepscope.report.kit.formatting import significant
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 
@@ -25,28 +26,32 @@ def draw_rates(tables) -> Figure:
         return theme.empty("No rate of attention has been measured: nothing to draw.")
     every = _keys(rows)
     keys, machines = every[:MOST_ROWS], machine_labels(rows["hardware"])
+    settings = [{name: key[name] for name in ("hardware", "precision")} for key in keys]
     columns = {each: _columns(rows[rows["hardware"] == each]) for each in machines}
-    most = max(len(_names(_machine(rows, *key[:2]))) for key in keys)
-    wide, several = max(map(len, columns.values())), len({key[:2] for key in every}) > 1
-    figure, axes = theme.panels(len(keys), wide, 0.32 + BAR * max(most, 3), width=4.2 if wide < 3 else 2.9)
-    for at, ((hardware, precision, length), panels) in enumerate(zip(keys, axes, strict=True)):
-        own = _machine(rows, hardware, precision)
-        is_first, is_last = (other[:2] != keys[at][:2] for other in ([("", ""), *keys][at], [*keys, ("", "")][at + 1]))
-        ceiling, highest = matmul_rate(tables, hardware, precision), own["tflops"].max()
-        for panel in panels[len(columns[hardware]) :]:
+    most = max(len(_names(part(rows, **setting))) for setting in settings)
+    wide, several = max(map(len, columns.values())), len({(key["hardware"], key["precision"]) for key in every}) > 1
+    facets = Facets(keys, range(wide), 0.32 + BAR * max(most, 3), width=4.2 if wide < 3 else 2.9)
+    for row, (key, panels) in enumerate(facets):
+        setting, own_columns = settings[row], columns[key["hardware"]]
+        is_first, is_last = settings.index(setting) == row, setting not in settings[row + 1 :]
+        own = part(rows, **setting)
+        ceiling, highest = matmul_rate(tables, **setting), own["tflops"].max()
+        for panel in panels[len(own_columns) :]:
             panel.set_axis_off()
-        for (direction, dimension), panel in zip(columns[hardware], panels, strict=False):
-            alike = (own["direction"] == direction) & (own["d_head"] == dimension) & (own["length"] == length)
-            _draw_bars(panel, own[alike], _names(own), highest)
+        for (direction, dimension), panel in zip(own_columns, panels, strict=False):
+            alike = part(own, direction=direction, d_head=dimension, length=key["length"])
+            _draw_bars(panel, alike, _names(own), highest)
             _draw_ceiling(panel, ceiling, highest, is_first)
             panel.tick_params(labelleft=panel is panels[0], labelbottom=is_last)
-        panels[0].set_ylabel(f"length {length:,.0f}")
+        panels[0].set_ylabel(f"length {key['length']:,.0f}")
         if is_first:
-            names = [f"{direction}, d_head {dimension:,.0f}" for direction, dimension in columns[hardware]]
-            head(panels, names, f"{hardware}, {precision}" if several else "", 4 if ceiling is None else 14)
-    words = "" if several else f", {keys[0][1]}"
-    figure.supxlabel(f"TFLOP/s{words}; {shape_words(rows)}{left_out(len(every) - len(keys))}", fontsize=8)
-    return figure
+            names = [f"{direction}, d_head {dimension:,.0f}" for direction, dimension in own_columns]
+            facets.name_columns(names, row, pad=4 if ceiling is None else 14)
+            if several:
+                facets.name_group(row, f"{key['hardware']}, {key['precision']}")
+    words = "" if several else f", {keys[0]['precision']}"
+    facets.name_axes(x=f"TFLOP/s{words}; {shape_words(rows)}", more=len(every) - len(keys))
+    return facets.figure
 
 
 def _columns(own: pd.DataFrame) -> list[tuple[str, float]]:
@@ -55,18 +60,15 @@ def _columns(own: pd.DataFrame) -> list[tuple[str, float]]:
     return [(direction, dimension) for direction in DIRECTIONS for dimension in dimensions]
 
 
-def _keys(rows: pd.DataFrame) -> list[tuple[str, str, float]]:
-    """(hardware, precision, length) of each row of panels."""
+def _keys(rows: pd.DataFrame) -> list[dict]:
+    """`hardware`, `precision` and `length` of each row of panels."""
     keys = []
     for hardware, own in rows.groupby("hardware"):
         for precision in ordered(own["precision"], key=precision_rank):
             lengths = ordered(own.loc[own["precision"] == precision, "length"])
-            keys += [(hardware, precision, length) for length in pick(lengths, MOST_LENGTHS)]
+            setting = {"hardware": hardware, "precision": precision}
+            keys += [setting | {"length": length} for length in pick(lengths, MOST_LENGTHS)]
     return keys
-
-
-def _machine(rows: pd.DataFrame, hardware: str, precision: str) -> pd.DataFrame:
-    return rows[(rows["hardware"] == hardware) & (rows["precision"] == precision)]
 
 
 def _names(own: pd.DataFrame) -> list[str]:
@@ -85,26 +87,26 @@ def matmul_rate(tables, hardware: str, precision: str) -> float | None:
 
 def _draw_bars(panel, own: pd.DataFrame, names: list[str], highest: float) -> None:
     """Horizontal bars of one panel; a word where there is no rate, hollow where the time is doubtful."""
-    found = {row.implementation: row for row in own.itertuples()}
+    found = {row["implementation"]: row for row in own.to_dict("records")}
     for place, name in enumerate(names):
         row = found.get(name)
-        if row is None or pd.isna(row.tflops):
-            word = "" if row is None else WORDS.get(row.status, row.status)
+        if row is None or pd.isna(row["tflops"]):
+            word = "" if row is None else trouble(row)
             panel.annotate(
                 word, (0, place), (3, 0), textcoords="offset points", va="center", fontsize=6.5, color=colours.MUTED
             )
             continue
         colour = colours.attention(name)
-        look = {"facecolor": colours.PAPER, "edgecolor": colour, "hatch": "////"} if row.doubtful else {"color": colour}
-        panel.barh(place, row.tflops, height=0.74, label=name, **look)
+        look = (
+            {"facecolor": colours.PAPER, "edgecolor": colour, "hatch": "////"} if row["doubtful"] else {"color": colour}
+        )
+        panel.barh(place, row["tflops"], height=0.74, label=name, **look)
         box = {"facecolor": colours.PAPER, "edgecolor": "none", "pad": 0.6}
-        panel.annotate(significant(row.tflops), (row.tflops, place), (3, 0), textcoords="offset points", va="center",
-                       fontsize=6.5, bbox=box, zorder=3)  # fmt: skip
-    panel.set_yticks(range(len(names)), [theme.short(name, 20) for name in names])
+        look = {"textcoords": "offset points", "va": "center", "fontsize": 6.5, "bbox": box, "zorder": 3}
+        panel.annotate(significant(row["tflops"]), (row["tflops"], place), (3, 0), **look)
+    bar_axis(panel, range(len(names)), [short(name, 20) for name in names])
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.set_xlim(0, highest * 1.22 if highest > 0 else 1)
-    panel.grid(False, axis="y")
-    panel.tick_params(axis="y", length=0)
     panel.locator_params(axis="x", nbins=5)
     panel.xaxis.set_major_formatter(tick)
 

@@ -1,9 +1,7 @@
 """Figures of the memory study: peaks, what is alive at them, the prediction, and each cell by itself."""
 
+from stepscope.figures.memory.across import draw_peak_categories, draw_peaks, draw_predicted
 from stepscope.figures.memory.cell import draw_cell
-from stepscope.figures.memory.peak_categories import draw_peak_categories
-from stepscope.figures.memory.peaks import draw_peaks
-from stepscope.figures.memory.predicted import draw_predicted
 from stepscope.plan.training import figure_name
 
 

@@ -1,15 +1,24 @@
-"""Figure of one memory cell: all that is active over the events of the recording, by category."""
+"""Figure of one memory cell: all that is active over the events of the recording, by category.
 
+The timeline is a stacked area of few points: rows that tell most, steps, phases. It is painted from the highest
+boundary to the lowest, each over the one before, so that a category needs only its upper boundary; one that does not
+change takes two points. So a recording of thousands of events stays a small file.
+"""
+
+from itertools import groupby, pairwise
+
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch, Polygon, Rectangle
 
-from stepscope.figures import colours, theme
-from stepscope.figures.memory.data import CATEGORIES, measured, rows_of, size_text
-from stepscope.figures.memory.timeline import PARTS, Timeline
-from stepscope.figures.profile.data import more, size_name, tick, trouble
-from stepscope.figures.profile.timeline import beside, text_width
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.labels import GIB, byte_unit, short, size_name, tick, trouble, unusual
+from stepscope.figures.marks import beside, label_lines, text_width
+from stepscope.figures.memory.data import CATEGORIES, measured, rows_of
 from stepscope.report.kit.formatting import known, significant
+from stepscope.report.kit.order import column
 
 # Inches.
 LEFT, RIGHT, EDGE = 0.62, 1.5, 0.06
@@ -20,6 +29,102 @@ COARSE = 100  # parts of the axis where the enlarged panel tells the rest
 SMALL = 0.01  # of the peak: a category that never holds more is not named
 CHANGING = 0.2  # of the peak: if less than this comes and goes, it is enlarged
 HEAD = 1.15  # the panel's height over the highest line, for the peak's label
+MOST_SHIFT = 30  # points that a phase's label may stand aside of it
+PARTS = 150  # of the axis, each drawn by its lowest and its highest point
+FINEST = 1 / 1200  # of the panel's height: smaller changes are not drawn
+THINNEST = 1 / 200  # of the panel's height: a category that is never thicker is not drawn
+
+
+class Timeline:
+    """One device's rows of the timeline table in the order of events.
+
+    event: (rows,) numbers of events; layers: (categories, rows) bytes up to and with each category; total, reserved:
+    (rows,) bytes; phases: (first event, that of the next stretch, step or None, phase or "") of each stretch.
+    """
+
+    def __init__(self, rows: pd.DataFrame):
+        rows = rows.dropna(subset=["event"]).sort_values("event", kind="stable") if "event" in rows else rows[:0]
+        if "device" in rows and rows["device"].nunique() > 1:  # the one that held most
+            rows = rows[rows["device"] == rows.loc[rows["active_bytes"].fillna(0).idxmax(), "device"]]
+        self.event = rows["event"].to_numpy(dtype=float) if len(rows) else np.empty(0)
+        held = np.array([_numbers(rows, name.replace(" ", "_")) for name in CATEGORIES])
+        self.held = dict(zip(CATEGORIES, held, strict=True))
+        self.layers = np.cumsum(held, axis=0)
+        self.total = self.layers[-1]
+        self.reserved = _numbers(rows, "reserved_bytes")
+        self.peak = int(self.total.argmax()) if len(rows) else 0
+        steps = column(rows, "step").astype(float)
+        self._parts = [
+            (None if np.isnan(step) else int(step), phase or "")
+            for step, phase in zip(steps, column(rows, "phase").fillna(""), strict=True)
+        ]
+        self.phases = self._stretches()
+
+    def _stretches(self) -> list[tuple[float, float, int | None, str]]:
+        parts = [(part, len(list(members))) for part, members in groupby(self._parts)]
+        starts = np.cumsum([0, *(count for _, count in parts)])
+        ends = [*(self.event[at] for at in starts[1:-1]), *self.event[-1:]]
+        return [(self.event[at], end, *part) for at, end, (part, _) in zip(starts, ends, parts, strict=False)]
+
+    @property
+    def unit(self) -> tuple[str, float]:
+        """Of the memory axis: (name, bytes)."""
+        return byte_unit(self.total.max(initial=0))
+
+    def phase_of(self, row: int) -> str:
+        """The phase of a row."""
+        return self._parts[row][1]
+
+    def telling_rows(self, parts: int) -> np.ndarray:
+        """Rows to draw: the lowest and the highest of each part of the axis, the first and the last of each phase."""
+        first, last = self.event[0], self.event[-1]
+        part = np.minimum((self.event - first) / max(last - first, 1) * parts, parts - 1).astype(int)
+        starts = np.flatnonzero(np.diff(part, prepend=-1))
+        chosen = [0, len(part) - 1, self.peak]
+        for start, end in pairwise([*starts, len(part)]):
+            chosen += [start + int(self.total[start:end].argmin()), start + int(self.total[start:end].argmax())]
+        changes = [at for at in range(1, len(self._parts)) if self._parts[at] != self._parts[at - 1]]
+        return np.unique([*chosen, *changes, *(at - 1 for at in changes)])
+
+    def draw(self, panel, parts: int = PARTS) -> None:
+        """Draws the areas into a panel whose limits (events, `unit`) are set."""
+        low, high = panel.get_ylim()
+        rows, finest = self.telling_rows(parts), (high - low) * FINEST
+        drawn = -np.inf
+        visible = []
+        for name, layer in zip(CATEGORIES, self.layers / self.unit[1], strict=True):
+            seen = self.held[name].max(initial=0) / self.unit[1] > THINNEST * (high - low) and layer.max() > low
+            visible += [(name, layer)] if seen and layer.max() > drawn else []
+        for name, layer in reversed(visible):
+            keep = rows == self.peak
+            x, y = steps(self.event[rows], layer[rows], finest, keep)
+            corners = [[x[-1], min(low, 0)], [x[0], min(low, 0)]]
+            outline = np.vstack([np.column_stack([x, y]), corners])
+            panel.add_patch(Polygon(outline, facecolor=colours.MEMORY[name], linewidth=0, label=name, snap=False))
+
+    def draw_reserved(self, panel, parts: int = PARTS) -> None:
+        """What the allocator has reserved, as a dashed line."""
+        rows = self.telling_rows(parts)
+        low, high = panel.get_ylim()
+        x, y = steps(self.event[rows], self.reserved[rows] / self.unit[1], (high - low) * FINEST, rows == self.peak)
+        panel.plot(x, y, color=colours.MUTED, linewidth=0.8, linestyle=(0, (4, 2)), label="reserved")
+
+
+def _numbers(rows: pd.DataFrame, name: str) -> np.ndarray:
+    return column(rows, name).astype(float).fillna(0.0).to_numpy()
+
+
+def steps(x: np.ndarray, y: np.ndarray, finest: float, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of a curve that holds each value until the next; changes of less than `finest` are left out, but for the
+    points to `keep`: (points,) booleans."""
+    kept, last = [0], y[0]
+    for at in range(1, len(y)):
+        if abs(y[at] - last) >= finest or (keep[at] and y[at] != last):
+            kept.append(at)
+            last = y[at]
+    xs, ys = x[kept], y[kept]
+    corners_x = np.append(np.repeat(xs, 2)[1:], x[-1])
+    return corners_x, np.repeat(ys, 2)
 
 
 def draw_cell(tables, cell: str) -> Figure:
@@ -28,7 +133,7 @@ def draw_cell(tables, cell: str) -> Figure:
     timeline = Timeline(rows_of(tables, "timeline", cell))
     if not len(timeline.event) or timeline.total.max() <= 0:
         why = {"OOM": "ran out of memory, and left no recording", "": "nothing was recorded"}
-        name = f"{size_name(row)}, context {row['context']:,.0f}, {row['precision']}{more(row)}"
+        name = f"{size_name(row['size'])}, context {row['context']:,.0f}, {row['precision']}{unusual(row)}"
         return theme.empty(f"{name}: {why.get(trouble(row), trouble(row))}. Nothing to draw.")
     handles = _handles(timeline)
     rows = _legend_rows(handles)
@@ -120,7 +225,7 @@ def _draw_all(panel, row: pd.Series, timeline: Timeline, summary: pd.DataFrame, 
         panel.axhline(height, color=colours.INK, zorder=3, label=name, **look)
         lines.append((name, height))
     ends = [(f"{name} {significant(height)}", end, height, colours.MUTED) for name, height in lines]
-    theme.label_lines(panel, [each for each in ends if each[2] <= highest * HEAD], gap=0.075)
+    label_lines(panel, [each for each in ends if each[2] <= highest * HEAD], gap=0.075)
     _mark_peak(panel, timeline, summary, lost)
 
 
@@ -131,7 +236,7 @@ def _mark_peak(panel, timeline: Timeline, summary: pd.DataFrame, lost: bool) -> 
     module = first.get("peak_module")
     phase = timeline.phase_of(timeline.peak)
     where = f" in {phase}" if phase else ""
-    where += f" ({theme.short(module, 40)})" if isinstance(module, str) and module else ""
+    where += f" ({short(module, 40)})" if isinstance(module, str) and module else ""
     text = f"peak {size_text(timeline.total[timeline.peak])}{where}"
     wanted, free = first.get("oom_requested_bytes"), first.get("oom_free_bytes")
     if lost:
@@ -183,9 +288,18 @@ def _draw_phases(panel, phases: list[tuple[float, float, int | None, str]]) -> N
 def _labels(named: list[tuple[float, str, float]]) -> list[tuple[float, str]]:
     """(place, label) of phases (middle, label, width), in points: moved aside where they touch, else only those that
     fit into their phase."""
-    places = beside([middle for middle, *_ in named], [text_width(label) for _, label, _ in named])
+    middles, widths = [middle for middle, *_ in named], [text_width(label) for _, label, _ in named]
+    places = beside(middles, widths, MOST_SHIFT, POINTS + 50)
     if places is not None:
         return [(place, label) for place, (_, label, _) in zip(places, named, strict=True)]
     shorter = [(middle, (label, label.split(" of ")[0]), width) for middle, label, width in named]
     fitting = [(middle, [each for each in both if text_width(each) + 2 < width]) for middle, both, width in shorter]
     return [(middle, fits[0]) for middle, fits in fitting if fits]
+
+
+def size_text(size: float) -> str:
+    """Bytes in the unit that suits them: 156 MiB, 13.7 GiB."""
+    for unit, scale in (("GiB", GIB), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= scale:
+            return f"{significant(size / scale, 3)} {unit}"
+    return f"{size:.0f} B"

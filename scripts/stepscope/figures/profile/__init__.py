@@ -1,10 +1,8 @@
 """Figures of the profile study: matrix products, launches, what a step is bound by, and each cell by itself."""
 
 from stepscope.figures.profile.bound import draw_bound
-from stepscope.figures.profile.categories import draw_categories
 from stepscope.figures.profile.cell import draw_cell
-from stepscope.figures.profile.launches import draw_launches
-from stepscope.figures.profile.matmul_share import draw_matmul_share
+from stepscope.figures.profile.kernels import draw_categories, draw_launches, draw_matmul_share
 from stepscope.plan.training import figure_name
 
 

@@ -8,20 +8,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from stepscope.figures import colours, theme
-from stepscope.figures.profile.data import (
-    MOST_ROWS,
-    NOTHING,
-    by_phase,
-    left_out,
-    marks,
-    more,
-    on_host,
-    profiled,
-    size_name,
-    trouble,
-    words,
-)
+from stepscope import colours
+from stepscope.figures import theme
+from stepscope.figures.facets import Facets, above, cells_in_order
+from stepscope.figures.labels import doubts, omitted, short, size_name, trouble, unusual
+from stepscope.figures.marks import bar_axis
+from stepscope.figures.profile.data import MOST_ROWS, NOTHING, by_phase, on_host, words
 from stepscope.report.data.unprofiled import free_step, same_point
 from stepscope.report.kit.formatting import known, significant
 from stepscope.report.kit.order import machine_labels, with_order
@@ -52,7 +44,7 @@ def bound_rows(tables, cells: pd.DataFrame) -> list[dict]:
 
 def draw_bound(tables) -> Figure:
     """The GPU's busy time against the step without a profiler and the profiled one."""
-    cells = profiled(tables)
+    cells = cells_in_order(tables["profile"])
     rows = bound_rows(tables, cells) if len(cells) else []
     if not any(row["busy"] for row in rows):
         return theme.empty(NOTHING)
@@ -61,30 +53,25 @@ def draw_bound(tables) -> Figure:
     hidden = sum(max(len(group) - MOST_ROWS, 0) for group in groups)
     groups = [group[:MOST_ROWS] for group in groups]
     count = sum(map(len, groups))
-    figure, axes = theme.panels(
-        len(groups),
-        1,
-        0.5 + 0.23 * count / len(groups),
-        width=theme.WIDTH,
-        height_ratios=[len(group) for group in groups],
-    )
+    height, ratios = 0.5 + 0.23 * count / len(groups), [len(group) for group in groups]
+    facets = Facets(groups, [0], height, width=theme.WIDTH, height_ratios=ratios)
     limit = 1.02 * min(max([100, *(share for row in rows if row["busy"] for share in _shares(row))]), FURTHEST)
     busy = words(cells, "GPU busy", "in operators")
-    for (panel,), group, name in zip(axes, groups, machines, strict=True):
+    for name, (group, (panel,)) in zip(machines, facets, strict=True):
         _draw_bound(panel, group, "operators" if busy == "in operators" else "GPU busy")
         panel.set_xlim(0, limit)
         panel.axvline(100, color=colours.INK, linewidth=0.6, zorder=1.5)
         if len(groups) > 1:
-            panel.annotate(theme.short(name, 60), (0, 1), (0, 3), "axes fraction", "offset points", color=colours.MUTED)
+            above(panel, short(name, 60), 3, va="baseline", color=colours.MUTED)
     step = "profiled step" if on_host(cells) else "step without a profiler"
-    axes[-1][0].set_xlabel(f"time (% of the {step}){left_out(hidden)}")
+    panel.set_xlabel(f"time (% of the {step}){omitted(hidden)}")
     handles = _handles(rows, busy, on_host(cells))
     look = {"handles": handles, "ncols": len(handles), "borderpad": 0.1, "columnspacing": 1.4}
     if len(groups) == 1:  # beside the columns' heads
-        axes[0][0].legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, **look)
+        panel.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, **look)
     else:
-        figure.legend(loc="outside upper left", **look)
-    return figure
+        facets.figure.legend(loc="outside upper left", **look)
+    return facets.figure
 
 
 def _handles(rows: list[dict], busy: str, host: bool) -> list:
@@ -110,9 +97,8 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
     names = []
     for place, row in enumerate(rows):
         cell = row["cell"]
-        names.append(
-            f"{size_name(cell)}, {cell['context']:,.0f}, {cell['precision']}{more(cell)}{marks(cell, row['noisy'])}"
-        )
+        name = f"{size_name(cell['size'])}, {cell['context']:,.0f}, {cell['precision']}"
+        names.append(f"{name}{unusual(cell)}{doubts(cell, row['noisy'])}")
         if not row["busy"]:
             panel.text(1, place, trouble(cell) or "no trace", va="center", fontsize=6.5, color=colours.MUTED)
             continue
@@ -135,10 +121,8 @@ def _draw_bound(panel, rows: list[dict], busy_is: str) -> None:
         ink = colours.PAPER if inside and not row["apart"] else colours.INK
         at, side = (min(busy, 0.97 * FURTHEST) - 0.8, "right") if inside else (busy + 0.8, "left")
         panel.text(at, place, f"{busy:,.0f} %", ha=side, va="center", fontsize=6.5, color=ink)
-    panel.set_yticks(range(len(rows)), names)
+    bar_axis(panel, range(len(rows)), names)
     panel.set_ylim(len(rows) - 0.4, -0.6)
-    panel.grid(False, axis="y")
-    panel.tick_params(axis="y", length=0)
     _columns(panel, rows, (busy_is, "step", "profiled step"))
 
 

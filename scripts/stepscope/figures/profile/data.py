@@ -2,40 +2,14 @@
 
 import pandas as pd
 
-from stepscope.figures import colours, theme
-from stepscope.report.kit.order import column, machine_places, precision_rank, with_order
+from stepscope import colours
+from stepscope.figures.facets import cells_in_order
+from stepscope.report.kit.order import column
 
 NOTHING = "No cell has been profiled: nothing to draw."
 MOST_ROWS = 30
 PHASES = ("inference", "forward", "backward", "optimizer")
 """The phases that make up a step; in a table, `forward` holds the loss."""
-
-
-def profiled(tables) -> pd.DataFrame:
-    """The study's cells by hardware, parameters, size, context, options and precision, in one order for all figures.
-
-    `mode` is never missing; `options` also tells a batch size that is not the usual one. Repeated cells stand once.
-    """
-    cells = tables["profile"]
-    if cells.empty:
-        return cells
-    cells = with_order(cells)
-    cells = cells.assign(mode=column(cells, "mode").fillna("step").str.replace("_", "-"))
-    if "batch" in cells and cells["batch"].notna().any():
-        usual = cells["batch"].mode()[0]
-        other = cells["batch"].map(lambda batch: "" if batch == usual or pd.isna(batch) else f"batch={batch:.0f}")
-        cells["options"] = (cells["options"] + " " + other).str.strip()
-    alike = ["hardware", "size", "context", "precision", "mode", "options"]
-    cells = cells[cells["repeat"] == cells.groupby(alike)["repeat"].transform("min")]
-    cells = cells.assign(
-        _machine=machine_places(cells["hardware"]),
-        _rank=cells["precision"].map(precision_rank),
-        _size=cells.groupby("size")["parameters"].transform("max").fillna(float("inf")),
-        _mode=cells["mode"] == "step",
-    )
-    order = ["_machine", "_size", "size", "context", "options", "_mode", "mode", "_rank"]
-    cells = cells.sort_values(order, kind="stable").reset_index(drop=True)
-    return cells.drop(columns=["_machine", "_rank", "_size", "_mode"])
 
 
 def rows_of(tables, name: str, cell: str | None = None) -> pd.DataFrame:
@@ -67,7 +41,7 @@ def by_category(tables) -> dict[tuple[str, str], dict[str, float]]:
 
 def traced(tables) -> tuple[pd.DataFrame, dict]:
     """The cells in order, and `by_category`; no cells if not one has a trace."""
-    cells, times = profiled(tables), by_category(tables)
+    cells, times = cells_in_order(tables["profile"]), by_category(tables)
     return (cells, times) if times and len(cells) else (cells[:0], {})
 
 
@@ -82,40 +56,3 @@ def words(cells: pd.DataFrame, gpu: str, cpu: str) -> str:
         return cpu
     devices = set(column(cells, "device").dropna())
     return f"{gpu}; on a CPU, {cpu}" if "cpu" in devices else gpu
-
-
-def tick(value: float, _position=None) -> str:
-    """Tick label of a linear axis, as exact as the tick: 2.5, 12.5, 1,000."""
-    return f"{value:,.6g}"
-
-
-def left_out(count: int) -> str:
-    """`; 3 more are in the tables`, if a figure could not show all."""
-    return f"; {count} more are in the tables" if count > 0 else ""
-
-
-def trouble(cell: dict | pd.Series) -> str:
-    """Why a cell has no trace, in a word: `OOM`, `failed`, `missing`, `unsupported`; empty if it has one."""
-    status = cell["status"] or "missing"
-    return {"ok": "", "oom": "OOM"}.get(status, str(status))
-
-
-def marks(cell: dict | pd.Series, noisy: bool = False) -> str:
-    """` (throttled, noisy)` for a cell whose clock was held down, or what stands beside it is noisy."""
-    found = [word for word, is_so in (("throttled", bool(cell.get("throttle"))), ("noisy", noisy)) if is_so]
-    return f" ({', '.join(found)})" if found else ""
-
-
-def size_name(cell: dict | pd.Series, parameters: bool = False) -> str:
-    """`medium`, or `medium · 423M`."""
-    count = cell.get("parameters")
-    return theme.short(cell["size"], 14) + (
-        f" · {theme.parameter_number(count)}" if parameters and pd.notna(count) else ""
-    )
-
-
-def more(cell: dict | pd.Series) -> str:
-    """What is not usual of a cell: `, inference, attention=sdpa`."""
-    parts = [cell["mode"]] if cell["mode"] != "step" else []
-    parts += [theme.short(cell["options"], 34)] if cell["options"] else []
-    return "".join(f", {part}" for part in parts)

@@ -1,21 +1,19 @@
-"""The attention study's results: in groups that compare, found by their point; and what may be said of two of them."""
+"""The attention study's results, in groups of those that compare, and found by their point."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pandas as pd
 
-from stepscope.axes import IMPLEMENTATIONS
-from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import BADGES, Cell
+from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
+from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
+from stepscope.report.kit.formatting import count, known
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 from stepscope.tables.reader import Tables
 
 NAIVE, OURS = "naive", "triton"
-DIRECTIONS = ("forward", "backward")
 _ORDER = tuple(IMPLEMENTATIONS)
-_MEANINGS = {"oom": "out of memory", "unsupported": "not possible on this machine"}  # here, where others say more
-_LOST = ("oom", "unsupported", "failed", "missing")
+_POINT = ("implementation", "precision", "d_head", "length", "direction")
 
 
 @dataclass(frozen=True, order=True)
@@ -35,6 +33,13 @@ class Setting:
         return f"{many}, {heads}, {'causal' if self.causal == 'yes' else 'not causal'}"
 
 
+class Shape(NamedTuple):
+    """The two axes of the grid of a group."""
+
+    d_head: float
+    length: float
+
+
 @dataclass
 class Group:
     """Results of one machine in one setting; each has its row at (implementation, precision, d, length, direction)."""
@@ -42,15 +47,18 @@ class Group:
     hardware: str
     setting: Setting
     rows: list[dict]
-    _at: dict[tuple, dict] = field(default_factory=dict)
+    _at: dict[tuple, dict] = field(init=False, repr=False)
 
     def __post_init__(self):
-        names = ("implementation", "precision", "d_head", "length", "direction")
-        self._at = {tuple(row[name] for name in names): row for row in self.rows}
+        self._at = {tuple(row[name] for name in _POINT): row for row in self.rows}
 
     def at(self, implementation: str, precision: str, d_head: float, length: float, direction: str) -> dict:
         """The result at a point; empty where the grid has none."""
         return self._at.get((implementation, precision, d_head, length, direction), {})
+
+    def passes(self, implementation: str, precision: str, shape: Shape) -> list[dict]:
+        """The results at a shape, forward and backward."""
+        return [self.at(implementation, precision, *shape, direction) for direction in DIRECTIONS]
 
     def values(self, name: str, precision: str | None = None) -> list:
         """Distinct values of a column, in the order in which they are shown; of one precision if it is given."""
@@ -58,9 +66,18 @@ class Group:
         keys = {"implementation": implementation_rank, "precision": precision_rank}
         return ordered(own, key=keys.get(name))
 
-    def points(self, precision: str) -> list[tuple[float, float]]:
-        """(d, length) of the results in a precision, in their order."""
-        return sorted({(row["d_head"], row["length"]) for row in self.rows if row["precision"] == precision})
+    def of(self, precision: str) -> list[dict]:
+        """The results in a precision."""
+        return [row for row in self.rows if row["precision"] == precision]
+
+    def shapes(self, precision: str) -> list[Shape]:
+        """The shapes of the results in a precision, in their order."""
+        return sorted({Shape(row["d_head"], row["length"]) for row in self.of(precision)})
+
+    def series(self) -> list[tuple[str, str]]:
+        """(precision, implementation) of the results, in the order in which they are shown."""
+        precisions = self.values("precision")
+        return [(precision, name) for precision in precisions for name in self.values("implementation", precision)]
 
     @property
     def place(self) -> str:
@@ -90,6 +107,10 @@ class Attention:
         """The groups of a machine."""
         return [group for group in self.groups if group.hardware == hardware]
 
+    def results(self, hardware: str) -> list[dict]:
+        """All results of a machine."""
+        return [row for group in self.of(hardware) for row in group.rows]
+
     def cells(self) -> pd.DataFrame:
         """A row a cell, for the table of commands."""
         return self.table.drop_duplicates("cell") if len(self.table) else self.table
@@ -104,7 +125,7 @@ def setting_of(row: dict) -> Setting:
 
 
 def _whole(value: object) -> int:
-    return int(value) if formatting.known(value) else 0
+    return int(value) if known(value) else 0
 
 
 def implementation_rank(name: str) -> tuple[int, str]:
@@ -114,48 +135,31 @@ def implementation_rank(name: str) -> tuple[int, str]:
 
 def median(row: dict) -> float | None:
     """Median time of a pass (ms); None without one."""
-    value = row.get("median_ms")
-    return value if formatting.known(value) and value > 0 else None
+    series = timed(row)
+    return series.median if series else None
 
 
-def speed(row: dict, other: dict) -> float | None:
-    """How many times the speed of `other` a result has: the other's median over its own."""
-    own, reference = median(row), median(other)
-    return reference / own if own and reference else None
+def before_backward(row: dict) -> float | None:
+    """Bytes allocated when the first backward begins; None where they are not known (CPU, or forward ran out)."""
+    value = row.get("before_backward_bytes")
+    return value if known(value) else None
 
 
-def verdict(row: dict, other: dict) -> str:
-    """`faster` or `slower` than the other where the 95 % intervals of the medians are disjoint, else `unclear`."""
-    ends = [each.get(f"ci_{end}_ms") for each in (row, other) for end in ("low", "high")]
-    if not all(map(formatting.known, ends)):
-        return "unclear"
-    return "faster" if ends[1] < ends[2] else "slower" if ends[0] > ends[3] else "unclear"
+def first_cost(row: dict) -> float | None:
+    """Milliseconds that the warm-up's first pass took longer than the median one; None where one is not known."""
+    first, own = row.get("first_pass_ms"), median(row)
+    return first - own if known(first) and own else None
 
 
-def compared(row: dict, other: dict, text: str) -> str:
-    """The text of a comparison, in brackets where the two intervals overlap."""
-    return text if verdict(row, other) != "unclear" else f"({text})"
+def comparisons(rows: list[dict], reference: str, axis: str = "implementation") -> list[tuple[dict, dict, Comparison]]:
+    """(result, the reference's at the same point, their comparison), wherever both have a time."""
+    both = pairs(rows, axis, reference, by_fields(*(name for name in _POINT if name != axis)))
+    return [(own, other, found) for own, other in both if (found := compare(timed(own), timed(other)))]
 
 
-def lost(row: dict) -> tuple[str, ...]:
-    """The badge of a result that has no time."""
-    return (row["status"],) if row.get("status") in _LOST else ()
-
-
-def marks(row: dict) -> tuple[str, ...]:
-    """The badges of a time: noisy, throttled, shared."""
-    found = ["noisy"] if row.get("noisy") and median(row) else []
-    return (*found, *_disturbed(row))
-
-
-def _disturbed(row: dict) -> list[str]:
-    others = row.get("other_processes")
-    return ["throttled"] * bool(row.get("throttle")) + ["shared"] * (formatting.known(others) and others > 0)
-
-
-def count(value: object) -> Cell:
-    """A whole number."""
-    return Cell(formatting.count(value), sort=float(value)) if formatting.known(value) else Cell("–")
+def against_fp32(group: Group) -> list[tuple[dict, dict, Comparison]]:
+    """Every result in tf32 beside that in fp32, as comparisons() gives them."""
+    return comparisons([*group.of("fp32"), *group.of("tf32")], "fp32", "precision")
 
 
 def point_name(row: dict, but: tuple[str, ...] = ()) -> str:
@@ -163,43 +167,8 @@ def point_name(row: dict, but: tuple[str, ...] = ()) -> str:
     parts = {
         "implementation": str(row["implementation"]),
         "precision": str(row["precision"]),
-        "d_head": f"d = {formatting.count(row['d_head'])}",
-        "length": f"length {formatting.count(row['length'])}",
+        "d_head": f"d = {count(row['d_head'])}",
+        "length": f"length {count(row['length'])}",
         "direction": str(row["direction"]),
     }
     return ", ".join(part for name, part in parts.items() if name not in but)
-
-
-def notes(rows: list[dict], cells: Iterable[Iterable[Cell]], disturbed: bool = False) -> list[str]:
-    """Below a table: why results are missing, and what the badges in its rows mean; `disturbed`: which cells were."""
-    used = {key for line in cells for cell in line for key in cell.badges}
-    words = [(text, _MEANINGS.get(key, meaning)) for key, (text, meaning) in BADGES.items() if key in used]
-    meanings = [f"{text}: {meaning}" for text, meaning in words]
-    told = [*_reasons(rows), *(_disturbed_cells(rows) if disturbed else [])]
-    return [*told, *(["; ".join(meanings) + "."] if meanings else [])]
-
-
-def _reasons(rows: list[dict]) -> list[str]:
-    """Why cells have no result, each reason once."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
-    for row in rows:
-        if row["status"] in ("unsupported", "failed", "missing"):
-            reason = str(row["reason"] or "no reason was recorded")
-            name = point_name(row, ("precision", "length", "direction"))
-            found.setdefault((str(row["status"]), reason), {})[name] = None
-    return [
-        f"{BADGES[status][0]} ({formatting.listing(list(names), 8, '; ')}): {reason.rstrip('.')}."
-        for (status, reason), names in sorted(found.items())
-    ][:6]
-
-
-def _disturbed_cells(rows: list[dict]) -> list[str]:
-    """The cells that were throttled or shared the GPU, where no badge says it."""
-    found: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for key in _disturbed(row):
-            found.setdefault(key, {})[point_name(row, ("length", "direction"))] = None
-    return [
-        f"{BADGES[key][0].capitalize()} ({BADGES[key][1]}): {formatting.listing(list(names), 6, '; ')}."
-        for key, names in found.items()
-    ]

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope.report.data.unprofiled import mode, same_point
-from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import with_order
 from stepscope.tables.profile import PHASES as TIMED_PHASES
@@ -152,16 +150,3 @@ def costs(profile: Profile) -> list[dict]:
                 | {"ratio": profiled / plain if known(plain) else None, "difference": agreement}
             )
     return found
-
-
-named = table.named
-
-
-def number(value: object, digits: int = 3) -> Cell:
-    """A number with so many significant digits; a dash where there is none."""
-    return table.number(value, lambda one: formatting.rounded(one, digits))
-
-
-def count(value: object, below: str = "") -> Cell:
-    """A count, with a decimal where the steps differ."""
-    return table.number(value, formatting.mean_count, below)

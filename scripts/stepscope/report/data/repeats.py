@@ -8,8 +8,8 @@ _PHASES = ("inference", "forward", "backward", "optimizer", "forward_backward", 
 
 def spreads(timing: pd.DataFrame) -> pd.DataFrame:
     """A row a repeated point and phase: `medians` (ms, by run), `spread` = (max - min) / median of the runs' medians,
-    `interval` = the widest interval within one run over its median. Both are shares of one."""
-    columns = [*POINT, "parameters", "phase", "medians", "spread", "interval"]
+    `interval` = the widest interval within one run over its median. Both are shares of one. `cells`: of these runs."""
+    columns = [*POINT, "parameters", "phase", "medians", "spread", "interval", "cells"]
     repeated = timing[timing.groupby(POINT, dropna=False)["cell"].transform("size") > 1] if len(timing) else timing
     rows = []
     for _, runs in repeated.groupby(POINT, sort=False, dropna=False) if len(repeated) else ():
@@ -20,7 +20,8 @@ def spreads(timing: pd.DataFrame) -> pd.DataFrame:
             width = (runs[f"{phase}_ci_high_ms"] - runs[f"{phase}_ci_low_ms"]) / runs[f"{phase}_median_ms"]
             point = runs.iloc[0][[*POINT, "parameters"]].to_dict()
             spread = (medians.max() - medians.min()) / medians.median()
-            rows.append({**point, "phase": phase, "medians": list(medians), "spread": spread, "interval": width.max()})
+            own = {"phase": phase, "medians": list(medians), "spread": spread, "interval": width.max()}
+            rows.append({**point, **own, "cells": tuple(runs.loc[medians.index, "cell"])})
     return pd.DataFrame(rows, columns=columns)
 
 

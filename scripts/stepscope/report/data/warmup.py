@@ -1,4 +1,4 @@
-"""The warm-up study's cells as the report needs them: points of one size, and settings of several sizes."""
+"""The warm-up study's cells as the report needs them: the runs of one size, and settings of several sizes."""
 
 import json
 import statistics
@@ -6,18 +6,21 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from stepscope.report.data.repeats import spreads
 from stepscope.report.kit import formatting
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank, with_order
+from stepscope.tables.columns import ratio
 from stepscope.tables.reader import Tables
 from stepscope.tables.warmup import PARTS, PHASES, SET_UP
 
 SAMPLES = ["cell", "step", "phase", "warmup", "seconds"]
 CLOSE = 0.05  # a mean is as good as the steady state if it differs by no more than this share of it
 WARM = 5  # warm-up steps from which on processes of this study are compared as runs of the same thing
+RUN_PHASES = ("forward", "backward", "step")  # of which runs of the same cell are compared
 
 
 @dataclass(frozen=True)
-class Point:
+class SizeRuns:
     """A size at a setting: a row for each number of warm-up steps, ascending, and one with the profiled first step."""
 
     size: str
@@ -81,7 +84,7 @@ class Setting:
     batch: float
     options: str
     repeat: int
-    points: tuple[Point, ...]
+    points: tuple[SizeRuns, ...]
 
     @property
     def title(self) -> str:
@@ -90,17 +93,17 @@ class Setting:
         return ", ".join(parts + [self.options] * bool(self.options) + [f"run {self.repeat}"] * (self.repeat > 1))
 
     @property
-    def measured(self) -> list[Point]:
+    def measured(self) -> list[SizeRuns]:
         """The points of which some cell has a mean."""
         return [point for point in self.points if point.measured]
 
     @property
-    def settled(self) -> list[Point]:
+    def settled(self) -> list[SizeRuns]:
         """Those of them whose steady state is sure."""
         return [point for point in self.measured if point.is_settled]
 
     @property
-    def unsettled(self) -> list[Point]:
+    def unsettled(self) -> list[SizeRuns]:
         """The others."""
         return [point for point in self.measured if not point.is_settled]
 
@@ -128,7 +131,7 @@ class Warmups:
         """`context 128, fp32, batch 4`, and where, if there are several machines."""
         return setting.title + (f", on {setting.hardware}" if len(self.hardware) > 1 else "")
 
-    def samples(self, point: Point) -> pd.DataFrame:
+    def samples(self, point: SizeRuns) -> pd.DataFrame:
         """The raw samples of the point's cells without a profiler."""
         return self.tables.samples("warmup", [row["cell"] for row in point.measured], SAMPLES)
 
@@ -145,11 +148,11 @@ def _settings(cells: pd.DataFrame) -> list[Setting]:
     return sorted(found, key=lambda each: (order.index(each.hardware), precision_rank(each.precision), each.context))
 
 
-def _point(size: str, part: pd.DataFrame) -> Point:
+def _point(size: str, part: pd.DataFrame) -> SizeRuns:
     rows = part.sort_values("warmup", kind="stable").to_dict("records")
     timed = [row for row in rows if not is_profiled(row)]
     profiled = next((row for row in rows if is_profiled(row)), None)
-    return Point(size, float(part["parameters"].max()), tuple(timed), profiled)
+    return SizeRuns(size, float(part["parameters"].max()), tuple(timed), profiled)
 
 
 def is_profiled(row: dict) -> bool:
@@ -185,11 +188,65 @@ def largest(row: dict | None) -> list[dict]:
     return json.loads(text) if isinstance(text, str) else []
 
 
-def ratio(over: float | None, under: float | None) -> float | None:
-    """A ratio; None where it has no meaning."""
-    return None if over is None or under is None or under == 0 else over / under
-
-
 def phase_names() -> list[tuple[str, str]]:
     """(column prefix, its name) of each phase."""
     return [(phase, label(phase)) for phase in PHASES]
+
+
+def profiled_points(setting: Setting) -> list[SizeRuns]:
+    """The points whose first step was profiled."""
+    return [point for point in setting.points if profiled_excess(point.profiled) is not None]
+
+
+def by_step(samples: pd.DataFrame) -> pd.DataFrame:
+    """A row a phase and step: median, lowest and highest ms over the processes, and how many `processes`.
+
+    The samples are raw ones (seconds) of several cells; `step` is the sum of the phases where a step has all.
+    """
+    columns = ["phase", "step", "median", "low", "high", "processes"]
+    if samples.empty:
+        return pd.DataFrame(columns=columns)
+    wide = samples.pivot_table(index=["cell", "step"], columns="phase", values="seconds") * 1e3
+    wide = wide.reindex(columns=list(PHASES["step"]))
+    wide["step"] = wide.sum(axis=1, skipna=False)
+    long = wide.melt(var_name="phase", value_name="ms", ignore_index=False).dropna().reset_index()
+    found = long.groupby(["phase", "step"])["ms"].agg(["median", "min", "max", "size"]).reset_index()
+    return found.set_axis(columns, axis=1)
+
+
+def runs(warmups: Warmups) -> pd.DataFrame:
+    """What `spreads` gives for the timing study's repeats and for this study's warm processes, and `study`."""
+    timing, cells = with_order(warmups.tables["timing"]), warmups.cells
+    if len(cells):
+        cells = cells[(cells["warmup"] >= WARM) & (cells["first"] != "profiled")]
+    found = [spreads(each).assign(study=study) for study, each in (("timing", timing), ("warmup", cells))]
+    found = [each for each in found if len(each)]
+    every = pd.concat(found) if found else pd.DataFrame(columns=["hardware", "phase"])
+    return every[every["phase"].isin(RUN_PHASES)].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class TimedElsewhere:
+    """The timing study's phased steps of a point of this study, over its steady state, and their cells."""
+
+    size: str
+    over_steady: float
+    cells: tuple[str, ...]
+
+
+def timed_elsewhere(warmups: Warmups, setting: Setting) -> list[TimedElsewhere]:
+    """The points that the timing study timed too."""
+    timing = with_order(warmups.tables["timing"])
+    phases = [f"{phase}_median_ms" for phase in PHASES["step"]]
+    if timing.empty or not all(name in timing for name in ("mode", *phases)):
+        return []
+    same = timing["mode"] == "step"
+    for name in ("hardware", "context", "precision", "batch", "options"):
+        same &= timing[name] == getattr(setting, name)
+    timing = timing[same].assign(phased=timing[phases].sum(axis=1, skipna=False)).dropna(subset="phased")
+    found = []
+    for point in setting.measured:
+        own = timing[timing["size"] == point.size]
+        if len(own) and (value := ratio(statistics.median(own["phased"]), point.steady("step"))):
+            found.append(TimedElsewhere(point.size, float(value), tuple(own["cell"])))
+    return found

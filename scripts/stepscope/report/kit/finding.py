@@ -49,6 +49,11 @@ class Finding:
         return re.sub(r"\{(\w+)\}", lambda found: str(self.numbers.get(found[1], found[0])), words)
 
 
+def key_of(*words: object) -> str:
+    """A number's name made of such as `sdpa-flash` and `forward`: `sdpa_flash_forward`."""
+    return re.sub(r"\W", "_", "_".join(map(str, words)))
+
+
 def texts(findings: Iterable[Finding], several_machines: bool = False) -> list[str]:
     """The sentences of findings in their order; with the machine's label in front where there are several."""
     return [

@@ -50,10 +50,15 @@ def mean_and_std(mean: float, std: float) -> str:
 
 def median_and_interval(median: float, low: float, high: float) -> str:
     """`12.34 [12.30, 12.38]`: one digit of half the interval's width."""
+    return " ".join(filter(None, median_beside_interval(median, low, high)))
+
+
+def median_beside_interval(median: float, low: float, high: float) -> tuple[str, str]:
+    """The two parts of median_and_interval(); the second is empty without an interval."""
     if not (known(low) and known(high)):
-        return significant(median, 4)
+        return significant(median, 4), ""
     decimals = decimals_for(median, (high - low) / 2, digits=1)
-    return f"{fixed(median, decimals)} [{fixed(low, decimals)}, {fixed(high, decimals)}]"
+    return fixed(median, decimals), f"[{fixed(low, decimals)}, {fixed(high, decimals)}]"
 
 
 def gib(size: object) -> str:
@@ -94,6 +99,13 @@ def percentage(share: object) -> str:
 def percent(share: object, digits: int = 2) -> str:
     """A share of one as `12 %`."""
     return f"{significant(share * 100, digits)} %" if known(share) else ""
+
+
+def times(ratio: object) -> str:
+    """A ratio of two times: `× 1.35`, `× 12.3`; empty if not known."""
+    if not known(ratio):
+        return ""
+    return f"× {fixed(ratio, 2) if ratio < 10 else significant(ratio)}"
 
 
 def duration(seconds: float) -> str:

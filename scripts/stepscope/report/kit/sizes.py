@@ -1,10 +1,11 @@
 """Bytes as text: the unit that suits, the sign, a share beside it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell
+from stepscope.report.kit.table import number
 
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
 _MINUS = "\N{MINUS SIGN}"
@@ -18,13 +19,15 @@ class Unit:
     name: str
     scale: int
 
+    def text(self, value: float, digits: int = 4) -> str:
+        """Bytes as a number without the unit, which stands in the heading."""
+        count = value / self.scale
+        text = formatting.significant(count, digits) if count >= 0.001 else formatting.fixed(count, 3)
+        return text if value else "0"
+
     def cell(self, value: object, digits: int = 4, below: str = "", badges: tuple[str, ...] = ()) -> Cell:
-        """Bytes as a number without the unit, which stands in the heading; a dash where there is none."""
-        if not formatting.known(value):
-            return Cell("" if badges else "–", below, badges=badges)
-        number = value / self.scale
-        text = formatting.significant(number, digits) if number >= 0.001 else formatting.fixed(number, 3)
-        return Cell(text if value else "0", below, float(value), badges)
+        """Bytes with something beside them; a dash where there are none."""
+        return number(value, lambda size: self.text(size, digits), below, badges)
 
 
 GIB, MIB = (Unit(*unit) for unit in _UNITS[:2])
@@ -50,6 +53,11 @@ def change(value: float, digits: int = 3) -> str:
     return f"{'+' if value > 0 else '±' * (value == 0)}{size(value, digits)}"
 
 
+def changes(of_each: Mapping[str, float]) -> list[str]:
+    """`activations −3.1 GiB`: each name with its change in bytes."""
+    return [f"{name} {change(value)}" for name, value in of_each.items()]
+
+
 def percent_change(share: object, digits: int = 2) -> str:
     """A share of one as `+12 %`, `−0.40 %`, `±0 %`; empty if not known."""
     if not formatting.known(share):
@@ -59,22 +67,32 @@ def percent_change(share: object, digits: int = 2) -> str:
     return f"{'+' * (share > 0)}{formatting.percent(share, digits)}"
 
 
+def bare_percent_change(share: float) -> str:
+    """percent_change() without the `%`, for a column whose heading has it."""
+    return percent_change(share).removesuffix(" %")
+
+
 def size_cell(value: object, below: str = "", badges: tuple[str, ...] = ()) -> Cell:
     """Bytes with their own unit; sorts by bytes."""
-    if not formatting.known(value):
-        return Cell("" if badges else "–", below, badges=badges)
-    return Cell(size(value), below, float(value), badges)
+    return number(value, size, below, badges)
 
 
 def change_cell(share: object) -> Cell:
     """A difference in per cent, whose sign stands in the heading too."""
-    text = percent_change(share).removesuffix(" %")
-    return Cell(text, sort=float(share)) if text else Cell("–")
+    return number(share, bare_percent_change)
 
 
-def shares(parts: dict[str, float], whole: float, least: float = 0.01) -> str:
-    """`activations 48 %, optimizer state 29 %`: the parts of at least this share, the largest first."""
+def largest_shares(parts: Mapping[str, float], whole: float, least: float = 0.01) -> dict[str, float]:
+    """Each part's share of the whole, the largest first, without those below `least`."""
     largest = sorted(parts.items(), key=lambda part: -part[1])
-    named = [(name, value / whole) for name, value in largest if whole and value / whole >= least]
-    told = [f"{name} {formatting.percent(share)}" for name, share in named]
-    return formatting.listing(told, most=8)
+    return {name: value / whole for name, value in largest if whole and value / whole >= least}
+
+
+def shares(of_each: Mapping[str, float]) -> str:
+    """`activations 48 % and optimizer state 29 %`: each name with its share of one."""
+    return formatting.listing([f"{name} {formatting.percent(share)}" for name, share in of_each.items()], most=8)
+
+
+def bare_percent(share: float) -> str:
+    """A share of one in per cent without the sign, for a column whose heading has it: `37.5`."""
+    return formatting.fixed(100 * share, 1)

@@ -1,6 +1,8 @@
 """Tables from columns that each say where their value comes from and how it is printed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
@@ -151,3 +153,8 @@ POINT = {
 def point(*names: str) -> list[Column]:
     """The columns of POINT with these names; that of the size holds the row's marks."""
     return [POINT[name] for name in names]
+
+
+def about(get: Callable[[Any], Any], columns: Iterable[Column]) -> list[Column]:
+    """The same columns for rows of another kind, of which `get` gives the row that the columns are made for."""
+    return [replace(column, value=lambda row, column=column: cell_of(column, get(row))) for column in columns]

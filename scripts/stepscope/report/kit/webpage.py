@@ -7,7 +7,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
-from stepscope.figures import colours
+from stepscope import colours
 from stepscope.report.kit.blocks import BADGES, Box, Cell, Column, Fold, Picture, Table, badge
 from stepscope.report.kit.escaping import Prose, one_line, relative_link
 

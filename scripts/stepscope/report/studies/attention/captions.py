@@ -1,9 +1,8 @@
 """The attention study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
 
-from stepscope.report.data.attention import Attention, median
+from stepscope.report.data.attention import Attention, before_backward, median
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.studies.attention.tables import before_backward
 
 _LOST = " A hollow cross marks what ran out of memory."
 

@@ -1,47 +1,52 @@
-"""Sentences that the attention study supports, for the summary."""
+"""What the attention study's table says, for the summary and for the opening of the section."""
 
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
 
+from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import (
-    DIRECTIONS,
     NAIVE,
     OURS,
     Attention,
     Group,
+    against_fp32,
+    before_backward,
+    comparisons,
     implementation_rank,
     median,
     point_name,
-    speed,
-    verdict,
+    setting_of,
 )
+from stepscope.report.data.attention_growth import Factor, Growth, factors, growths
+from stepscope.report.data.attention_memory import first_too_long, largest, memory_of, needed, ran_out_first
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
-from stepscope.report.kit.sizes import size
-from stepscope.report.studies.attention import memory as attention_memory
-from stepscope.report.studies.attention import precision as attention_precision
-from stepscope.report.studies.attention.growth import Factor, Growth, factors, growths, two_decimals
-from stepscope.report.studies.attention.rates import fastest
-from stepscope.report.studies.attention.tables import before_backward
+from stepscope.report.kit.compare import FASTER, SLOWER
+from stepscope.report.kit.finding import Finding, Number, key_of
+from stepscope.report.kit.sizes import percent_change, size
+from stepscope.report.studies.attention.tables import change_of
+from stepscope.report.studies.attention.tables_series import configuration, two_decimals
 
 _RIVALS = ("sdpa-flash", "sdpa-cudnn", "flex")
 _SINGLE = "Single runs, here and below: only points with disjoint 95 % intervals count as faster or slower."
+_COMPARED = "which implementation is faster"
+Part = tuple[str, dict[str, Number]]  # a part of an answer, and the numbers in it
 
 
-def findings(attention: Attention) -> list[str]:
+def findings(attention: Attention) -> list[Finding]:
     """The findings, machine by machine."""
     if not attention.rows:
-        return ["No attention cell is in the tables."]
-    sentences = []
-    for hardware in attention.hardware:
-        found = [sentence for sentence in _of(attention, hardware) if sentence]
-        sentences += [f"On {hardware}: {text}" if len(attention.hardware) > 1 else text for text in found]
-    return sentences
+        return [Finding("attention", "No attention cell is in the tables.")]
+    found = [each for hardware in attention.hardware for each in _of(attention, hardware)]
+    return [each for each in found if each]
 
 
-def _of(attention: Attention, hardware: str) -> list[str]:
+def _of(attention: Attention, hardware: str) -> list[Finding | None]:
     groups = [group for group in attention.of(hardware) if any(median(row) for row in group.rows)]
     if not groups:
-        return ["No pass of attention finished.", _lost(attention, hardware)]
+        none = Finding("how fast is attention", "No pass of attention finished.", hardware=hardware)
+        return [none, _lost(attention, hardware)]
     main = max(groups, key=lambda group: (not group.setting.tokens, len(group.rows)))
     papers = [group for group in groups if group.setting.tokens] or [main]
     precision = main_precision(main)
@@ -51,161 +56,306 @@ def _of(attention: Attention, hardware: str) -> list[str]:
         _head_dimension(main, precision),
         *_comparisons(main, papers),
         *(_rates(attention, group) for group in papers),
-        attention_precision.told(main),
-        attention_memory.told(attention, hardware),
+        _tf32(main),
+        _limit(attention, hardware),
         _lost(attention, hardware),
     ]
 
 
 def main_precision(group: Group) -> str:
     """The precision in which most implementations ran; the lowest one of equals."""
-    done = {precision: set() for precision in group.values("precision")}
-    for row in group.rows:
-        if median(row):
-            done[row["precision"]].add(row["implementation"])
+    done = {
+        precision: {row["implementation"] for row in group.of(precision) if median(row)}
+        for precision in group.values("precision")
+    }
     return max(reversed(done), key=lambda precision: len(done[precision]))
 
 
-def _time_growth(group: Group, precision: str) -> str:
+def _cells(rows: Iterable[dict]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["cell"] for row in rows))
+
+
+def _cells_of(found: Iterable[Growth | Factor]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cell for each in found for cell in each.cells))
+
+
+def _time_growth(group: Group, precision: str) -> Finding | None:
     """The exponents of naive attention, or of all implementations, forward and backward."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity in DIRECTIONS]
     if not found:
-        return ""
+        return None
     own = [each for each in found if each.implementation == NAIVE] or found
     who = "of naive attention " if own[0].implementation == NAIVE else ""
-    parts = [f"{two_decimals(exponents)} {way}" for way in DIRECTIONS if (exponents := _exponents(own, way))]
+    numbers = {}
+    for way in DIRECTIONS:
+        if there := [each for each in own if each.quantity == way]:
+            numbers[way] = Number([each.exponent for each in there], _cells_of(there), two_decimals)
+    parts = [f"{{{way}}} {way}" for way in numbers]
     first, last = min(each.first for each in own), max(each.last for each in own)
     others = ""
-    low, high = (end(found, key=lambda each: each.exponent) for end in (min, max))
-    if len({each.implementation for each in found}) > 1 and f"{low.exponent:.2f}" != f"{high.exponent:.2f}":
-        others = f"; of all implementations {_named(low)} to {_named(high)}"
-    return (
+    ends = {name: end(found, key=lambda each: each.exponent) for name, end in (("least", min), ("most", max))}
+    extremes = {name: Number([each.exponent], each.cells, two_decimals) for name, each in ends.items()}
+    if len({each.implementation for each in found}) > 1 and len(set(map(str, extremes.values()))) > 1:
+        low, high = (
+            f"{{{name}}} ({each.implementation}, d = {each.d_head:,.0f}, {each.quantity})"
+            for name, each in ends.items()
+        )
+        others = f"; of all implementations {low} to {high}"
+        numbers |= extremes
+    answer = (
         f"Between lengths {first:,.0f} and {last:,.0f} ({precision}, {group.setting.title}) the time {who}grows as the "
         f"length to the power of {formatting.listing(parts)}, over d{others}."
     )
+    return Finding("how does time grow with the length", answer, numbers, group.hardware)
 
 
-def _exponents(found: list[Growth], quantity: str) -> list[float]:
-    return [each.exponent for each in found if each.quantity == quantity]
-
-
-def _named(each: Growth) -> str:
-    return f"{each.exponent:.2f} ({each.implementation}, d = {each.d_head:,.0f}, {each.quantity})"
-
-
-def _memory_growth(group: Group, precision: str) -> str:
+def _memory_growth(group: Group, precision: str) -> Finding | None:
     """How memory before backward grows in each implementation, and what the least and the most hold."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity == "memory"]
     if not found:
-        return ""
-    names: dict[str, list[str]] = {}
+        return None
+    alike: dict[str, list[str]] = {}
     for name in sorted({each.implementation for each in found}, key=implementation_rank):
         text = two_decimals([each.exponent for each in found if each.implementation == name])
-        names.setdefault(text, []).append(name)
-    grown = "; ".join(f"{text} ({formatting.listing(who, 7)})" for text, who in names.items())
-    return f"Memory before backward grows as the length to the power of {grown}{_most_and_least(group, precision)}."
+        alike.setdefault(text, []).append(name)
+    numbers, parts = {}, []
+    for names in alike.values():
+        own = [each for each in found if each.implementation in names]
+        key = key_of(names[0])
+        numbers[key] = Number([each.exponent for each in own], _cells_of(own), two_decimals)
+        parts.append(f"{{{key}}} ({formatting.listing(names, 7)})")
+    ends, more = _most_and_least(group, precision)
+    answer = f"Memory before backward grows as the length to the power of {'; '.join(parts)}{ends}."
+    return Finding("how does memory grow with the length", answer, numbers | more, group.hardware)
 
 
-def _most_and_least(group: Group, precision: str) -> str:
-    """`: at length 16,384 and d = 64 naive holds 12.0 GiB, triton 66.0 MiB`."""
-    rows = [row for row in group.rows if row["precision"] == precision and before_backward(row)]
+def _most_and_least(group: Group, precision: str) -> Part:
+    """`; at length 16,384 and d = 64 naive holds 12.0 GiB, triton 66.0 MiB`."""
+    rows = [row for row in group.of(precision) if before_backward(row)]
     points = Counter((row["length"], row["d_head"]) for row in rows)
     if max(points.values()) < 2:
-        return ""
+        return "", {}
     length, d_head = max(points, key=lambda point: (points[point], point))
     there = [row for row in rows if (row["length"], row["d_head"]) == (length, d_head)]
     most, least = (end(there, key=before_backward) for end in (max, min))
-    parts = [f"{row['implementation']} {'holds ' * (row is most)}{size(before_backward(row))}" for row in (most, least)]
-    return f"; at length {length:,.0f} and d = {d_head:,.0f} {', '.join(parts)}"
+    if before_backward(most) == before_backward(least):
+        return "", {}
+    ends = {"most": most, "least": least}
+    numbers = {name: Number(before_backward(row), (row["cell"],), size) for name, row in ends.items()}
+    holds = f"{most['implementation']} holds {{most}}, {least['implementation']} {{least}}"
+    return f"; at length {length:,.0f} and d = {d_head:,.0f} {holds}", numbers
 
 
-def _head_dimension(group: Group, precision: str) -> str:
+def _head_dimension(group: Group, precision: str) -> Finding | None:
     """What the largest d takes over the smallest, in naive attention, ours, and the one that pays most."""
     found = [each for each in factors(group) if each.precision == precision and each.quantity in DIRECTIONS]
     if not found:
-        return ""
+        return None
     smallest, largest, length = found[0].smallest, found[0].largest, max(each.length for each in found)
     there = [each for each in found if each.length == length]
     by_name = {name: [each for each in there if each.implementation == name] for name in group.values("implementation")}
     shown = [name for name in (NAIVE, OURS) if by_name.get(name)]
     rest = [name for name, own in by_name.items() if own and name not in shown]
     shown += [max(rest, key=lambda name: max(each.factor for each in by_name[name]))] if rest else []
-    parts = [f"{name} {_factors(by_name[name])}" for name in shown]
-    return (
+    numbers, parts = {}, []
+    for name in shown:
+        own = {key_of(name, each.quantity): each for each in by_name[name]}
+        numbers |= {key: Number(each.factor, each.cells) for key, each in own.items()}
+        parts.append(f"{name} {formatting.listing([f'{{{key}}} {each.quantity}' for key, each in own.items()])}")
+    answer = (
         f"d = {largest:,.0f} instead of {smallest:,.0f}, {largest / smallest:,.3g} times the arithmetic, takes this "
         f"many times as long at length {length:,.0f} ({precision}): {'; '.join(parts)}."
     )
+    return Finding("what does a larger d cost", answer, numbers, group.hardware)
 
 
-def _factors(found: list[Factor]) -> str:
-    return formatting.listing([f"{formatting.significant(each.factor)} {each.quantity}" for each in found])
-
-
-def _comparisons(main: Group, papers: list[Group]) -> list[str]:
+def _comparisons(main: Group, papers: list[Group]) -> list[Finding]:
     """Implementation against implementation; the first sentence says what a verdict means."""
     made = [_compiled(main), *(_ours(group, main_precision(group)) for group in papers)]
-    first, *rest = [sentence for sentence in made if sentence] or [""]
-    return [f"{first} {_SINGLE}" if first else "", *rest]
+    first, *rest = [finding for finding in made if finding] or [None]
+    return [replace(first, advice=_SINGLE), *rest] if first else []
 
 
-def _compiled(group: Group) -> str:
+def _compiled(group: Group) -> Finding | None:
     """The compiler against naive attention, a part for each precision."""
-    parts = []
+    parts, numbers = [], {}
     for precision in group.values("precision"):
-        texts = [_against(group, precision, way, "compiled", NAIVE) for way in DIRECTIONS]
-        parts += [f"{precision}: {formatting.listing(texts)}"] if all(texts) else []
-    return f"compiled against naive, times the speed: {'; '.join(parts)}." if parts else ""
-
-
-def _against(group: Group, precision: str, direction: str, name: str, other: str) -> str:
-    """`0.92 to 1.10 forward (faster in 3, slower in 2 of 6 points)`; empty where the two never both ran."""
-    pairs = [
-        tuple(group.at(who, precision, d_head, length, direction) for who in (name, other))
-        for d_head, length in group.points(precision)
-    ]
-    pairs = [pair for pair in pairs if speed(*pair)]
-    if not pairs:
-        return ""
-    verdicts = Counter(verdict(*pair) for pair in pairs)
-    points = f"{len(pairs):,} point{'s' * (len(pairs) != 1)}"
-    told = [f"{word} in {verdicts[word]:,}" for word in ("faster", "slower") if verdicts[word]]
-    told = f"{next(iter(verdicts))} in all {points}" if len(verdicts) == 1 else f"{', '.join(told)} of {points}"
-    ratios = formatting.value_range([speed(*pair) for pair in pairs])
-    return f"{ratios} {direction} ({told})"
-
-
-def _ours(group: Group, precision: str) -> str:
-    """Our kernel against each that it wants to match."""
-    parts = []
-    for other in _RIVALS:
-        texts = [text for way in DIRECTIONS if (text := _against(group, precision, way, OURS, other))]
-        parts += [f"{other} {formatting.listing(texts)}"] if texts else []
+        both = [_against(group, precision, way, "compiled", NAIVE, key_of(precision, way)) for way in DIRECTIONS]
+        if all(both):
+            parts.append(f"{precision}: {formatting.listing([text for text, _ in both])}")
+            numbers |= both[0][1] | both[1][1]
     if not parts:
-        return ""
+        return None
+    answer = f"compiled against naive, times the speed: {'; '.join(parts)}."
+    return Finding(_COMPARED, answer, numbers, group.hardware)
+
+
+def _against(group: Group, precision: str, direction: str, name: str, other: str, key: str) -> Part | None:
+    """`0.92 to 1.10 forward (faster in 3, slower in 2 of 6 points)`; None where the two never both ran."""
+    rows = [row for row in group.of(precision) if row["direction"] == direction]
+    found = comparisons([row for row in rows if row["implementation"] in (name, other)], other)
+    if not found:
+        return None
+    cells = _cells(row for own, reference, _ in found for row in (own, reference))
+    verdicts = Counter(each.verdict for _, _, each in found)
+    numbers = {key: Number([each.ratio for _, _, each in found], cells, formatting.value_range)}
+    told = []
+    for word in (FASTER, SLOWER):
+        if verdicts[word]:
+            numbers[f"{key}_{word}"] = Number(verdicts[word], cells, formatting.count)
+            told.append(f"{word} in {{{key}_{word}}}")
+    many = _points(len(found))
+    words = f"{next(iter(verdicts))} in all {many}" if len(verdicts) == 1 else f"{', '.join(told)} of {many}"
+    return f"{{{key}}} {direction} ({words})", numbers
+
+
+def _points(number: int) -> str:
+    return f"{number:,} point{'s' * (number != 1)}"
+
+
+def _ours(group: Group, precision: str) -> Finding | None:
+    """Our kernel against each that it wants to match."""
+    parts, numbers = [], {}
+    for other in _RIVALS:
+        both = [_against(group, precision, way, OURS, other, key_of(other, way)) for way in DIRECTIONS]
+        texts = [each[0] for each in both if each]
+        parts += [f"{other} {formatting.listing(texts)}"] if texts else []
+        for _, more in filter(None, both):
+            numbers |= more
+    if not parts:
+        return None
     what = f"{OURS}, this project's kernel, in {precision} ({group.setting.title}), times the speed of others"
-    return f"{what}: {'; '.join(parts)}."
+    return Finding(_COMPARED, f"{what}: {'; '.join(parts)}.", numbers, group.hardware)
 
 
-def _rates(attention: Attention, group: Group) -> str:
+def _rates(attention: Attention, group: Group) -> Finding | None:
     """The highest rate of each direction, with its share of the ceiling."""
-    parts = []
+    parts, numbers = [], {}
     for direction in DIRECTIONS:
-        row = fastest(group, direction)
+        row = _fastest(group, direction)
         if row:
-            ceiling = matmul_ceiling(attention.ceilings, group.hardware, row["precision"])
-            share = f"; {formatting.percent(row['tflops'] / ceiling)} of the matrix product's" if ceiling else ""
-            rate = f"{formatting.significant(row['tflops'])} TFLOP/s"
-            parts.append(f"{direction} {rate} ({point_name(row, ('direction',))}{share})")
-    return f"The highest arithmetic rate of attention ({group.setting.title}): {'; '.join(parts)}." if parts else ""
+            numbers[direction] = Number(row["tflops"], (row["cell"],))
+            ceiling, share = matmul_ceiling(attention.ceilings, group.hardware, row["precision"]), ""
+            if ceiling:
+                key = f"{direction}_share"
+                numbers[key] = Number(row["tflops"] / ceiling, (row["cell"],), formatting.percent)
+                share = f"; {{{key}}} of the matrix product's"
+            where = point_name(row, ("direction",))
+            parts.append(f"{direction} {{{direction}}} TFLOP/s ({where}{share})")
+    if not parts:
+        return None
+    answer = f"The highest arithmetic rate of attention ({group.setting.title}): {'; '.join(parts)}."
+    return Finding("how near is it to the machine's ceiling", answer, numbers, group.hardware)
 
 
-def _lost(attention: Attention, hardware: str) -> str:
+def _fastest(group: Group, direction: str) -> dict:
+    """The result with the highest rate in a direction; empty where nothing ran."""
+    known = [row for row in group.rows if row["direction"] == direction and median(row)]
+    return max((row for row in known if formatting.known(row.get("tflops"))), key=lambda row: row["tflops"], default={})
+
+
+def _tf32(group: Group) -> Finding | None:
+    """What TF32 changes at the longest length that was measured in both; None without pairs."""
+    found = against_fp32(group)
+    if not found:
+        return None
+    longest = max(row["length"] for row, _, _ in found)
+    parts, numbers = [], {}
+    for name in group.values("implementation", "tf32"):
+        for way in DIRECTIONS:
+            there = [each for each in found if _is_at(each[0], name, way, longest)]
+            if there:
+                changes, cells = [change_of(each) for _, _, each in there], _cells(each[0] for each in there)
+                key = key_of(name, way)
+                numbers[key] = Number(changes, cells, _change_range)
+                parts.append(f"{name} {way} {{{key}}}")
+    cells = _cells(row for own, reference, _ in found for row in (own, reference))
+    for word in (FASTER, SLOWER):
+        many = sum(each.verdict == word for _, _, each in found)
+        numbers[word] = Number(many, cells, formatting.count)
+    answer = (
+        f"tf32 against fp32, time at length {formatting.count(longest)}, over d: {'; '.join(parts)}. With disjoint "
+        f"intervals faster in {{faster}} and slower in {{slower}} of {_points(len(found))}; single runs."
+    )
+    return Finding("what does tf32 bring", answer, numbers, group.hardware)
+
+
+def _is_at(row: dict, implementation: str, direction: str, length: float) -> bool:
+    return (row["implementation"], row["direction"], row["length"]) == (implementation, direction, length)
+
+
+def _change_range(changes: list[float]) -> str:
+    """`−12 % to −50 %`, or one number."""
+    low, high = (percent_change(end(changes)) for end in (max, min))
+    return low if low == high else f"{low} to {high}"
+
+
+def _limit(attention: Attention, hardware: str) -> Finding | None:
+    """Where naive attention ran out of memory, with the closed form; or from where on it will."""
+    question = "where does naive attention run out of memory"
+    results = attention.results(hardware)
+    if row := ran_out_first(results):
+        numbers = {"need": Number(needed(row, row["direction"]), (row["cell"],), size)}
+        if capacity := memory_of(row):
+            numbers["capacity"] = Number(capacity, (row["cell"],), size)
+        beside = "; the card has {capacity}" if capacity else ""
+        name = f"{configuration(row)}, {row['precision']}, {row['direction']}"
+        start = f"The smallest configuration of naive attention that ran out of memory ({name})"
+        return Finding(question, f"{start} needs {{need}}{beside}.", numbers, hardware)
+    row = largest(results)
+    length = first_too_long(row, "backward") if row else None
+    if length is None:
+        return None
+    numbers = {
+        "length": Number(length, (row["cell"],), formatting.count),
+        "capacity": Number(memory_of(row), (row["cell"],), size),
+    }
+    fixed = point_name(row, ("implementation", "length", "direction"))
+    answer = (
+        "Naive attention ran out of memory nowhere; in closed form its backward pass does from length {length} on "
+        f"({fixed}, {setting_of(row).title}), on a card with {{capacity}}."
+    )
+    return Finding(question, answer, numbers, hardware)
+
+
+def _lost(attention: Attention, hardware: str) -> Finding | None:
     """How many results are lost or noisy, of how many."""
-    rows = [row for group in attention.of(hardware) for row in group.rows]
-    statuses = Counter(str(row["status"]) for row in rows)
+    rows = attention.results(hardware)
     words = {"oom": "out of memory", "unsupported": "unsupported", "failed": "failed", "missing": "missing"}
-    parts = [f"{statuses[key]:,} {word}" for key, word in words.items() if statuses[key]]
-    noisy = sum(bool(row.get("noisy")) for row in rows if median(row))
-    parts += [f"{noisy:,} noisy"] if noisy else []
+    which = {word: [row for row in rows if row["status"] == status] for status, word in words.items()}
+    which["noisy"] = [row for row in rows if row.get("noisy") and median(row)]
+    numbers, parts = {}, []
+    for word, own in which.items():
+        if own:
+            key = key_of(word)
+            numbers[key] = Number(len(own), _cells(own), formatting.count)
+            parts.append(f"{{{key}}} {word}")
+    if not parts:
+        return None
     what = "results (a length and direction of a cell)"
-    return f"Of {len(rows):,} attention {what}: {formatting.listing(parts)}." if parts else ""
+    answer = f"Of {len(rows):,} attention {what}: {formatting.listing(parts)}."
+    return Finding("what is missing", answer, numbers, hardware)
+
+
+def opening(attention: Attention) -> list[Finding]:
+    """How many passes were timed where that is fewer than asked for, or that there is nothing."""
+    question = "how many passes were timed"
+    if not any(median(row) for row in attention.rows):
+        return [Finding(question, "No pass of attention was timed.")]
+    done = [row for row in attention.rows if formatting.known(row.get("samples")) and median(row)]
+    if not done:
+        return []
+    asked = formatting.listing([formatting.count(value) for value in sorted({row["passes"] for row in done})])
+    fewer = [row for row in done if row["samples"] < row["passes"]]
+    if not fewer:
+        return [Finding(question, f"All {len(done):,} series have the {asked} passes that were asked for.")]
+    least = min(fewer, key=lambda row: row["samples"])
+    numbers = {
+        "fewer": Number(len(fewer), _cells(fewer), formatting.count),
+        "least": Number(least["samples"], (least["cell"],), formatting.count),
+    }
+    answer = (
+        f"Of {len(done):,} series {{fewer}} have fewer than the {asked} passes that were asked for, since the time for "
+        f"a series was over; the fewest, {{least}}, has {point_name(least)}."
+    )
+    return [Finding(question, answer, numbers)]

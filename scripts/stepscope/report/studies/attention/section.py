@@ -1,22 +1,25 @@
 """The attention study's part of the report."""
 
-from stepscope.report.data.attention import Attention, median
+from stepscope.report.data.attention import Attention
 from stepscope.report.kit.blocks import Table
-from stepscope.report.provenance import commands_table
-from stepscope.report.studies.attention import costs as attention_costs
+from stepscope.report.kit.commands import commands_table
+from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.attention import findings as attention_findings
 from stepscope.report.studies.attention.captions import pictures
-from stepscope.report.studies.attention.costs import costs_table
-from stepscope.report.studies.attention.growth import growth_table
-from stepscope.report.studies.attention.memory import accounting_table, limits_table
-from stepscope.report.studies.attention.precision import tf32_table
-from stepscope.report.studies.attention.rates import ours_table, rates_table
-from stepscope.report.studies.attention.tables import detail_tables, memory_table, times_table
+from stepscope.report.studies.attention.tables import (
+    detail_tables,
+    memory_table,
+    ours_table,
+    rates_table,
+    tf32_table,
+    times_table,
+)
+from stepscope.report.studies.attention.tables_series import accounting_table, costs_table, growth_table, limits_table
 from stepscope.tables.reader import Tables
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
     return attention_findings.findings(Attention(tables))
 
 
@@ -26,7 +29,7 @@ def context(tables: Tables) -> dict:
     commands = commands_table(attention.cells(), "attention")
     accounts = [accounting_table(attention, hardware) for hardware in attention.hardware]
     return {
-        "opening": _opening(attention),
+        "opening": texts(attention_findings.opening(attention)),
         "pictures": pictures(attention),
         "times": _of_each(attention, times_table),
         "memory": _of_each(attention, memory_table),
@@ -40,13 +43,6 @@ def context(tables: Tables) -> dict:
         "details": [table for group in attention.groups for table in detail_tables(group)],
         "commands_of_cells": _page_only([commands])[0] if commands else None,
     }
-
-
-def _opening(attention: Attention) -> list[str]:
-    """How many passes were timed, or that there is nothing."""
-    if not any(median(row) for row in attention.rows):
-        return ["No pass of attention was timed."]
-    return [attention_costs.passes_sentence(attention)]
 
 
 def _of_each(attention: Attention, make, papers: bool = False) -> list[Table]:

@@ -1,23 +1,29 @@
-"""The attention study's tables of times and memory: implementations side by side."""
+"""The attention study's tables with a row a shape: implementations side by side."""
 
+from functools import partial
+
+from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import (
-    DIRECTIONS,
     NAIVE,
+    OURS,
+    Attention,
     Group,
-    compared,
-    count,
-    implementation_rank,
-    lost,
-    marks,
+    Shape,
+    against_fp32,
+    before_backward,
+    comparisons,
     median,
-    notes,
-    speed,
+    point_name,
 )
-from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.kit.sizes import MIB
+from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+from stepscope.report.kit.compare import UNCLEAR, Comparison, Timed, compare, timed
+from stepscope.report.kit.sizes import MIB, percent_change
 
-POINT = [Column("d"), Column("length", "tokens")]
+LENGTH = Column("length", "tokens", value=lambda shape: shape.length, show=formatting.count)
+SHAPE = [Column("d", value=lambda shape: shape.d_head, show=formatting.count), LENGTH]
+_IN_BRACKETS = "In brackets: the two 95 % intervals overlap."
 _DETAIL_NOTE = (
     "Times: median ± half of its 95 % bootstrap interval. ×: times the speed of naive attention at the same point; in "
     "brackets where the two intervals overlap."
@@ -30,115 +36,257 @@ _MEMORY_NOTE = (
 
 def times_table(group: Group, precision: str) -> Table | None:
     """A row for each d and length: median forward / backward time of every implementation; None where none ran."""
+    own = group.of(precision)
+    if not any(median(row) or table.lost(row) for row in own):
+        return None
     names = group.values("implementation", precision)
-    rows = [
-        [count(d_head), count(length), *(_pair(group, name, precision, d_head, length) for name in names)]
-        for d_head, length in group.points(precision)
-    ]
-    caption = f"Median time of a pass in ms, forward / backward, {precision}, {group.place}."
-    told = notes([row for row in group.rows if row["precision"] == precision], rows, disturbed=True)
-    name = f"attention-times-{group.hardware}-{precision}"
-    table = Table(name, caption, [*POINT, *map(Column, names)], rows, told, grouped=True)
-    return table if any(cell.badges or cell.sort is not None for row in rows for cell in row[2:]) else None
+    columns = [*SHAPE, *(Column(name, value=partial(_both_times, group, name, precision)) for name in names)]
+    return table.build(
+        f"attention-times-{group.hardware}-{precision}",
+        f"Median time of a pass in ms, forward / backward, {precision}, {group.place}.",
+        columns,
+        group.shapes(precision),
+        [*_reasons(own), *_disturbed_cells(own)],
+        meanings=table.PLAIN_MEANINGS,
+        grouped=True,
+    )
 
 
-def _pair(group: Group, name: str, precision: str, d_head: float, length: float) -> Cell:
+def _both_times(group: Group, name: str, precision: str, shape: Shape) -> Cell:
     """`0.123 / 0.456`; sorts by the sum, or by the forward pass where that is all there is."""
-    both = [group.at(name, precision, d_head, length, direction) for direction in DIRECTIONS]
-    badges = tuple(dict.fromkeys(key for row in both for key in (*lost(row), *marks(row)[: row.get("noisy") is True])))
+    both = group.passes(name, precision, shape)
+    badges = tuple(dict.fromkeys(badge for row in both for badge in (*table.lost(row), *_noisy(row))))
     times = [median(row) for row in both]
     if not any(times):
-        return Cell("" if badges else "–", badges=badges)
+        return table.number(None, badges=badges)
     text = " / ".join(formatting.significant(time) if time else "–" for time in times)
     return Cell(text, sort=sum(filter(None, times)), badges=badges)
 
 
-def before_backward(row: dict) -> float | None:
-    """Bytes allocated when the first backward begins; None where they are not known (CPU, or forward ran out)."""
-    value = row.get("before_backward_bytes")
-    return value if formatting.known(value) else None
+def _noisy(row: dict) -> tuple[str, ...]:
+    return ("noisy",) * bool(row.get("noisy") and median(row))
+
+
+def _badges(row: dict) -> tuple[str, ...]:
+    """The badges of a result with a number: noisy, throttled, shared."""
+    return (*_noisy(row), *table.disturbed(row))
+
+
+def _reasons(rows: list[dict]) -> list[str]:
+    """Why cells have no result, each reason once."""
+    statuses, but = ("unsupported", "failed", "missing"), ("precision", "length", "direction")
+    name = partial(point_name, but=but)
+    return table.reasons(rows, name, statuses=statuses, most_names=8, between="; ", most=6)
+
+
+def _disturbed_cells(rows: list[dict]) -> list[str]:
+    """The cells that were throttled or shared the GPU, where no badge says it."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for key in table.disturbed(row):
+            found.setdefault(key, {})[point_name(row, ("length", "direction"))] = None
+    return [
+        f"{BADGES[key][0].capitalize()} ({BADGES[key][1]}): {formatting.listing(list(names), 6, '; ')}."
+        for key, names in found.items()
+    ]
 
 
 def memory_table(group: Group, precision: str) -> Table | None:
     """A row for each d and length: memory before backward of every implementation; None on a CPU."""
-    names = group.values("implementation", precision)
-    own = [row for row in group.rows if row["precision"] == precision]
-    if not any(before_backward(row) for row in own):
+    if not any(before_backward(row) for row in group.of(precision)):
         return None
-    rows = [
-        [count(d_head), count(length), *(_memory(group, name, precision, d_head, length) for name in names)]
-        for d_head, length in group.points(precision)
-    ]
-    caption = f"Memory before backward in MiB, {precision}, {group.place}."
-    columns = [*POINT, *map(Column, names)]
-    name = f"attention-memory-{group.hardware}-{precision}"
+    names = group.values("implementation", precision)
+    columns = [*SHAPE, *(Column(name, value=partial(_held, group, name, precision)) for name in names)]
     again = precision == "tf32" and "fp32" in group.values("precision")  # the same tensors: for the page alone
-    return Table(name, caption, columns, rows, notes([], rows), folded=again, grouped=True, page_only=again)
+    return table.build(
+        f"attention-memory-{group.hardware}-{precision}",
+        f"Memory before backward in MiB, {precision}, {group.place}.",
+        columns,
+        group.shapes(precision),
+        meanings=table.PLAIN_MEANINGS,
+        folded=again,
+        grouped=True,
+        page_only=again,
+    )
 
 
-def _memory(group: Group, name: str, precision: str, d_head: float, length: float) -> Cell:
+def _held(group: Group, name: str, precision: str, shape: Shape) -> Cell:
     """MiB before backward."""
-    row = group.at(name, precision, d_head, length, "backward")
-    return MIB.cell(before_backward(row), 3, "", lost(row))
-
-
-def _memory_against(group: Group, name: str, precision: str, d_head: float, length: float) -> Cell:
-    """MiB before backward; below it the share of what naive attention holds."""
-    row, naive = (group.at(each, precision, d_head, length, "backward") for each in (name, NAIVE))
-    own, reference = before_backward(row), before_backward(naive)
-    below = formatting.percent(own / reference) if own and reference and name != NAIVE else ""
-    return MIB.cell(own, 3, below, lost(row))
+    row = group.at(name, precision, *shape, "backward")
+    return MIB.cell(before_backward(row), 3, badges=table.lost(row))
 
 
 def detail_tables(group: Group) -> list[Table]:
     """A table for each precision and d: a row a length, times, speed-ups and memory of every implementation."""
-    pairs = [(name, d_head) for name in group.values("precision") for d_head in group.values("d_head", name)]
-    return [_detail_table(group, precision, d_head) for precision, d_head in pairs]
+    return [
+        _detail_table(group, precision, d_head)
+        for precision in group.values("precision")
+        for d_head in group.values("d_head", precision)
+    ]
 
 
 def _detail_table(group: Group, precision: str, d_head: float) -> Table:
-    own = [row for row in group.rows if row["precision"] == precision and row["d_head"] == d_head]
-    names = sorted({row["implementation"] for row in own}, key=implementation_rank)
+    own = [row for row in group.of(precision) if row["d_head"] == d_head]
+    ran = {row["implementation"] for row in own}
+    names = [name for name in group.values("implementation", precision) if name in ran]
     with_memory = any(before_backward(row) or formatting.known(row.get("peak_bytes")) for row in own)
-    columns = [POINT[1]]
+    columns = [LENGTH]
     for name in names:
-        columns += [Column(direction, "ms", group=name) for direction in DIRECTIONS]
-        columns += [Column(label, "MiB", group=name) for label in ("before backward", "peak") if with_memory]
-    rows = []
-    for length in sorted({row["length"] for row in own}):
-        line = [count(length)]
-        for name in names:
-            point = (name, precision, d_head, length)
-            line += [_time(group, *point, direction) for direction in DIRECTIONS]
-            line += [_memory_against(group, *point), _peak(group, *point)] if with_memory else []
-        rows.append(line)
-    caption = f"d = {formatting.count(d_head)}, {precision}, {group.place}: time and memory by length."
-    told = [_DETAIL_NOTE + (_MEMORY_NOTE if with_memory else ""), *notes(own, rows)]
-    name = f"attention-{group.hardware}-{precision}-{formatting.count(d_head)}"
-    return Table(name, caption, columns, rows, told, folded=True, page_only=True)
+        columns += [Column(way, "ms", name, value=partial(_time, group, name, precision, way)) for way in DIRECTIONS]
+        if with_memory:
+            columns += [
+                Column("before backward", "MiB", name, value=partial(_held_against_naive, group, name, precision)),
+                Column("peak", "MiB", name, value=partial(_peak, group, name, precision)),
+            ]
+    return table.build(
+        f"attention-{group.hardware}-{precision}-{formatting.count(d_head)}",
+        f"d = {formatting.count(d_head)}, {precision}, {group.place}: time and memory by length.",
+        columns,
+        [shape for shape in group.shapes(precision) if shape.d_head == d_head],
+        [_DETAIL_NOTE + (_MEMORY_NOTE if with_memory else ""), *_reasons(own)],
+        meanings=table.PLAIN_MEANINGS,
+        folded=True,
+        page_only=True,
+    )
 
 
-def _time(group: Group, name: str, precision: str, d_head: float, length: float, direction: str) -> Cell:
+def _time(group: Group, name: str, precision: str, direction: str, shape: Shape) -> Cell:
     """Median ± half its interval; below it how many times the speed of naive attention."""
-    row, naive = (group.at(each, precision, d_head, length, direction) for each in (name, NAIVE))
-    own = median(row)
-    if not own:
-        return Cell("" if lost(row) else "–", badges=lost(row))
-    ratio = speed(row, naive) if name != NAIVE else None
-    below = compared(row, naive, f"× {formatting.significant(ratio)}") if ratio else ""
-    return Cell(median_and_half(row), below, own, marks(row))
+    row, naive = (group.at(each, precision, *shape, direction) for each in (name, NAIVE))
+    series = timed(row)
+    if not series:
+        return table.number(None, badges=table.lost(row))
+    found = compare(series, timed(naive)) if name != NAIVE else None
+    below = _unless_unclear(f"× {formatting.significant(found.ratio)}", found.verdict) if found else ""
+    return Cell(_median_and_half(series), below, series.median, _badges(row))
 
 
-def median_and_half(row: dict) -> str:
+def _unless_unclear(text: str, verdict: str) -> str:
+    """The text of a comparison, in brackets where the two intervals overlap."""
+    return f"({text})" if verdict == UNCLEAR else text
+
+
+def _median_and_half(series: Timed) -> str:
     """`12.34 ± 0.05`: median and half the width of its interval (ms)."""
-    low, high = row.get("ci_low_ms"), row.get("ci_high_ms")
-    half = (high - low) / 2 if formatting.known(low) and formatting.known(high) else float("nan")
-    return formatting.mean_and_std(row["median_ms"], half)
+    half = (series.high - series.low) / 2 if series.has_interval else float("nan")
+    return formatting.mean_and_std(series.median, half)
 
 
-def _peak(group: Group, name: str, precision: str, d_head: float, length: float) -> Cell:
+def _held_against_naive(group: Group, name: str, precision: str, shape: Shape) -> Cell:
+    """MiB before backward; below it the share of what naive attention holds."""
+    row, naive = (group.at(each, precision, *shape, "backward") for each in (name, NAIVE))
+    own, reference = before_backward(row), before_backward(naive)
+    below = formatting.percent(own / reference) if own and reference and name != NAIVE else ""
+    return MIB.cell(own, 3, below, table.lost(row))
+
+
+def _peak(group: Group, name: str, precision: str, shape: Shape) -> Cell:
     """Highest allocated in backward, below it in forward (MiB); what was reached where memory ran out."""
-    forward, backward = (group.at(name, precision, d_head, length, direction) for direction in DIRECTIONS)
-    below = MIB.cell(forward.get("peak_bytes"), 3).text
-    badges = ("oom",) if "oom" in (*lost(forward), *lost(backward)) else ()
-    return MIB.cell(backward.get("peak_bytes"), 3, below if below != "–" else "", badges)
+    forward, backward = group.passes(name, precision, shape)
+    below = MIB.cell(forward.get("peak_bytes"), 3).text if formatting.known(forward.get("peak_bytes")) else ""
+    badges = ("oom",) if "oom" in (*table.lost(forward), *table.lost(backward)) else ()
+    return MIB.cell(backward.get("peak_bytes"), 3, below, badges)
+
+
+def tf32_table(group: Group) -> Table | None:
+    """A row for each d and length: how much tf32 changes the time of each implementation; None without pairs."""
+    if not against_fp32(group):
+        return None
+    in_fp32 = group.values("implementation", "fp32")
+    columns = [
+        Column(way, "%", name, value=partial(_tf32_change, group, name, way))
+        for name in group.values("implementation", "tf32")
+        if name in in_fp32
+        for way in DIRECTIONS
+    ]
+    return table.build(
+        f"attention-tf32-{group.hardware}",
+        f"What TF32 changes: time in tf32 against fp32 in %, {group.place}.",
+        [*SHAPE, *columns],
+        group.shapes("tf32"),
+        [f"Negative: tf32 takes less time. {_IN_BRACKETS}"],
+        meanings=table.PLAIN_MEANINGS,
+        grouped=True,
+    )
+
+
+def _tf32_change(group: Group, name: str, direction: str, shape: Shape) -> Cell:
+    tf32, fp32 = (group.at(name, precision, *shape, direction) for precision in ("tf32", "fp32"))
+    found = compare(timed(tf32), timed(fp32))
+    if not found:
+        return table.number(None, badges=tuple(dict.fromkeys((*table.lost(tf32), *table.lost(fp32)))))
+    change = change_of(found)
+    return Cell(_unless_unclear(percent_change(change).removesuffix(" %"), found.verdict), sort=change)
+
+
+def change_of(found: Comparison) -> float:
+    """The time over the reference's, less one."""
+    reference, own = found.times
+    return own / reference - 1
+
+
+def rates_table(attention: Attention, group: Group, precision: str) -> Table | None:
+    """TFLOP/s of every implementation at each d and length, over their share of the ceiling; None where none ran."""
+    own = group.of(precision)
+    if not any(formatting.known(row.get("tflops")) for row in own):
+        return None
+    ceiling = matmul_ceiling(attention.ceilings, group.hardware, precision)
+    columns = [
+        Column(name, group=f"{way} (TFLOP/s)", value=partial(_rate, group, name, precision, way, ceiling))
+        for way in DIRECTIONS
+        for name in group.values("implementation", precision)
+    ]
+    share = "; below it the share of the measured matrix product" if ceiling else ""
+    return table.build(
+        f"attention-rates-{group.hardware}-{precision}",
+        f"Arithmetic rate in TFLOP/s{share}, {precision}, {group.place}.",
+        [*SHAPE, *columns],
+        group.shapes(precision),
+        [_ceiling_note(ceiling, precision), *_reasons(own)],
+        meanings=table.PLAIN_MEANINGS,
+        grouped=True,
+    )
+
+
+def _rate(group: Group, name: str, precision: str, direction: str, ceiling: float | None, shape: Shape) -> Cell:
+    row = group.at(name, precision, *shape, direction)
+    rate = row.get("tflops")
+    if not formatting.known(rate):
+        return table.number(None, badges=table.lost(row))
+    return table.number(rate, below=formatting.percent(rate / ceiling) if ceiling else "", badges=_badges(row))
+
+
+def _ceiling_note(ceiling: float | None, precision: str) -> str:
+    if not ceiling:
+        return f"No matrix product in {precision} was measured on this hardware: no shares."
+    rate = formatting.significant(ceiling)
+    return f"Shares are of the rate of a large matrix product in {precision} on this hardware: {rate} TFLOP/s."
+
+
+def ours_table(group: Group, precision: str) -> Table | None:
+    """How many times the speed of each other implementation ours has; None without ours, or without another."""
+    if not comparisons(group.of(precision), OURS):
+        return None
+    columns = [
+        Column(name, group=f"{way}, against", value=partial(_ours_against, group, name, precision, way))
+        for way in DIRECTIONS
+        for name in group.values("implementation", precision)
+        if name != OURS
+    ]
+    return table.build(
+        f"attention-ours-{group.hardware}-{precision}",
+        f"The speed of {OURS}, this project's kernel, over that of the others, {precision}, {group.place}.",
+        [*SHAPE, *columns],
+        group.shapes(precision),
+        [f"Ratio of the medians; above 1 ours is the faster one. {_IN_BRACKETS}"],
+        meanings=table.PLAIN_MEANINGS,
+        grouped=True,
+    )
+
+
+def _ours_against(group: Group, other: str, precision: str, direction: str, shape: Shape) -> Cell:
+    rows = [group.at(name, precision, *shape, direction) for name in (OURS, other)]
+    found = compare(*map(timed, rows))
+    if not found:
+        return table.number(None, badges=table.lost(rows[0]) or table.lost(rows[1]))
+    return Cell(_unless_unclear(formatting.significant(found.ratio), found.verdict), sort=found.ratio)

@@ -4,9 +4,9 @@ import pandas as pd
 
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Picture, Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import machine_labels, machine_places, precision_rank
-from stepscope.report.provenance import commands_table
 from stepscope.tables.reader import Tables
 
 

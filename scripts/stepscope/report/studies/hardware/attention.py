@@ -9,10 +9,10 @@ from stepscope.report.data.attention import (
     Setting,
     implementation_rank,
     median,
-    verdict,
 )
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.compare import UNCLEAR, timed, verdict
 from stepscope.report.kit.order import precision_rank
 from stepscope.report.kit.table import number
 from stepscope.report.studies.hardware.compared import LOST, absent, everyone, legend, machines_of, speed_cell
@@ -115,5 +115,5 @@ def _cell(line: Line | None, other: str, baseline: str) -> Cell:
     before, after = line.rows[baseline], line.rows[other]
     statuses = [row["status"] if row["status"] in LOST else None for row in (before, after)]
     noisy = any(row.get("noisy") and median(row) for row in (before, after))
-    is_clear = verdict(after, before) != "unclear"
+    is_clear = verdict(timed(after), timed(before)) != UNCLEAR
     return speed_cell(median(before), median(after), is_clear, statuses, ("noisy",) * noisy)

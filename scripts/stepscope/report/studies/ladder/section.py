@@ -1,21 +1,23 @@
 """The ladder study's part of the report."""
 
-from stepscope.report.data.ladder import by_hardware, ladders, time
+from collections.abc import Iterable
+
+from stepscope.report.data.ladder import by_hardware, ladders, recomputed, time
 from stepscope.report.kit.blocks import Table
-from stepscope.report.provenance import commands_table
+from stepscope.report.kit.commands import commands_table
+from stepscope.report.kit.finding import Finding
 from stepscope.report.studies.ladder import findings as ladder_findings
-from stepscope.report.studies.ladder.beside import agreement_table, compiling_table
 from stepscope.report.studies.ladder.captions import pictures
-from stepscope.report.studies.ladder.checkpoint import checkpoint_table, recomputed, rule_table
-from stepscope.report.studies.ladder.tables import gains_table, rungs_table
+from stepscope.report.studies.ladder.tables import agreement_table, compiling_table, gains_table, rungs_table
+from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table, rule_table
 from stepscope.tables.reader import Tables
 
 MOST_IN_MARKDOWN = 6  # ladders
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
-    return ladder_findings.findings(tables)
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
+    return ladder_findings.findings(ladders(tables), tables["ceilings"])
 
 
 def context(tables: Tables) -> dict:
@@ -39,5 +41,5 @@ def context(tables: Tables) -> dict:
     }
 
 
-def _made(tables) -> list[Table]:
+def _made(tables: Iterable[Table | None]) -> list[Table]:
     return [table for table in tables if table]

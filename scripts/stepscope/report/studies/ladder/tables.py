@@ -1,162 +1,149 @@
-"""The ladder study's tables of rungs: times, rates, memory, kernels and gains."""
+"""The ladder study's tables but those of checkpointing: times, rates, memory, gains, compiling, agreement."""
 
 from stepscope.report.data.ladder import (
     TIMES,
     Ladder,
     agrees,
-    disturbed,
     kind,
-    lost,
     peak,
     rate,
     time,
-    times,
     verdict,
 )
-from stepscope.report.kit import formatting
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
-from stepscope.report.kit.sizes import Unit, unit_of
-from stepscope.report.studies.ladder import against_timing
+from stepscope.report.kit.compare import UNCLEAR
+from stepscope.report.kit.order import PHASES
+from stepscope.report.kit.sizes import Unit, size_cell, unit_of
 
-PHASES = ("forward", "backward", "optimizer")
 MOST_LADDERS = 8  # beside each other
+_WHOLE = "fastest over first rung"  # the last line of a table of gains
 _GAINS_NOTE = (
     "×: times the speed of the rung before, or of the one named below it where that has no result; below it ms of a "
     "step; in brackets where the two 95 % intervals overlap{doubt}. Cells after the last rung of the chain are "
     "compared with the rung that they vary."
 )
 _DOUBT = ", or where one of the two is noisy and the timing study's runs of cells of this ladder differ by as much"
+_TIMES_NOTE = (
+    "Times are medians; below the step its 95 % interval. Phased steps wait for the device after each phase, free "
+    "ones do not. Gains in brackets: the two intervals overlap{doubt}."
+)
+_BOTH_NOTE = " f+b: the gain is that of forward+backward, where not both have a step."
 
 
 def rungs_table(ladder: Ladder) -> Table:
     """A row a rung, then what was tried beside the chain, without checkpointing."""
     rows = [*ladder.rungs, *ladder.wholes]
-    parts = [phase for phase in PHASES if any(time(row, phase) for row in rows)]
+    phases = [phase for phase in PHASES if phase not in TIMES]
     both = any(kind(row) == "forward_backward" for row in rows)
-    counts = [name for name in ("kernels", "launches", "operators") if any(_known(row, name) for row in rows)]
-    compiled = any(_known(row, "compile_seconds") for row in rows)
-    with_mfu = any(formatting.known(rate(row, "mfu")) for row in rows)
     unit = unit_of(peak(row) for row in rows)
-    columns = [Column("rung", number=False), *(Column(phase, group="phased steps (ms)") for phase in parts)]
-    columns += [Column("forward+backward", group="free steps (ms)")] * both + [Column("step", group="free steps (ms)")]
-    columns += [Column("rung before", group="times the speed of"), Column("first rung", group="times the speed of")]
-    columns += [Column("tokens/s"), Column("rate", "TFLOP/s"), *[Column("MFU", "%")] * with_mfu]
-    columns += [Column("peak memory", unit.name), *map(Column, counts), *[Column("compiling", "s")] * compiled]
-    lines = []
-    for row in rows:
-        line = [_name(row), *(time_cell(row, phase) for phase in parts)]
-        line += [time_cell(row, "forward_backward")] * both + [
-            time_cell(row, "step"),
-            _gain(ladder, row),
-            _of_start(row),
-        ]
-        line += [number_cell(rate(row, "tokens_per_s"), 4), number_cell(rate(row, "tflops"))]
-        line += [number_cell(_percent(rate(row, "mfu")))] * with_mfu + [_peak(row, unit)]
-        line += [_count(row, name) for name in counts]
-        lines.append(line + [number_cell(row.get("compile_seconds"))] * compiled)
+    columns = [
+        Column("rung", number=False, value=_name),
+        *(_time_column(phase, phase, "phased steps (ms)", optional=True) for phase in phases),
+        *[_time_column("forward_backward", "forward+backward", "free steps (ms)")] * both,
+        _time_column("step", "step", "free steps (ms)"),
+        Column("rung before", group="times the speed of", value=lambda row: _gain(ladder, row)),
+        Column("first rung", group="times the speed of", value=_of_start),
+        Column("tokens/s", value=lambda row: rate(row, "tokens_per_s"), show=_four_digits),
+        Column("rate", "TFLOP/s", value=lambda row: rate(row, "tflops")),
+        Column("MFU", "%", value=lambda row: _percent(rate(row, "mfu")), optional=True),
+        Column("peak memory", unit.name, value=lambda row: _peak(row, unit)),
+        *(_count_column(name) for name in ("kernels", "launches", "operators")),
+        Column("compiling", "s", value="compile_seconds", optional=True),
+    ]
+    note = _TIMES_NOTE.format(doubt=_DOUBT * bool(ladder.again)) + _BOTH_NOTE * both
     caption = f"The ladder of {ladder.place}, batch {ladder.batch:,.0f}, on {ladder.hardware}."
-    return Table(f"ladder-{ladder.hardware}-{ladder.size}-{ladder.context:.0f}-{ladder.batch:.0f}", caption, columns,
-                 lines, [*_times_note(both, ladder), *notes(rows, lines)])  # fmt: skip
+    name = f"ladder-{ladder.hardware}-{ladder.size}-{ladder.context:.0f}-{ladder.batch:.0f}"
+    return table.build(name, caption, columns, rows, [note, _runs_elsewhere(ladder), *losses(rows)])
 
 
-def _times_note(both: bool, ladder: Ladder) -> list[str]:
-    note = (
-        "Times are medians; below the step its 95 % interval. Phased steps wait for the device after each phase, free "
-        f"ones do not. Gains in brackets: the two intervals overlap{_DOUBT * bool(ladder.again)}."
-    )
-    more = " f+b: the gain is that of forward+backward, where not both have a step."
-    return [note + more * both, *against_timing.note(ladder)]
+def _runs_elsewhere(ladder: Ladder) -> str:
+    """What the timing study measured for cells of this ladder."""
+    parts = []
+    for cell, run in ladder.again.items():
+        row = ladder.at(cell)
+        of = " of forward+backward" if run.phase == "forward_backward" else ""
+        here = formatting.times(time(row, run.phase) / run.median)
+        parts.append(f"{row['name']}, {formatting.significant(run.median)} ms{of} (here {here})")
+    return f"The timing study's runs of the same cells: {formatting.listing(parts, 8, '; ')}." if parts else ""
 
 
-def notes(rows: list[dict], lines: list[list[Cell]]) -> list[str]:
-    """Why cells have no result, which are no rungs, and what the badges mean."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for row in rows:
-        if row["status"] in ("unsupported", "failed"):
-            reason = str(row["reason"] or "no reason was recorded").rstrip(".")
-            found.setdefault((row["status"], reason), []).append(str(row["name"]))
-    told = [
-        f"{BADGES[status][0]} ({formatting.listing(names, 8, '; ')}): {reason}."
-        for (status, reason), names in found.items()
-    ][:6]
-    wrong = [str(row["name"]) for row in rows if agrees(row) is False]
-    told += [f"Loss or gradients are not those of the first rung, so no gain is given: {formatting.listing(wrong)}."
-             ] if wrong else []  # fmt: skip
-    used = {key for line in lines for cell in line for key in cell.badges}
-    meanings = [f"{text}: {meaning}" for key, (text, meaning) in BADGES.items() if key in used]
-    return [*told, *(["; ".join(meanings) + "."] if meanings else [])]
+def losses(rows: list[dict]) -> list[str]:
+    """Why cells have no result, and which are no rungs."""
+    told = table.reasons(rows, lambda row: str(row["name"]), most_names=8, between="; ", most=6)
+    wrong = formatting.listing([str(row["name"]) for row in rows if agrees(row) is False])
+    return [*told, f"Loss or gradients are not those of the first rung, so no gain is given: {wrong}." if wrong else ""]
 
 
 def _name(row: dict) -> Cell:
     below = "differs: no rung" if agrees(row) is False else ""
-    return Cell(str(row["name"]), below, badges=disturbed(row))
+    return Cell(str(row["name"]), below, badges=table.disturbed(row))
 
 
-def time_cell(row: dict, prefix: str) -> Cell:
+def _time_column(prefix: str, label: str, group: str, optional: bool = False) -> Column:
+    return Column(label, group=group, value=lambda row: _time_cell(row, prefix), optional=optional)
+
+
+def _time_cell(row: dict, prefix: str) -> Cell:
     """Median, and for whole steps its interval below; a badge where the mode has no time."""
     median = time(row, prefix)
     if not median:
         status = row.get(f"{prefix}_status") or row["status"]
-        badges = (status,) if prefix in TIMES and status in BADGES and status != "ok" else ()
-        return Cell("" if badges else "–", badges=badges)
-    low, high = row.get(f"{prefix}_ci_low_ms"), row.get(f"{prefix}_ci_high_ms")
-    noisy = ("noisy",) if row.get(f"{prefix}_noisy") else ()
-    text = formatting.median_and_interval(median, low, high)
-    number, _, interval = text.partition(" ")
-    if prefix in TIMES:
-        return Cell(number, interval, median, noisy)
-    return Cell(formatting.significant(median, 3), sort=median, badges=noisy)
+        is_told = prefix in TIMES and status in BADGES and status != "ok"
+        return Cell(badges=(status,)) if is_told else table.NOTHING
+    noisy = ("noisy",) * bool(row.get(f"{prefix}_noisy"))
+    if prefix not in TIMES:
+        return Cell(formatting.significant(median), sort=median, badges=noisy)
+    ends = (row.get(f"{prefix}_ci_low_ms"), row.get(f"{prefix}_ci_high_ms"))
+    return Cell(*formatting.median_beside_interval(median, *ends), sort=median, badges=noisy)
 
 
 def _peak(row: dict, unit: Unit) -> Cell:
     """What was reached when memory ran out is no peak of a step."""
     below = "f+b" if peak(row) and row.get("peak_mode") == "forward-backward" else ""
-    return unit.cell(
-        peak(row), 3, below, ("oom",) * (row["status"] == "oom" and peak(row) is not None and not kind(row))
-    )
+    is_reached = row["status"] == "oom" and peak(row) is not None and not kind(row)
+    return unit.cell(peak(row), 3, below, ("oom",) * is_reached)
 
 
 def _gain(ladder: Ladder, row: dict) -> Cell:
+    """How many times as fast it is as the rung before; which one that is, if not the neighbour."""
     value, other = row.get("gain_before"), ladder.at(row.get("compared_with"))
     if not formatting.known(value):
-        return Cell("–")
-    below = _of(row.get("gain_of"))
-    if other and (row not in ladder.rungs or ladder.is_passed_over(row)):
-        below = " ".join(filter(None, [below, f"against {other['name']}"]))
-    return Cell(bracketed(times(value), row, other, ladder.doubt), below, value)
+        return table.NOTHING
+    is_named = other and (row not in ladder.rungs or ladder.is_passed_over(row))
+    below = [_of(row.get("gain_of")), f"against {other['name']}" if is_named else ""]
+    return Cell(_bracketed(row, other, ladder.doubt), " ".join(filter(None, below)), value)
 
 
 def _of_start(row: dict) -> Cell:
-    value = row.get("gain_start")
-    return Cell(times(value), _of(row.get("gain_start_of")), value) if formatting.known(value) else Cell("–")
+    return table.number(row.get("gain_start"), formatting.times, _of(row.get("gain_start_of")))
 
 
 def _of(what: object) -> str:
     return "f+b" if what == "forward+backward" else ""
 
 
-def bracketed(text: str, row: dict, other: dict | None, doubt: float = 1.0) -> str:
-    return f"({text})" if other and verdict(row, other, doubt) == "unclear" else text
+def _bracketed(row: dict, other: dict | None, doubt: float) -> str:
+    """The gain over the other cell, in brackets where the two may be equally fast."""
+    text = formatting.times(row["gain_before"])
+    return f"({text})" if other and verdict(row, other, doubt) == UNCLEAR else text
 
 
-def number_cell(value: object, digits: int = 3) -> Cell:
-    return Cell(formatting.significant(value, digits), sort=value) if formatting.known(value) else Cell("–")
+def _four_digits(value: float) -> str:
+    return formatting.significant(value, 4)
 
 
 def _percent(share: object) -> float | None:
     return 100 * share if formatting.known(share) else None
 
 
-def _known(row: dict, name: str) -> bool:
-    return formatting.known(row.get(name))
-
-
-def _count(row: dict, name: str) -> Cell:
+def _count_column(name: str) -> Column:
     """A number of kernels, launches or operators, of forward and backward alone where the step did not run."""
-    if not _known(row, name):
-        return Cell("–")
-    below = "f+b" if row.get("counted") == "forward-backward" else ""
-    return Cell(formatting.count(row[name]), below, row[name])
+    return Column(
+        name,
+        value=lambda row: table.count(row.get(name), "f+b" if row.get("counted") == "forward-backward" else ""),
+        optional=True,
+    )
 
 
 def gains_table(hardware: str, found: list[Ladder]) -> Table | None:
@@ -167,40 +154,101 @@ def gains_table(hardware: str, found: list[Ladder]) -> Table | None:
     names |= dict.fromkeys(str(row["name"]) for one in shown for row in one.wholes)
     if not names:
         return None
-    lines = [[Cell(name), *(_change(one, name) for one in shown)] for name in names]
-    lines.append([Cell("fastest over first rung"), *(_whole_gain(one) for one in shown)])
-    columns = [Column("change", number=False), *(Column(f"{one.size} {one.context:,.0f}") for one in shown)]
     left = len(found) - len(shown)
-    doubt = _DOUBT * any(bool(one.again) for one in shown)
-    more = [f"{left:,} more in index.html's tables of single ladders."] if left else []
-    told = [_GAINS_NOTE.format(doubt=doubt), *more]
-    told += notes([], lines)
-    return Table(f"ladder-gains-{hardware}", f"What each change brings, on {hardware}; by size and context.", columns,
-                 lines, told)  # fmt: skip
+    notes = [
+        _GAINS_NOTE.format(doubt=_DOUBT * any(bool(one.again) for one in shown)),
+        f"{left:,} more in index.html's tables of single ladders." if left else "",
+    ]
+    caption = f"What each change brings, on {hardware}; by size and context."
+    columns = [Column("change", number=False, value=lambda name: name), *map(_gains_column, shown)]
+    return table.build(f"ladder-gains-{hardware}", caption, columns, [*names, _WHOLE], notes)
+
+
+def _gains_column(ladder: Ladder) -> Column:
+    return Column(
+        f"{ladder.size} {ladder.context:,.0f}",
+        value=lambda name: _whole_gain(ladder) if name == _WHOLE else _change(ladder, name),
+    )
 
 
 def _change(ladder: Ladder, name: str) -> Cell:
     row = next((row for row in [*ladder.rungs, *ladder.wholes] if row["name"] == name), None)
     if row is None:
-        return Cell("–")
-    value, median = row.get("gain_before"), time(row, "step")
-    below = formatting.significant(median, 3) if median else ""
-    badges = lost(row) if not median else ()
+        return table.NOTHING
+    median = time(row, "step")
+    below = formatting.significant(median) if median else ""
+    badges = () if median else table.lost(row)
     if agrees(row) is False:
         return Cell("differs", below, badges=badges)
-    if not formatting.known(value):
+    if not formatting.known(row.get("gain_before")):
         is_first = bool(below) and row in ladder.climbed[:1]
         return Cell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
-    of = " f+b" if row.get("gain_of") == "forward+backward" else ""
     other = ladder.at(row.get("compared_with"))
-    text = bracketed(times(value), row, other, ladder.doubt)
+    text = " ".join(filter(None, [_bracketed(row, other, ladder.doubt), _of(row.get("gain_of"))]))
     below = ", ".join(filter(None, [below, f"against {other['name']}" if ladder.is_passed_over(row) else ""]))
-    return Cell(f"{text}{of}", below, value, badges)
+    return Cell(text, below, row["gain_before"], badges)
 
 
 def _whole_gain(ladder: Ladder) -> Cell:
     top = ladder.top
     if not top or not formatting.known(top.get("gain_start")):
-        return Cell("–")
-    of = " f+b" if top.get("gain_start_of") == "forward+backward" else ""
-    return Cell(times(top["gain_start"]) + of, str(top["name"]), top["gain_start"])
+        return table.NOTHING
+    text = " ".join(filter(None, [formatting.times(top["gain_start"]), _of(top.get("gain_start_of"))]))
+    return Cell(text, str(top["name"]), top["gain_start"])
+
+
+def compiling_table(hardware: str, found: list[Ladder]) -> Table | None:
+    """The whole model compiled beside its blocks; None where it was not tried."""
+    tried = [(ladder, ladder.at(row.get("compared_with")), row) for ladder in found for row in ladder.wholes]
+    columns = [
+        Column("size", number=False, value=lambda each: each[0].size),
+        Column("context", "tokens", value=lambda each: each[0].context, show=formatting.count),
+        *_blocks_and_whole("compiling (s)", lambda row: table.number(row.get("compile_seconds"))),
+        *_blocks_and_whole("step (ms)", lambda row: _time_cell(row, "step")),
+        *_blocks_and_whole("peak memory", lambda row: size_cell(peak(row))),
+        Column("whole over blocks", "times the speed", value=_whole_over_blocks),
+    ]
+    caption = f"The whole model compiled instead of block by block, on {hardware}."
+    return table.build(f"ladder-compiling-{hardware}", caption, columns, tried, losses([row for *_, row in tried]))
+
+
+def _blocks_and_whole(group: str, cell) -> list[Column]:
+    """Two columns, `cell` of the rung that compiles block by block and of the cell that compiles all."""
+    return [
+        Column("blocks", group=group, value=lambda each: cell(each[1]) if each[1] else None),
+        Column("whole", group=group, value=lambda each: cell(each[2])),
+    ]
+
+
+def _whole_over_blocks(each: tuple[Ladder, dict | None, dict]) -> Cell:
+    ladder, blocks, whole = each
+    if not formatting.known(whole.get("gain_before")):
+        return table.NOTHING
+    return Cell(_bracketed(whole, blocks, ladder.doubt), sort=whole["gain_before"])
+
+
+def agreement_table(hardware: str, found: list[Ladder]) -> Table | None:
+    """Loss and gradients of every cell against the first rung's; None where no cell has a loss."""
+    rows = [row | {"place": ladder.place} for ladder in found for row in ladder.rows
+            if formatting.known(row.get("loss")) or agrees(row) is not None]  # fmt: skip
+    differences = {"loss": "loss", "gradients": "gradient", "norm": "gradient_norm"}
+    columns = [
+        Column("ladder", number=False, value="place"),
+        Column("cell", number=False, value="name"),
+        Column("loss", value="loss", show=lambda value: formatting.significant(value, 6)),
+        Column("gradient norm", value="gradient_norm", show=_four_digits),
+        *(Column(label, group="relative difference", value=f"{name}_difference", show=_scientific)
+          for label, name in differences.items()),
+        Column("cosine", value="gradient_cosine", show=lambda value: f"{value:.6f}"),
+        Column("tolerance", value="tolerance", show=_scientific),
+        Column("agrees", number=False, value=lambda row: {True: "yes", False: "no"}.get(agrees(row))),
+    ]  # fmt: skip
+    caption = f"Loss and gradients against those of the first rung that has them, on {hardware}."
+    note = "Tolerance: of gradients and their norm; a tenth of it for the loss."
+    return table.build(f"ladder-agreement-{hardware}", caption, columns, rows, [note], folded=True, grouped=True,
+                       page_only=len(rows) > table.LONG)  # fmt: skip
+
+
+def _scientific(value: float) -> str:
+    """A small number: `1.2e-05`, `0`."""
+    return f"{value:.1e}".replace("-", "\N{MINUS SIGN}") if value else "0"

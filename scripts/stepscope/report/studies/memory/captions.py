@@ -1,4 +1,4 @@
-"""The memory study's figures: what to see in them, the fixed parameters, and the words for who cannot see them."""
+"""The captions of the memory study's figures, and their alternative texts."""
 
 from stepscope.plan.training import figure_name
 from stepscope.report.data.memory import Memory, title

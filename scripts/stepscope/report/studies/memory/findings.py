@@ -1,245 +1,336 @@
-"""Sentences that the memory study supports, for the summary and for the section's opening."""
+"""What the memory study says, for the summary and for the section's opening."""
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
-from stepscope.report.data.memory import Memory, is_inference, part, title
+from stepscope.report.data.memory import (
+    REFERENCE,
+    Limit,
+    Memory,
+    PeakChange,
+    is_inference,
+    limits,
+    part,
+    peak_changes,
+    prediction_causes,
+    prediction_error,
+    saved_by_blocks,
+    title,
+)
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
+from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
-from stepscope.report.kit.sizes import EXACT, percent_change, shares, size
-from stepscope.report.studies.memory.blocks import saved_rows, squared_share, with_saved
-from stepscope.report.studies.memory.precision import SAME, Pair, pairs
-from stepscope.report.studies.memory.predicted import Limit, causes, difference, limits
+from stepscope.report.kit.sizes import EXACT, changes, largest_shares, percent_change, shares, size
 
-_PHASES = {"optimizer": "the optimizer", "": "no phase"}
-_MODES = {"step": "a training step", "inference": "inference"}
+_SAME = 0.01  # a difference of the peaks below this share is called none
+_RECORDERS = {
+    "allocator history": "The history of PyTorch's allocator",
+    "torch.profiler": "torch.profiler, on the CPU,",
+}
 
 
-def findings(memory: Memory) -> list[str]:
-    """The findings, hardware by hardware."""
+def findings(memory: Memory) -> list[Finding]:
+    """The findings, machine by machine."""
     if not memory.all:
-        return ["No memory cell is in the tables."]
-    hardware = machine_labels([row["hardware"] for row in memory.all])
-    sentences = []
-    for name in hardware:
-        found = [sentence for sentence in _of(memory, name) if sentence]
-        sentences += [f"On {name}: {sentence}" if len(hardware) > 1 else sentence for sentence in found]
-    return sentences
+        return [Finding("memory", "No memory cell is in the tables.")]
+    found = []
+    for hardware in machine_labels([row["hardware"] for row in memory.all]):
+        found += _of_one_machine(memory, hardware)
+    return found
 
 
-def _of(memory: Memory, hardware: str) -> list[str]:
+def _of_one_machine(memory: Memory, hardware: str) -> list[Finding]:
     rows = [row for row in memory.first_runs(memory.measured) if row["hardware"] == hardware]
-    found = [pair for pair in pairs(memory) if pair.row["hardware"] == hardware]
-    told = [limit for limit in limits(memory) if limit.row["hardware"] == hardware]
-    parts = [*_peaks(memory, rows), _largest_step(memory, rows), *_precisions(memory, found)]
-    parts += [_squared(memory, rows), _limits(memory, told), _predictions(memory, rows), _lost(memory, hardware)]
-    return parts
+    found = [
+        *_peaks(memory, rows, hardware),
+        _largest_step(memory, rows, hardware),
+        *_precisions(memory, hardware),
+        _squared(memory, rows, hardware),
+        _limits(memory, hardware),
+        _predictions(memory, rows, hardware),
+        _lost(memory, hardware),
+    ]
+    return [each for each in found if each]
 
 
 def _what(name: str) -> str:
-    return _MODES.get(name, label(name))
+    return "a training step" if name == "step" else label(name)
 
 
-def _by_mode(rows: list[dict]) -> dict[str, list[dict]]:
-    """Cells by mode, the training step first."""
-    names = sorted({mode(row) for row in rows}, key=lambda name: (name != "step", name))
-    return {name: [row for row in rows if mode(row) == name] for name in names}
+def _cells(rows: Iterable[dict]) -> tuple[str, ...]:
+    return tuple(row["cell"] for row in rows)
 
 
-def _peaks(memory: Memory, rows: list[dict]) -> list[str]:
+def _modes(rows: Iterable[dict]) -> list[str]:
+    """The cells' modes, the training step first."""
+    return sorted({mode(row) for row in rows}, key=lambda name: (name != "step", name))
+
+
+def _peaks(memory: Memory, rows: list[dict], hardware: str) -> list[Finding]:
     """How large the peaks of a mode are, and where they lie."""
-    sentences = []
-    for name, own in _by_mode(rows).items():
-        low, high = min(own, key=memory.peak), max(own, key=memory.peak)
-        but = ("mode", "hardware")
-        peaks = [f"{size(memory.peak(row))} ({title(row, memory, but)})" for row in (low, high)]
-        text = f"from {peaks[0]} to {peaks[1]}" if len(own) > 1 else f"at {peaks[0]}"
-        sentences.append(f"Memory of {_what(name)} peaks {text}, {_places(memory, own)}.")
-    return sentences
+    found = []
+    for name in _modes(rows):
+        own = [row for row in rows if mode(row) == name]
+        ends = {"least": min(own, key=memory.peak), "most": max(own, key=memory.peak)}
+        numbers = {which: Number(memory.peak(row), _cells([row]), size) for which, row in ends.items()}
+        numbers["places"] = Number(_places(memory, own), _cells(own), _places_text)
+        low, high = (f"{{{which}}} ({title(row, memory, ('mode', 'hardware'))})" for which, row in ends.items())
+        text = f"from {low} to {high}" if len(own) > 1 else f"at {low}"
+        answer = f"Memory of {_what(name)} peaks {text}, {{places}}."
+        found.append(Finding("how high does memory peak, and where", answer, numbers, hardware))
+    return found
 
 
-def _places(memory: Memory, rows: list[dict]) -> str:
-    """`in backward (loss 8, softmax 1) in 9 and in the optimizer in 4 of 13 cells`."""
+def _places(memory: Memory, rows: list[dict]) -> dict[str, Counter]:
+    """Phase -> part of the model -> how many of these cells have their peak there."""
     phases: dict[str, Counter] = {}
     for row in rows:
         summary = memory.summary(row)
         own = phases.setdefault(str(summary.get("peak_phase") or ""), Counter())
         own[part(summary.get("peak_module")).split(": ")[-1]] += 1
+    return phases
+
+
+def _places_text(phases: Mapping[str, Counter]) -> str:
+    """`in backward (loss 8, softmax 1) in 9 and in the optimizer in 4 of 13 cells`."""
     texts = []
     for phase, parts in sorted(phases.items(), key=lambda entry: -entry[1].total()):
         named = [name for name, _ in parts.most_common(4) if name]
         counted = [f"{name} {parts[name]:,}" for name in named] if len(parts) > 1 else named
         inside = f" ({formatting.listing(counted)})" if named else ""
         often = f" in {parts.total():,}" if len(phases) > 1 else ""
-        texts.append(f"in {_PHASES.get(phase, phase)}{inside}{often}")
-    whole = f" of {len(rows):,} cells" if len(phases) > 1 else f" in all {len(rows):,} cells" * (len(rows) > 1)
+        words = {"optimizer": "the optimizer", "": "no phase"}.get(phase, phase)
+        texts.append(f"in {words}{inside}{often}")
+    every = sum(parts.total() for parts in phases.values())
+    whole = f" of {every:,} cells" if len(phases) > 1 else f" in all {every:,} cells" * (every > 1)
     return formatting.listing(texts) + whole
 
 
-def _largest_step(memory: Memory, rows: list[dict]) -> str:
+def _largest_step(memory: Memory, rows: list[dict], hardware: str) -> Finding | None:
     """What fills the largest peak that fits."""
     own = [row for row in rows if not is_inference(row)] or rows
     if not own:
-        return ""
+        return None
     row = max(own, key=memory.peak)
-    held = shares(memory.at_peak(row), memory.requested(row))
+    held = largest_shares(memory.at_peak(row), memory.requested(row))
     if not held:
-        return ""
-    return f"The largest peak that fits ({title(row, memory, ('hardware',))}) consists of {held}."
+        return None
+    answer = f"The largest peak that fits ({title(row, memory, ('hardware',))}) consists of {{shares}}."
+    return Finding("what fills the memory", answer, {"shares": Number(held, _cells([row]), shares)}, hardware)
 
 
-def _precisions(memory: Memory, found: list[Pair]) -> list[str]:
-    """What each lower precision saves or loses, a sentence a mode."""
-    sentences = []
-    for precision in ordered([pair.row["precision"] for pair in found], key=precision_rank):
-        of_precision = [pair for pair in found if pair.row["precision"] == precision]
-        for name in _by_mode([pair.row for pair in of_precision]):
-            own = [pair for pair in of_precision if mode(pair.row) == name]
-            sentences.append(_precision(memory, own, f"{precision} against fp32, the peak of {_what(name)}"))
-    return sentences
+def _precisions(memory: Memory, hardware: str) -> list[Finding | None]:
+    """Each precision and mode against fp32."""
+    found = [each for each in peak_changes(memory) if each.row["hardware"] == hardware]
+    told = []
+    for precision in ordered([each.row["precision"] for each in found], key=precision_rank):
+        own = [each for each in found if each.row["precision"] == precision]
+        for name in _modes(each.row for each in own):
+            told.append(_precision(memory, [each for each in own if mode(each.row) == name], hardware))
+    return told
 
 
-def _precision(memory: Memory, found: list[Pair], what: str) -> str:
-    known = sorted((pair for pair in found if pair.share is not None), key=lambda pair: pair.share)
-    parts = []
-    if len(known) == 1:
-        parts.append(_extreme(memory, known[0]))
-    elif known:
-        counts = Counter("same" if abs(pair.share) <= SAME else "more" if pair.share > 0 else "less" for pair in known)
-        words = {"less": "less", "more": "more", "same": f"the same within {100 * SAME:.0f} %"}
-        told = [f"{words[kind]} in {counts[kind]:,}" for kind in words if counts[kind]]
-        parts.append(f"{_extreme(memory, known[0])} to {_extreme(memory, known[-1])}")
+def _precision(memory: Memory, found: list[PeakChange], hardware: str) -> Finding | None:
+    """`found`: of one precision and mode."""
+    known = sorted((each for each in found if each.share is not None), key=lambda each: each.share)
+    numbers, parts = {}, []
+    if known:
+        ends = {"least": known[0], "most": known[-1]} if len(known) > 1 else {"least": known[0]}
+        for which, each in ends.items():
+            numbers |= _extreme(each, which)
+        texts = [f"{{{which}}} ({_point(memory, each)}{{{which}_changes}})" for which, each in ends.items()]
+        parts.append(" to ".join(texts))
+    if len(known) > 1:
+        counts = Counter("same" if abs(each.share) <= _SAME else "more" if each.share > 0 else "less" for each in known)
+        cells = tuple(cell for each in known for cell in _both(each))
+        numbers |= {kind: Number(number_of, cells, formatting.count) for kind, number_of in counts.items()}
+        words = {"less": "less in", "more": "more in", "same": f"the same within {100 * _SAME:.0f} % in"}
+        told = [f"{word} {{{kind}}}" for kind, word in words.items() if kind in counts]
         parts.append(f"{formatting.listing(told)} of {len(known):,} points")
-    alone = [pair for pair in found if {pair.row["status"], pair.reference["status"]} == {"ok", "oom"}]
-    for fits in ordered([_fitting(pair) for pair in alone], key=precision_rank):
-        names = [title(pair.row, memory, ("mode", "precision", "hardware")) for pair in alone if _fitting(pair) == fits]
+    alone = [each for each in found if len(each.fitting) == 1]
+    for fits in ordered([each.fitting[0] for each in alone], key=precision_rank):
+        names = [_point(memory, each) for each in alone if each.fitting == [fits]]
         parts.append(f"only {fits} fits at {formatting.listing(names, 4, '; ')}")
-    return f"{what}: {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return None
+    precision = found[0].row["precision"]
+    what = f"{precision} against {REFERENCE}, the peak of {_what(mode(found[0].row))}"
+    return Finding(f"what does {precision} save", f"{what}: {'; '.join(parts)}.", numbers, hardware)
 
 
-def _fitting(pair: Pair) -> str:
-    return next(row["precision"] for row in (pair.row, pair.reference) if row["status"] == "ok")
+def _point(memory: Memory, found: PeakChange) -> str:
+    return title(found.row, memory, ("mode", "precision", "hardware"))
 
 
-def _extreme(memory: Memory, pair: Pair) -> str:
-    """`−27 % (medium, context 512: activations −3.1 GiB, cast weights +0.8 GiB)`."""
-    told = [*pair.told(-1)[:2], *pair.told(1)[:2]] if pair.difference <= 0 else [*pair.told(1)[:2], *pair.told(-1)[:2]]
-    name = title(pair.row, memory, ("mode", "precision", "hardware"))
-    return f"{percent_change(pair.share)} ({name}{': ' * bool(told)}{', '.join(told)})"
+def _both(found: PeakChange) -> tuple[str, ...]:
+    return _cells([found.row, found.reference])
 
 
-def _squared(memory: Memory, rows: list[dict]) -> str:
+def _extreme(found: PeakChange, which: str) -> dict[str, Number]:
+    """The change, and the two categories that grew and the two that shrank most; those that explain it come first."""
+    named = [list(found.named(sign).items())[:2] for sign in ((-1, 1) if found.difference <= 0 else (1, -1))]
+    categories = dict(named[0] + named[1])
+    return {
+        which: Number(found.share, _both(found), percent_change),
+        f"{which}_changes": Number(categories, _both(found), _categories),
+    }
+
+
+def _categories(of_each: Mapping[str, float]) -> str:
+    """`: activations −3.1 GiB, cast weights +0.8 GiB`, or nothing."""
+    return f": {', '.join(changes(of_each))}" if of_each else ""
+
+
+def _squared(memory: Memory, rows: list[dict], hardware: str) -> Finding | None:
     """Which share of a block's saved bytes grows with the context squared."""
-    cells = {row["cell"] for row in rows}
-    known = [(row, squared_share(memory, row)) for row in with_saved(memory) if row["cell"] in cells]
-    known = sorted(((row, found) for row, found in known if found is not None), key=lambda entry: entry[1])
+    question, cells = "what grows with the context squared", _cells(rows)
+    known = [each for each in saved_by_blocks(memory) if each.row["cell"] in cells and each.squared_share is not None]
     if not known:
-        return ""
-    if not known[-1][1]:
-        return "Nothing of what a block saves for backward is of context × context."
-    names = [f"{formatting.percent(found)} ({_saved_name(memory, row)})" for row, found in (known[0], known[-1])]
-    largest = saved_rows(memory, known[-1][0])[0]
+        return None
+    known.sort(key=lambda each: each.squared_share)
+    ends = {"least": known[0], "most": known[-1]}
+    numbers = {
+        which: Number(each.squared_share, _cells([each.row]), formatting.percent) for which, each in ends.items()
+    }
+    if not known[-1].squared_share:
+        return Finding(
+            question, "Nothing of what a block saves for backward is of context × context.", numbers, hardware
+        )
+    largest = known[-1].tensors[0]
     inside = part(largest["module"]).removeprefix("blocks.*: ")
-    one = size(largest["bytes"] / largest["tensors"])
-    text, last = (f"{names[0]} to {names[1]}", " there") if len(known) > 1 else (names[0], "")
-    return (
+    numbers["tensor"] = Number(largest["bytes"] / largest["tensors"], _cells([known[-1].row]), size)
+    names = [f"{{{which}}} ({_saved_name(memory, each.row)})" for which, each in ends.items()]
+    text, last = (" to ".join(names), " there") if len(known) > 1 else (names[-1], "")
+    answer = (
         f"Of what a block saves for backward, tensors of context × context make up {text}; the largest{last} is one "
-        f"of {one} ({inside})."
+        f"of {{tensor}} ({inside})."
     )
+    return Finding(question, answer, numbers, hardware)
 
 
 def _saved_name(memory: Memory, row: dict) -> str:
     return title(row, memory, ("hardware", "mode") if mode(row) == "step" else ("hardware",))
 
 
-def _limits(memory: Memory, found: list[Limit]) -> str:
+def _limits(memory: Memory, hardware: str) -> Finding | None:
     """The first context that does not fit, predicted beside measured, where the grid reaches it or contradicts."""
-    named = ("hardware", "context", "repeat")
-    reached = [limit for limit in found if limit.verdict and limit.verdict != "not reached"]
-    parts = []
-    for limit in reached:
-        low, high = (formatting.count(value) for value in limit.predicted)
-        told = low if low == high else f"{low} to {high}"
-        grid = [f"{formatting.count(limit.fitted)} fits"] if limit.fitted is not None else []
-        grid += [f"{formatting.count(limit.failed)} does not"] if limit.failed is not None else []
-        wrong = f", {limit.verdict}" if limit.verdict != "as predicted" else ""
-        parts.append(f"{title(limit.row, memory, named)}: {told} ({formatting.listing(grid)}{wrong})")
-    if parts:
-        return f"The first context predicted not to fit, beside the grid: {formatting.listing(parts, 6, '; ')}."
-    known = [limit for limit in found if limit.verdict]
+    question, but = "which context does not fit", ("hardware", "context", "repeat")
+    known = [each for each in limits(memory) if each.rows[0]["hardware"] == hardware and each.verdict]
     if not known:
-        return ""
-    first = min(known, key=lambda limit: limit.predicted[0])
-    tokens, name = formatting.count(first.predicted[0]), title(first.row, memory, named)
-    return f"The shortest context predicted not to fit is {tokens} tokens ({name}); the grid has none so long."
+        return None
+    reached = [each for each in known if each.verdict != "not reached"]
+    if not reached:
+        first = min(known, key=lambda each: each.predicted[0])
+        numbers = {"tokens": Number(first.predicted[0], _cells(first.rows), formatting.count)}
+        name = title(first.rows[0], memory, but)
+        answer = f"The shortest context predicted not to fit is {{tokens}} tokens ({name}); the grid has none so long."
+        return Finding(question, answer, numbers, hardware)
+    numbers, parts = {}, []
+    for place, each in enumerate(reached):
+        numbers |= _of_limit(each, place)
+        grid = [f"{{fits_{place}}} fits"] * (each.fitted is not None)
+        grid += [f"{{fails_{place}}} does not"] * (each.failed is not None)
+        wrong = f", {each.verdict}" if each.verdict != "as predicted" else ""
+        name = title(each.rows[0], memory, but)
+        parts.append(f"{name}: {{predicted_{place}}} ({formatting.listing(grid)}{wrong})")
+    answer = f"The first context predicted not to fit, beside the grid: {formatting.listing(parts, 6, '; ')}."
+    return Finding(question, answer, numbers, hardware)
 
 
-def _predictions(memory: Memory, rows: list[dict]) -> str:
+def _of_limit(found: Limit, place: int) -> dict[str, Number]:
+    """The numbers of one group of cells, whose place among the others is in their names."""
+    cells, measured = _cells(found.rows), {"fits": found.fitted, "fails": found.failed}
+    known = {name: Number(value, cells, formatting.count) for name, value in measured.items() if value is not None}
+    told = {"predicted": Number(found.predicted, cells, _tokens_range)} | known
+    return {f"{name}_{place}": number for name, number in told.items()}
+
+
+def _tokens_range(values: Iterable[float]) -> str:
+    return " to ".join(dict.fromkeys(map(formatting.count, values)))
+
+
+def _predictions(memory: Memory, rows: list[dict], hardware: str) -> Finding | None:
     """How far the closed form is from the measured peaks."""
-    found = [(row, apart) for row in rows if (apart := difference(memory, row)) is not None]
+    found = [(row, error) for row in rows if (error := prediction_error(memory, row)) is not None]
     if not found:
-        return ""
+        return None
     worst, most = max(found, key=lambda entry: abs(entry[1]))
-    name = title(worst, memory, ("hardware",))
+    name, cells = title(worst, memory, ("hardware",)), _cells(row for row, _ in found)
+    numbers = {"worst": Number(most, _cells([worst]), percent_change)}
+    causes = prediction_causes(memory, worst) if abs(most) > 0.01 else {}
+    reason = ""
+    if causes:
+        numbers["causes"] = Number(causes, _cells([worst]), lambda of_each: formatting.listing(changes(of_each), 2))
+        reason = ": {causes}"
     if abs(most) < EXACT:
         where = f"of all {len(found):,} cells" if len(found) > 1 else f"of {name}"
-        return f"The closed form predicts the peak {where} to within {100 * EXACT:.3f} %."
-    why = formatting.listing(causes(memory, worst), 2)
-    reason = f": {why}" if why and abs(most) > 0.01 else ""
-    if len(found) == 1:
-        return f"The closed form predicts the peak of {name} with {percent_change(most)} error{reason}."
-    near = sum(abs(apart) <= 0.01 for _, apart in found)
-    often = f"all {near:,}" if near == len(found) else f"{near:,} of {len(found):,}"
-    return (
-        f"The closed form predicts the peak within 1 % in {often} cells; it is farthest off by "
-        f"{percent_change(most)} ({name}{reason})."
-    )
+        answer = f"The closed form predicts the peak {where} to within {100 * EXACT:.3f} %."
+    elif len(found) == 1:
+        answer = f"The closed form predicts the peak of {name} with {{worst}} error{reason}."
+    else:
+        numbers["near"] = Number(sum(abs(error) <= 0.01 for _, error in found), cells, formatting.count)
+        often = "all {near}" if numbers["near"].value == len(found) else f"{{near}} of {len(found):,}"
+        answer = (
+            f"The closed form predicts the peak within 1 % in {often} cells; it is farthest off by {{worst}} "
+            f"({name}{reason})."
+        )
+    return Finding("how good is the closed form", answer, numbers, hardware)
 
 
-def _lost(memory: Memory, hardware: str) -> str:
-    own = [row for row in memory.all if row["hardware"] == hardware and row["status"] != "ok"]
-    if not own:
-        return ""
-    parts = []
-    for status in dict.fromkeys(str(row["status"]) for row in own):
-        names = [title(row, memory, ("hardware",)) for row in own if row["status"] == status]
+def _lost(memory: Memory, hardware: str) -> Finding | None:
+    """The cells without a result."""
+    own = [row for row in memory.all if row["hardware"] == hardware]
+    numbers, parts = {}, []
+    for status in dict.fromkeys(str(row["status"]) for row in own if row["status"] != "ok"):
+        rows = [row for row in own if row["status"] == status]
+        names = [title(row, memory, ("hardware",)) for row in rows]
         word = "out of memory" if status == "oom" else status
-        parts.append(f"{len(names):,} {word} ({formatting.listing(names, 4, '; ')})")
-    every = sum(row["hardware"] == hardware for row in memory.all)
-    return f"Of {every:,} memory cell{'s' * (every != 1)}: {formatting.listing(parts, between='; ')}."
+        numbers[status] = Number(len(rows), _cells(rows), formatting.count)
+        parts.append(f"{{{status}}} {word} ({formatting.listing(names, 4, '; ')})")
+    if not parts:
+        return None
+    answer = f"Of {len(own):,} memory cell{'s' * (len(own) != 1)}: {formatting.listing(parts, between='; ')}."
+    return Finding("what has no result", answer, numbers, hardware)
 
 
-def opening(memory: Memory) -> list[str]:
-    """What recorded the memory, of how many cells."""
+def opening(memory: Memory) -> list[Finding]:
+    """What recorded the memory, of how many cells; and what is not known of it."""
     if not memory.recorded:
-        return ["No cell's memory was recorded."]
-    parts = []
-    for recorder in ordered([str(row["recorder"] or "an unknown recorder") for row in memory.recorded]):
-        own = [row for row in memory.recorded if str(row["recorder"] or "an unknown recorder") == recorder]
+        return [Finding("what was recorded", "No cell's memory was recorded.")]
+    numbers, parts = {}, []
+    for place, recorder in enumerate(ordered([_recorder(row) for row in memory.recorded])):
+        own = [row for row in memory.recorded if _recorder(row) == recorder]
         whole = [row for row in own if row["recorded"] != "warm-up"]
+        early = [row for row in own if row["recorded"] == "warm-up"]
+        numbers |= {
+            f"{name}_{place}": Number(len(rows), _cells(rows), _cells_text)
+            for name, rows in (("whole", whole), ("early", early))
+        }
         steps = formatting.listing([formatting.count(value) for value in ordered([row["steps"] for row in whole])])
-        every = f"{steps or 'a few'} step{'s' * (steps != '1')} of {_cells(len(whole))} after the warm-up"
-        early = f"the warm-up itself of {_cells(len(own) - len(whole))}, which ran out of memory in it"
-        told = [text for text, there in ((every, whole), (early, len(own) > len(whole))) if there]
-        parts.append(f"{_recorder(recorder)} recorded {', and '.join(told)}")
-    return [f"{'; '.join(parts)}.", *_doubts(memory)]
+        every = f"{steps or 'a few'} step{'s' * (steps != '1')} of {{whole_{place}}} after the warm-up"
+        lost = f"the warm-up itself of {{early_{place}}}, which ran out of memory in it"
+        told = [text for text, there in ((every, whole), (lost, early)) if there]
+        parts.append(f"{_RECORDERS.get(recorder, recorder)} recorded {', and '.join(told)}")
+    return [Finding("what was recorded", f"{'; '.join(parts)}.", numbers), *_doubts(memory)]
 
 
-def _recorder(name: str) -> str:
-    known = {"allocator history": "The history of PyTorch's allocator", "torch.profiler": "torch.profiler, on the CPU,"}
-    return known.get(name, name)
+def _cells_text(count: int) -> str:
+    return "one cell" if count == 1 else formatting.cells(count)
 
 
-def _cells(number_of: int) -> str:
-    return "one cell" if number_of == 1 else f"{number_of:,} cells"
+def _recorder(row: dict) -> str:
+    return str(row["recorder"] or "an unknown recorder")
 
 
-def _doubts(memory: Memory) -> list[str]:
+def _doubts(memory: Memory) -> list[Finding]:
     """What is not known: bytes without a category."""
-    shares_of = [memory.summary(row).get("unknown_share_at_peak") for row in memory.recorded]
-    known = [value for value in shares_of if formatting.known(value)]
+    found = {row["cell"]: memory.summary(row).get("unknown_share_at_peak") for row in memory.recorded}
+    known = {cell: share for cell, share in found.items() if formatting.known(share)}
     if not known:
         return []
-    if max(known) < 0.0005:
-        return ["Every byte at every peak is of a known category."]
-    return [f"Of the bytes at a peak at most {formatting.percent(max(known))} are of no known category."]
+    number = Number(max(known.values()), tuple(known), formatting.percent)
+    answer = "Of the bytes at a peak at most {unknown} are of no known category."
+    if number.value < 0.0005:
+        answer = "Every byte at every peak is of a known category."
+    return [Finding("what is not known", answer, {"unknown": number})]

@@ -1,54 +1,58 @@
 """The memory study's part of the report."""
 
-from stepscope.report.data.memory import Memory, title
+from stepscope.report.data.memory import Memory, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.escaping import Prose, markdown, relative_link
-from stepscope.report.provenance import commands_table
+from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.memory import findings as memory_findings
-from stepscope.report.studies.memory.blocks import accounting_table, block_table, contributors_table, saved_table
 from stepscope.report.studies.memory.captions import cell_picture, pictures
-from stepscope.report.studies.memory.cell_tables import (
+from stepscope.report.studies.memory.findings_cell import facts, findings_of_cell
+from stepscope.report.studies.memory.tables import (
+    categories_table,
+    limits_table,
+    peaks_table,
+    precision_table,
+    predicted_table,
+)
+from stepscope.report.studies.memory.tables_blocks import (
+    accounting_table,
+    block_table,
+    contributors_table,
+    saved_table,
+)
+from stepscope.report.studies.memory.tables_cell import (
     accounts_table,
     churn_table,
     largest_table,
     lines_table,
     phases_table,
 )
-from stepscope.report.studies.memory.peaks import categories_table, largest_ok, peaks_table
-from stepscope.report.studies.memory.precision import pairs, precision_table
-from stepscope.report.studies.memory.predicted import limits, limits_table, predicted_table
-from stepscope.report.studies.memory.sentences import (
-    churn_sentence,
-    course_sentence,
-    cut_sentence,
-    facts,
-    peak_sentence,
-)
 from stepscope.tables.reader import Tables
 
 # Tables of a cell; those of a cell that is shown openly are in the Markdown too.
-_OPEN = {"phases": phases_table, "largest": largest_table, "lines": lines_table, "churn": churn_table}
-_FOLDED = {"accounts": accounts_table, "saved": saved_table}
+_OPEN = (phases_table, largest_table, lines_table, churn_table)
+_FOLDED = (accounts_table, saved_table)
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
     return memory_findings.findings(Memory(tables))
 
 
 def context(tables: Tables) -> dict:
     """What report/sections/memory.md.j2 is filled with."""
     memory = Memory(tables)
-    shown = largest_ok(memory)
+    shown = _largest(memory)
     return {
-        "opening": memory_findings.opening(memory),
+        "opening": texts(memory_findings.opening(memory)),
         "pictures": pictures(memory, tables),
         "peaks": peaks_table(memory),
-        "precision": precision_table(memory, pairs(memory)),
+        "precision": precision_table(memory),
         "categories": categories_table(memory),
         "shown": [_shown(memory, row) for row in shown],
         "predicted": predicted_table(memory),
-        "limits": limits_table(memory, limits(memory)),
+        "limits": limits_table(memory),
         "accounting": accounting_table(memory),
         "block": block_table(memory),
         "contributors": contributors_table(memory),
@@ -58,37 +62,43 @@ def context(tables: Tables) -> dict:
     }
 
 
+def _largest(memory: Memory) -> list[dict]:
+    """The cells that are shown openly: the largest peak of inference, and of what runs backward."""
+    shown = []
+    for kind in (True, False):
+        own = [row for row in memory.measured if is_inference(row) is kind]
+        shown += [max(own, key=lambda row: memory.peak(row) or 0)] if own else []
+    return shown
+
+
 def _shown(memory: Memory, row: dict) -> dict:
     """A cell whose timeline and largest allocations stand openly."""
-    name = title(row, memory)
     return {
-        "title": name,
+        "title": title(row, memory),
         "picture": cell_picture(memory, row, shown=True),
         "sentences": _sentences(memory, row),
-        "tables": _tables(memory, row, name, _OPEN),
+        "tables": _tables(memory, row, _OPEN),
     }
 
 
 def _folded(memory: Memory, row: dict, shown: bool) -> dict:
     """The folded part of a cell; what is shown above is not repeated."""
-    name = title(row, memory)
     return {
-        "fold": Fold(name, facts(memory, row)),
+        "fold": Fold(title(row, memory), facts(memory, row).text),
         "shown": shown,
         "picture": cell_picture(memory, row),
         "sentences": _sentences(memory, row),
-        "tables": _tables(memory, row, name, _FOLDED if shown else _OPEN | _FOLDED, page_only=True),
+        "tables": _tables(memory, row, _FOLDED if shown else _OPEN + _FOLDED, page_only=True),
         "snapshot": _link(row.get("snapshot")),
     }
 
 
 def _sentences(memory: Memory, row: dict) -> str:
-    makers = (peak_sentence, course_sentence, churn_sentence, cut_sentence)
-    return " ".join(text for make in makers if (text := make(memory, row)))
+    return " ".join(texts(findings_of_cell(memory, row)))
 
 
-def _tables(memory: Memory, row: dict, name: str, makers: dict, page_only: bool = False) -> list[Table]:
-    made = [table for make in makers.values() if (table := make(memory, row, name))]
+def _tables(memory: Memory, row: dict, makers: tuple, page_only: bool = False) -> list[Table]:
+    made = [table for make in makers if (table := make(memory, row))]
     for table in made:
         table.page_only = page_only
     return made

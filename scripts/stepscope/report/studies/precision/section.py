@@ -5,8 +5,8 @@ from collections.abc import Callable
 from stepscope.report.data.mixed import Mixed
 from stepscope.report.data.precision import Precision
 from stepscope.report.data.profile import Profile
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.precision import findings as precision_findings
 from stepscope.report.studies.precision import findings_mixed, tables_mixed
 from stepscope.report.studies.precision import tables as precision_tables

@@ -4,10 +4,10 @@ from stepscope.report.data.occupation import busy_time, occupation
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Fold
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.escaping import Prose, markdown, relative_link
 from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.kit.order import ordered
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.profile import findings as profile_findings
 from stepscope.report.studies.profile.captions import cell_picture, pictures
 from stepscope.report.studies.profile.tables import (

@@ -1,8 +1,8 @@
 """The timing study's part of the report."""
 
+from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding
 from stepscope.report.kit.order import main_grid, with_order
-from stepscope.report.provenance import commands_table
 from stepscope.report.studies.timing import findings as timing_findings
 from stepscope.report.studies.timing.captions import pictures
 from stepscope.report.studies.timing.tables import (

@@ -1,10 +1,9 @@
 """The warm-up study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
 
-from stepscope.report.data.warmup import WARM, Warmups
+from stepscope.report.data.warmup import WARM, Warmups, profiled_points
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.order import ordered
-from stepscope.report.studies.warmup.first import profiled_points
 
 _WORDS = {
     "warmup_means": (

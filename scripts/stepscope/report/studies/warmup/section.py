@@ -1,19 +1,18 @@
 """The warm-up study's part of the report."""
 
-from stepscope.report.data.warmup import Warmups
+from stepscope.report.data.warmup import Warmups, runs
 from stepscope.report.kit.blocks import Table
-from stepscope.report.provenance import commands_table
+from stepscope.report.kit.commands import commands_table
+from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.warmup import findings as warmup_findings
 from stepscope.report.studies.warmup.captions import pictures
-from stepscope.report.studies.warmup.first import calls_table, excess_table, parts_table
-from stepscope.report.studies.warmup.runs import runs, runs_table
-from stepscope.report.studies.warmup.steps import steps_table
-from stepscope.report.studies.warmup.tables import means_table, rates_table, verdicts_table
+from stepscope.report.studies.warmup.tables import means_table, rates_table, runs_table, steps_table, verdicts_table
+from stepscope.report.studies.warmup.tables_first import calls_table, excess_table, parts_table
 from stepscope.tables.reader import Tables
 
 
-def findings(tables: Tables) -> list[str]:
-    """Sentences for the summary."""
+def findings(tables: Tables) -> list[Finding]:
+    """What the summary says."""
     return warmup_findings.findings(Warmups(tables))
 
 
@@ -21,7 +20,7 @@ def context(tables: Tables) -> dict:
     """What report/sections/warmup.md.j2 is filled with."""
     warmups = Warmups(tables)
     return {
-        "opening": warmup_findings.opening(warmups),
+        "opening": texts(warmup_findings.opening(warmups)),
         "pictures": pictures(warmups),
         "verdicts": _each(warmups, verdicts_table),
         "means": _each(warmups, means_table),

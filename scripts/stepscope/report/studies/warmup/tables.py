@@ -1,58 +1,114 @@
-"""Tables of the warm-up study: what a reader would have got, beside the steady state."""
+"""Tables of the warm-up study but those of the first step's contents: means, rates, verdicts, steps and runs."""
 
-from stepscope.report.data.warmup import CLOSE, WARM, Point, Setting, Warmups, phase_names, ratio
-from stepscope.report.kit import formatting
+import pandas as pd
+
+from stepscope.report.data.repeats import POINT
+from stepscope.report.data.warmup import CLOSE, RUN_PHASES, WARM, Setting, SizeRuns, Warmups, by_step, phase_names
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.kit.table import badge_legend, marks, number, reasons
+from stepscope.report.kit.order import label
+from stepscope.tables.columns import ratio
+from stepscope.tables.warmup import PHASES
 
-_STEADY = "steady state"
-_PER_CENT = 100
+_INDICES = (0, 1, 2, 3, 4, 5, 10)  # of steps
+_STEPS_NOTE = (
+    "Steps are counted from 0, the first in the process. The median over the processes that ran the step, and below it "
+    "the lowest and the highest where they differ. Sorts by the median."
+)
+_RATES_NOTE = "Tokens of a batch over the mean time; the share below it is the steady state's time over the mean."
+_ENOUGH_NOTE = (
+    f"Enough: from this number on every mean is within ± {formatting.percent(CLOSE, 1)} of the steady state, of the "
+    "numbers that were tried. Means are of other processes than the steady state, and differ by as much as runs do too."
+)
+_UNSURE_NOTE = (
+    f"In brackets: {{sizes}}, whose processes with {WARM} or more warm-up steps differ by more than "
+    f"{formatting.percent(CLOSE, 1)} in the median step, so that the steady state is unsure."
+)
+_RUNS_NOTE = (
+    "Between runs: (largest − smallest) / median of the runs' medians, each run a process of its own. Within a run: "
+    "the widest 95 % confidence interval of the median, as a share of it. Where the first is larger, the interval says "
+    "too little of the next run. Runs are the repeats of the timing study, and this study's processes with "
+    f"{WARM} or more warm-up steps."
+)
+
+_Line = tuple[SizeRuns, dict | None]  # a size and one of its rows; None for its steady state
 
 
 def means_table(warmups: Warmups, setting: Setting) -> Table | None:
     """Mean ± standard deviation of each phase after each number of warm-up steps; a row of the steady medians."""
-    if not setting.points:
-        return None
-    columns = [Column("size", number=False), Column("warm-up steps"), Column("first measured step", "ms")]
-    columns += [Column(name, group="mean ± standard deviation (ms), × steady state") for _, name in phase_names()]
-    columns += [Column(name, group="of the step") for name in ("std / mean", "median / steady state")]
-    rows = []
+    lines = []
     for point in setting.points:
-        rows += [_mean_row(point, row) for row in point.timed]
-        rows += [_steady_row(point)] if point.measured else []
-    notes = [
+        lines += [(point, row) for row in point.timed]
+        lines += [(point, None)] if point.measured else []
+    columns = [
+        Column("size", number=False, value=_size),
+        Column("warm-up steps", value=_warmup),
+        Column("first measured step", "ms", value=lambda line: _measured(line, "step_first_ms")),
+        *(
+            Column(name, group="mean ± standard deviation (ms), × steady state",
+                   value=lambda line, phase=phase: _mean(*line, phase))
+            for phase, name in phase_names()
+        ),
+        Column("std / mean", group="of the step", value=_of_row("step_std_over_mean"), show=formatting.percent),
+        Column("median / steady state", group="of the step", value=_of_row("step_median_over_steady"), show=_times),
+    ]  # fmt: skip
+    first = (
         f"Exactly {warmups.steps} steps after the warm-up, none discarded; each row is a process of its own. "
         + _steady_note(setting)
-    ]
-    part = warmups.cells[warmups.cells["cell"].isin([row["cell"] for point in setting.points for row in point.timed])]
+    )
+    reasons = table.reasons(
+        [row for _, row in lines if row],
+        lambda row: f"{row['size']} at {row['context']:,.0f}",
+        pattern="n/a ({names}): {reason}.",
+    )
     caption = f"What a benchmark gets after so many warm-up steps: {warmups.place(setting)}."
-    return Table("warmup-means", caption, columns, rows, notes + _reasons(part) + badge_legend(rows), grouped=True)
+    return table.build("warmup-means", caption, columns, lines, [first, *reasons], grouped=True)
 
 
-def _mean_row(point: Point, row: dict) -> list[Cell]:
-    phases = phase_names()
-    cells = [Cell(point.size, badges=marks(row)), number(row["warmup"], formatting.count)]
+def _size(line: _Line) -> Cell:
+    point, row = line
+    return Cell(point.size, badges=table.marks(row) if row else ())
+
+
+def _warmup(line: _Line) -> Cell:
+    _, row = line
+    return table.count(row["warmup"]) if row else Cell("steady state")
+
+
+def _of_row(name: str):
+    """The field of a line's row, which the steady state does not have."""
+    return lambda line: (line[1] or {}).get(name)
+
+
+def lost(row: dict) -> tuple[str, ...]:
+    """The badge of a row that was tried and has no result; that it is missing stands beside the size."""
+    return tuple(each for each in table.lost(row) if each != "missing")
+
+
+def _measured(line: _Line, name: str) -> Cell:
+    """A number of a row that has a mean, or why there is none."""
+    row = line[1] or {}
+    if formatting.known(row.get("step_mean_ms")):
+        return table.number(row[name])
+    return table.number(None, badges=lost(row))
+
+
+def _mean(point: SizeRuns, row: dict | None, phase: str) -> Cell:
+    """Mean and standard deviation over their multiple of the steady state; the steady state's median itself."""
+    if row is None:
+        return table.number(point.steady(phase), _four_digits)
     if not formatting.known(row.get("step_mean_ms")):
-        lost = Cell(badges=(row["status"],)) if row["status"] in ("oom", "unsupported", "failed") else Cell("–")
-        return [*cells, *[lost] * (1 + len(phases)), Cell("–"), Cell("–")]
-    cells.append(number(row["step_first_ms"], formatting.significant))
-    for phase, _ in phases:
-        mean, over = row[f"{phase}_mean_ms"], row[f"{phase}_mean_over_steady"]
-        below = f"× {times(over)}" if formatting.known(over) else ""
-        cells.append(Cell(formatting.mean_and_std(mean, row[f"{phase}_std_ms"]), below, mean))
-    spread = number(row["step_std_over_mean"], formatting.percent)
-    return [*cells, spread, number(row["step_median_over_steady"], times)]
+        return table.number(None, badges=lost(row))
+    mean, over = row[f"{phase}_mean_ms"], row[f"{phase}_mean_over_steady"]
+    below = f"× {_times(over)}" if formatting.known(over) else ""
+    return Cell(formatting.mean_and_std(mean, row[f"{phase}_std_ms"]), below, mean)
 
 
-def _steady_row(point: Point) -> list[Cell]:
-    """The medians of the steady state, below its cells."""
-    medians = [
-        number(point.steady(phase), lambda value: formatting.significant(value, 4)) for phase, _ in phase_names()
-    ]
-    return [Cell(point.size), Cell(_STEADY), Cell("–"), *medians, Cell("–"), Cell("–")]
+def _four_digits(value: float) -> str:
+    return formatting.significant(value, 4)
 
 
-def times(value: float) -> str:
+def _times(value: float) -> str:
     """A ratio near one with three decimals, a larger one with three digits: 1.002, 4.90, 12.3."""
     return f"{value:.3f}" if abs(value - 1) < 0.1 else formatting.significant(value)
 
@@ -76,88 +132,153 @@ def _steady_note(setting: Setting) -> str:
 
 def rates_table(warmups: Warmups, setting: Setting) -> Table | None:
     """Tokens per second by the means, against those of the steady state, and peak memory."""
-    peaks = [
-        (name, words)
-        for name, words in (("allocated", "allocated"), ("reserved", "reserved"), ("resident", "resident"))
-        if any(formatting.known(row.get(f"peak_{name}_bytes")) for point in setting.points for row in point.timed)
-    ]
-    shown = [(phase, name) for phase, name in phase_names() if phase in ("forward", "forward_backward", "step")]
-    rows = [_rate_row(setting, point, row, shown, peaks) for point in setting.points for row in point.timed]
     if not setting.measured:
         return None
-    columns = [Column("size", number=False), Column("warm-up steps")]
-    columns += [Column(name, group="tokens/s by the mean, share of the steady state's") for _, name in shown]
-    columns += [Column(words, group="peak memory (GiB)") for _, words in peaks]
-    note = "Tokens of a batch over the mean time; the share below it is the steady state's time over the mean."
+    lines = [(point, row) for point in setting.points for row in point.timed]
+    shown = [(phase, name) for phase, name in phase_names() if phase in ("forward", "forward_backward", "step")]
+    columns = [
+        Column("size", number=False, value=_size),
+        Column("warm-up steps", value=_warmup),
+        *(
+            Column(name, group="tokens/s by the mean, share of the steady state's",
+                   value=lambda line, phase=phase: _rate(line[1], phase))
+            for phase, name in shown
+        ),
+        *(
+            Column(name, group="peak memory (GiB)", value=_of_row(f"peak_{name}_bytes"), show=formatting.gib,
+                   optional=True)
+            for name in ("allocated", "reserved", "resident")
+        ),
+    ]  # fmt: skip
     caption = f"Throughput that so many warm-up steps give, and peak memory: {warmups.place(setting)}."
-    return Table("warmup-rates", caption, columns, rows, [note, *badge_legend(rows)], folded=True, grouped=True)
+    return table.build("warmup-rates", caption, columns, lines, [_RATES_NOTE], folded=True, grouped=True)
 
 
-def _rate_row(setting: Setting, point: Point, row: dict, shown: list, peaks: list) -> list[Cell]:
-    cells = [Cell(point.size, badges=marks(row)), number(row["warmup"], formatting.count)]
-    for phase, _ in shown:
-        rate = row.get(f"{phase}_tokens_per_s")
-        share = ratio(1.0, row.get(f"{phase}_mean_over_steady"))
-        below = formatting.percent(share, 3) if formatting.known(share) else ""
-        lost = Cell(badges=(row["status"],)) if row["status"] in ("oom", "unsupported", "failed") else Cell("–")
-        cells.append(Cell(formatting.significant(rate, 4), below, rate) if formatting.known(rate) else lost)
-    return cells + [number(row.get(f"peak_{name}_bytes"), formatting.gib) for name, _ in peaks]
+def _rate(row: dict, phase: str) -> Cell:
+    rate, share = row.get(f"{phase}_tokens_per_s"), ratio(1.0, row.get(f"{phase}_mean_over_steady"))
+    if not formatting.known(rate):
+        return table.number(None, badges=lost(row))
+    return table.number(rate, _four_digits, formatting.percent(share, 3))
 
 
 def verdicts_table(warmups: Warmups, setting: Setting) -> Table | None:
     """How far the means without any warm-up are off, and how many warm-up steps are enough, a row a size."""
-    if not setting.measured:
-        return None
-    enough = [(phase, name) for phase, name in phase_names() if phase != "forward_backward"]
-    columns = [Column("size", number=False), Column("first step", "ms"), Column("steady state", "ms")]
-    names = ("mean / steady state", "median / steady state", "std / mean")
-    columns += [Column(name, group="step without warm-up") for name in names]
-    columns += [Column(name, group="warm-up steps that are enough") for _, name in enough]
-    rows = [_verdict_row(point, enough) for point in setting.measured]
-    note = (
-        f"Enough: from this number on every mean is within ± {CLOSE:.0%} of the steady state, of the numbers that "
-        "were tried. Means are of other processes than the steady state, and differ by as much as runs do too."
-    ).replace("%", " %")
-    unsettled = formatting.listing([point.size for point in setting.unsettled])
-    notes = [note, *[
-        f"In brackets: {unsettled}, whose processes with {WARM} or more warm-up steps differ by more than "
-        f"{CLOSE * 100:.0f} % in the median step, so that the steady state is unsure."
-    ] * bool(unsettled)]  # fmt: skip
-    caption = f"Without warm-up, and how much warm-up is enough: {warmups.place(setting)}."
-    return Table("warmup-verdicts", caption, columns, rows, [*notes, *badge_legend(rows)])
-
-
-def _verdict_row(point: Point, enough: list[tuple[str, str]]) -> list[Cell]:
-    cold, steady = point.cold or {}, point.steady("step")
-    first = cold.get("step_first_ms")
-    over = ratio(first, steady) if formatting.known(first) else None
-    below = f"× {formatting.significant(over)}" if over else ""
-    cells = [Cell(point.size), Cell(formatting.significant(first), below, first) if cold else Cell("–")]
-    cells.append(number(steady, lambda value: formatting.significant(value, 4)))
-    cells += [
-        number(cold.get(f"step_{name}_over_steady"), lambda value: f"× {times(value)}") for name in ("mean", "median")
+    columns = [
+        Column("size", number=False, value=lambda point: point.size),
+        Column("first step", "ms", value=_first_step),
+        Column("steady state", "ms", value=lambda point: point.steady("step"), show=_four_digits),
+        _cold_column("mean / steady state", "step_mean_over_steady", lambda value: f"× {_times(value)}"),
+        _cold_column("median / steady state", "step_median_over_steady", lambda value: f"× {_times(value)}"),
+        _cold_column("std / mean", "step_std_over_mean", formatting.percent),
+        *(
+            Column(name, group="warm-up steps that are enough", value=lambda point, phase=phase: _enough(point, phase))
+            for phase, name in phase_names()
+            if phase != "forward_backward"
+        ),
     ]
-    cells.append(number(cold.get("step_std_over_mean"), formatting.percent))
-    return cells + [_enough_cell(point, phase) for phase, _ in enough]
+    unsure = formatting.listing([point.size for point in setting.unsettled])
+    notes = [_ENOUGH_NOTE, _UNSURE_NOTE.format(sizes=unsure) if unsure else ""]
+    caption = f"Without warm-up, and how much warm-up is enough: {warmups.place(setting)}."
+    return table.build("warmup-verdicts", caption, columns, setting.measured, notes)
 
 
-def _enough_cell(point: Point, phase: str) -> Cell:
-    found = point.enough(phase)
-    if found is not None:
-        return Cell(_sure(point, formatting.count(found)), sort=found)
-    most = max(row["warmup"] for row in point.measured)
-    return Cell(_sure(point, f"> {most:,.0f}"), sort=most + 1) if point.steady(phase) else Cell("–")
+def _cold_column(name: str, field: str, show) -> Column:
+    """A number of the process without warm-up."""
+    return Column(name, group="step without warm-up", value=lambda point: (point.cold or {}).get(field), show=show)
 
 
-def _sure(point: Point, text: str) -> str:
-    """In brackets where the steady state is unsure."""
-    return text if point.is_settled else f"({text})"
+def _first_step(point: SizeRuns) -> Cell:
+    first = (point.cold or {}).get("step_first_ms")
+    over = ratio(first, point.steady("step")) if formatting.known(first) else None
+    return table.number(first, below=f"× {formatting.significant(over)}" if over else "")
 
 
-def _reasons(part) -> list[str]:
-    """Why cells have no result, each reason once."""
-    return reasons(
-        part.to_dict("records"),
-        lambda row: f"{row['size']} at {row['context']:,.0f}",
-        pattern="n/a ({names}): {reason}.",
-    )
+def _enough(point: SizeRuns, phase: str) -> Cell:
+    """How many are enough, or more than were tried; in brackets where the steady state is unsure."""
+    if not point.steady(phase):
+        return table.NOTHING
+    found, most = point.enough(phase), max(row["warmup"] for row in point.measured)
+    text, sort = (f"> {most:,.0f}", most + 1) if found is None else (formatting.count(found), found)
+    return Cell(text if point.is_settled else f"({text})", sort=sort)
+
+
+def steps_table(warmups: Warmups, setting: Setting) -> Table | None:
+    """How many times the steady state the steps with these indices take, a row a size and phase."""
+    lines, seen = [], set()
+    for point in setting.measured:
+        found = by_step(warmups.samples(point))
+        seen |= set(found["step"])
+        lines += [
+            (point.size, phase, _step_cells(found, point, phase))
+            for phase in (*PHASES["step"], "step")
+            if point.steady(phase)
+        ]
+    indices = [index for index in _INDICES if index in seen]
+    columns = [
+        Column("size", number=False, value=lambda line: line[0]),
+        Column("phase", number=False, value=lambda line: line[1]),
+        *(
+            Column(str(index), group="× steady state, at step", value=lambda line, index=index: line[2].get(index))
+            for index in indices
+        ),
+    ]
+    caption = f"How many times the steady state each of the first steps takes: {warmups.place(setting)}."
+    return table.build("warmup-steps", caption, columns, lines if indices else [], [_STEPS_NOTE], grouped=True)
+
+
+def _step_cells(found: pd.DataFrame, point: SizeRuns, phase: str) -> dict[int, Cell]:
+    """Step -> its median over the steady state, over the lowest and the highest."""
+    steady = point.steady(phase)
+    cells = {}
+    for each in found[found["phase"] == phase].to_dict("records"):
+        middle, low, high = (each[name] / steady for name in ("median", "low", "high"))
+        ends = list(dict.fromkeys([_ratio(low), _ratio(high)]))
+        cells[int(each["step"])] = Cell(_ratio(middle), " to ".join(ends) if len(ends) > 1 else "", middle)
+    return cells
+
+
+def _ratio(value: float) -> str:
+    """Two decimals, or three digits of a large one."""
+    return f"{value:.2f}" if value < 10 else formatting.significant(value)
+
+
+def runs_table(found: pd.DataFrame) -> Table | None:
+    """A row a point: the spread between its runs beside the widest interval within one, for each phase."""
+    if found.empty:
+        return None
+    rows = []
+    for _, own in found.groupby(["study", *POINT], sort=False, dropna=False):
+        phases = {row["phase"]: row for row in own.to_dict("records")}
+        rows.append(own.iloc[0].to_dict() | {"runs": max(map(len, own["medians"])), "phases": phases})
+    columns = [
+        *table.point(*table.varying(rows, ["hardware"]), "size", "context", "precision"),
+        *table.point(*table.varying(rows, ["options", "batch"])),
+        Column("study", number=False, value="study"),
+        Column("runs", value=lambda row: Cell(formatting.count(row["runs"]))),
+    ]
+    for phase in RUN_PHASES:
+        if (found["phase"] == phase).any():
+            columns += _run_columns(phase)
+    caption = "How much runs of the same cell differ, against the intervals within a run."
+    return table.build("warmup-runs", caption, columns, rows, [_RUNS_NOTE])
+
+
+def _run_columns(phase: str) -> list[Column]:
+    ways = {
+        "between runs": lambda own: table.number(own["spread"], _percent),
+        "within a run": lambda own: table.number(own["interval"], _percent),
+        "between / within": lambda own: table.number(ratio(own["spread"], own["interval"]), _two_digits),
+    }
+    return [
+        Column(way, group=f"{label(phase)} (%)",
+               value=lambda row, cell=cell: cell(row["phases"][phase]) if phase in row["phases"] else table.NOTHING)
+        for way, cell in ways.items()
+    ]  # fmt: skip
+
+
+def _percent(share: float) -> str:
+    return _two_digits(100 * share)
+
+
+def _two_digits(value: float) -> str:
+    return formatting.significant(value, 2)
