@@ -1,6 +1,5 @@
 """Mixed precision across the timing grid: each cell in 16 bits beside the fp32 cell of the same point."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -63,11 +62,6 @@ class Pair:
             if all(map(known, found)):
                 return found
         return None, None
-
-
-def judged(speeds: Iterable[Comparison]) -> str:
-    """What faster and slower are judged by, where it is not the spread between repeated runs."""
-    return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
 
 
 class Mixed:

@@ -1,9 +1,11 @@
 """Findings on mixed precision across the timing grid: how much faster, from which size on, where slower and why."""
 
-from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound, judged
+from collections.abc import Iterable
+
+from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER
+from stepscope.report.kit.compare import FASTER, SLOWER, Comparison
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import percent_change
@@ -41,6 +43,11 @@ def _what(phase: str) -> str:
     return "a whole step" if phase == "step" else PHASES[phase]
 
 
+def _judged(speeds: Iterable[Comparison]) -> str:
+    """What faster and slower are judged by, where it is not the spread between repeated runs."""
+    return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
+
+
 def pays_from(pairs: list[Pair]) -> Finding | None:
     """`bf16 pays in a whole step from large (969 M) on at context 128, …`: the size from which it is always faster."""
     phase = main_phase(pairs)
@@ -60,7 +67,7 @@ def pays_from(pairs: list[Pair]) -> Finding | None:
     numbers = {"speed": Number([speed.ratio for speed in speeds], cells, formatting.value_range)}
     answer = (
         f"In {pairs[0].precision} {_what(phase)} runs at {{speed}} times {REFERENCE}'s speed{most}. "
-        f"It is faster{judged(speeds)} {'; '.join(parts)}."
+        f"It is faster{_judged(speeds)} {'; '.join(parts)}."
     )
     return _finding("what does {precision} bring", pairs, answer, numbers)
 
@@ -93,7 +100,7 @@ def slower(pairs: list[Pair], profile: Profile) -> Finding | None:
     own.sort(key=lambda pair: pair.speeds[phase].ratio)
     numbers = {f"speed_{at}": Number(pair.speeds[phase].ratio, pair.cells, ratio_text) for at, pair in enumerate(own)}
     places = [f"{pair.point} ({{speed_{at}}} times its speed)" for at, pair in enumerate(own)]
-    how = judged(pair.speeds[phase] for pair in own)
+    how = _judged(pair.speeds[phase] for pair in own)
     where = f"In {pairs[0].precision} {_what(phase)} is slower{how} than in {REFERENCE} with "
     answer = where + formatting.listing(places, 5)
     why, of_profile = _why(own, profile)
