@@ -20,10 +20,9 @@ from stepscope.figures.marks import (
     size_ticks,
 )
 from stepscope.report.data.mixed import PHASES, Mixed, speeds_frame
-from stepscope.report.data.precision import Precision
+from stepscope.report.data.precision import AUTOCAST, OF_SQUARES, PLAIN, Precision, outcome
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import machine_labels, ordered
-from stepscope.report.studies.precision.norms import AUTOCAST, OF_SQUARES, PLAIN, outcome
 
 # Growing sums ---------------------------------------------------------------------------------------------------------
 

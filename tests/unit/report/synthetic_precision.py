@@ -66,21 +66,22 @@ def write(folder: Path, frames: dict[str, list[dict]]) -> Tables:
 
 def tried(operation="RMSNorm", quantity="largest |x|", value=1.0, name="fp16", way="all in the format", **over) -> dict:
     """A row of precision_forced.csv."""
-    row = {"hardware": "gpu", "operation": operation, "way": way, "format": name, "quantity": quantity, "value": value}
+    row = {"cell": "gpu/precision/normalisation", "hardware": "gpu", "operation": operation, "way": way, "format": name}
+    row |= {"quantity": quantity, "value": value}
     row |= {"elements": 8, "status": "ok", "error": 0.001, "inner": 1.0, "inner_exact": 1.0}
     return row | {"infinite": 0, "nan": 0, "zero": 0, "zero_exact": 0} | over
 
 
 def dtypes(role, output, model="toy", name="bf16", hardware="gpu", **over) -> dict:
     """A row of precision_dtypes.csv."""
-    row = {"hardware": hardware, "model": model, "autocast": name, "status": "ok", "role": role, "kind": "Linear"}
-    return (
-        row | {"modules": 1, "parameter": "fp32", "input": "fp32", "output": output, "output_gradient": output} | over
-    )
+    row = {"cell": f"{hardware}/precision/autocast", "hardware": hardware, "model": model, "autocast": name}
+    row |= {"status": "ok", "role": role, "kind": "Linear", "modules": 1, "parameter": "fp32", "input": "fp32"}
+    return row | {"output": output, "output_gradient": output} | over
 
 
 def summed(variant="bf16 += bf16", total=4.0, last=350, hardware="gpu") -> dict:
     """A row of precision_accumulation.csv."""
     into, of = variant.split(" += ")
-    row = {"hardware": hardware, "variant": variant, "sum_dtype": into, "addend_dtype": of.split()[0], "times": 1000}
+    row = {"cell": f"{hardware}/precision/accumulation", "hardware": hardware, "variant": variant, "times": 1000}
+    row |= {"sum_dtype": into, "addend_dtype": of.split()[0]}
     return row | {"addend": 0.01, "sum": total, "exact": 10.0, "last_change": last}

@@ -1,14 +1,11 @@
-"""Mixed precision across the timing grid: speed-ups, verdicts, reasons, sentences; numbers worked out by hand."""
+"""Mixed precision across the timing grid: speed-ups, verdicts, reasons, findings; numbers worked out by hand."""
 
 import pytest
-from stepscope.report.data.mixed import Mixed, speeds_frame
+from stepscope.report.data.mixed import Mixed, bound, speeds_frame
 from stepscope.report.data.profile import Profile
-from stepscope.report.studies.precision import mixed_findings
-from stepscope.report.studies.precision.mixed_bound import bound
-from stepscope.report.studies.precision.mixed_tables import slower_table, speedup_tables
+from stepscope.report.studies.precision.findings_mixed import findings, only_in, pays_from, slower
+from stepscope.report.studies.precision.tables_mixed import slower_table, speedup_tables
 from synthetic_precision import GIB, lost, profile, timing, write
-
-SINGLE = "(single runs, disjoint 95 % intervals)"
 
 
 @pytest.fixture
@@ -24,6 +21,10 @@ def made(tmp_path):
 
 def both(ms=10.0, mixed_ms=5.0, precision="bf16", **place):
     return timing(ms=ms, **place), timing(ms=mixed_ms, precision=precision, **place)
+
+
+def values(finding):
+    return {name: number.value for name, number in finding.numbers.items()}
 
 
 def test_a_speed_up_is_the_ratio_of_medians_between_what_the_intervals_allow(made):
@@ -113,59 +114,68 @@ def test_bf16_stands_in_for_fp16_and_that_is_said(made):
 def test_without_a_profile_there_is_no_reason(made):
     mixed, profiled = made(*both(mixed_ms=12.5))
     assert [cell.text for cell in slower_table(mixed, profiled).rows[0][5:]] == ["–", "–", "–", "–", "–"]
-    sentence = mixed_findings.findings(mixed, profiled)[1]
-    assert sentence == (
-        f"In bf16 a whole step is slower {SINGLE} than in fp32 with small at 128 (0.80 times its speed). "
-        "No profile of these sizes says why."
-    )
+    finding = slower(mixed.pairs, profiled)
+    assert values(finding) == {"speed_0": pytest.approx(0.8)}
+    assert "No profile of these sizes says why." in finding.text
 
 
 def test_the_size_from_which_on_it_pays(made):
     rows = [*both(mixed_ms=12.5), *both(size="medium", mixed_ms=8.0), *both(size="large", mixed_ms=4.0)]
     rows += [*both(context=512), *both(size="medium", context=512), *both(size="large", context=512)]
     mixed, profiled = made(*rows, profile=launches(context=128))
-    first, second = mixed_findings.findings(mixed, profiled)
-    assert first == (
-        "In bf16 a whole step runs at 0.800 to 2.50 times fp32's speed, most with large at 128. "
-        f"It is faster {SINGLE} from medium (400.0 M parameters) on at context 128; in every size at context 512."
+    pays, is_slower = findings(mixed, profiled)
+    assert pays.numbers["speed"].value == pytest.approx([0.8, 2.0, 1.25, 2.0, 2.5, 2.0])
+    assert len(pays.cells) == 12 and pays.hardware == "gpu"
+    assert "from medium (400.0 M parameters) on at context 128; in every size at context 512" in pays.text
+    assert values(is_slower) == {"speed_0": pytest.approx(0.8), "kernels": 250.0, "idle": pytest.approx(1 - 4 / 12.5)}
+    assert is_slower.cells == (
+        *("gpu/timing/small/ctx128/fp32", "gpu/timing/small/ctx128/bf16"),
+        *("gpu/profile/small/ctx128/fp32", "gpu/profile/small/ctx128/bf16"),
     )
-    assert second == (
-        f"In bf16 a whole step is slower {SINGLE} than in fp32 with small at 128 (0.80 times its speed). Profiled at "
-        "context 128, small launches 250 kernels more a step than in fp32, and the GPU is idle for 68 % of the step: "
-        "launch-bound."
-    )
+    assert is_slower.text.endswith("launch-bound.")
+
+
+def test_a_busy_gpu_is_not_launch_bound(made):
+    profiles = [profile(context=128, busy=9.0), profile(context=128, precision="bf16", kernels=900.0, busy=12.0)]
+    mixed, profiled = made(*both(mixed_ms=12.5), profile=profiles)
+    finding = slower(mixed.pairs, profiled)
+    assert (finding.numbers["kernels"].value, finding.numbers["idle"].value) == (100.0, pytest.approx(0.04))
+    assert "fewer a step" in finding.text and "launches alone do not explain it" in finding.text
 
 
 def test_every_size_means_those_that_finished(made):
     reference, row = both(size="large")
     reference |= {"step_status": "oom", "step_median_ms": None}
     mixed, _ = made(*both(), *both(size="medium"), reference, row)
-    assert mixed_findings.pays_from(mixed.pairs).endswith(
-        f"It is faster {SINGLE} in every size that finished in both precisions at context 128."
-    )
+    assert "in every size that finished in both precisions at context 128" in pays_from(mixed.pairs).text
 
 
 def test_a_larger_size_that_is_slower_again_breaks_the_row(made):
     mixed, _ = made(*both(), *both(size="medium", mixed_ms=12.5))
-    assert (
-        f"It is faster {SINGLE} in no size that stays faster in larger ones at context 128."
-        in mixed_findings.pays_from(mixed.pairs)
-    )
+    assert "in no size that stays faster in larger ones at context 128" in pays_from(mixed.pairs).text
 
 
 def test_one_cell_is_said_in_the_singular(made):
     mixed, profiled = made(*both())
-    assert mixed_findings.findings(mixed, profiled, with_memory=True) == [
-        "In bf16 a whole step runs at 2.00 times fp32's speed with small at 128. "
-        f"It is faster {SINGLE} with small (100.0 M parameters) at context 128.",
-        "bf16 changes the peak memory of a step by ±0 %.",
-    ]
+    pays, memory = findings(mixed, profiled, with_memory=True)
+    assert pays.numbers["speed"].value == [pytest.approx(2.0)]
+    assert "2.00 times fp32's speed with small at 128" in pays.text and "faster" in pays.text
+    assert values(memory) == {"step_least": 0.0, "step_most": 0.0} and str(memory.numbers["step_least"]) == "±0 %"
+
+
+def test_the_least_and_the_largest_change_of_the_peak(made):
+    rows = [*both(), *both(size="medium")]
+    rows[-1]["step_peak_allocated_bytes"] = 3 * GIB
+    mixed, profiled = made(*rows)
+    *_, memory = findings(mixed, profiled, with_memory=True)
+    assert values(memory) == {"step_least": -0.25, "step_most": 0.0}
+    assert memory.numbers["step_least"].cells == ("gpu/timing/medium/ctx128/fp32", "gpu/timing/medium/ctx128/bf16")
 
 
 def test_what_fits_only_in_16_bits(made):
     mixed, _ = made(lost(), timing(precision="bf16"))
-    assert mixed_findings.only_in(mixed.pairs) == "A whole step fits in bf16 but not in fp32 with small at 128."
-    assert mixed_findings.pays_from(mixed.pairs) == ""
+    assert only_in(mixed.pairs).text == "A whole step fits in bf16 but not in fp32 with small at 128."
+    assert pays_from(mixed.pairs) is None
     assert speeds_frame(mixed)["lost"].all()
 
 
@@ -173,4 +183,4 @@ def test_no_timing_table_at_all(tmp_path):
     tables = write(tmp_path, {"precision": []})
     mixed = Mixed(tables)
     assert mixed.pairs == [] and mixed.hardware == []
-    assert mixed_findings.findings(mixed, Profile(tables)) == []
+    assert findings(mixed, Profile(tables)) == []

@@ -1,34 +1,45 @@
-"""The precision study's section: tables, sentences, and whole pages of what there is and what there is not."""
+"""The precision study's findings by their numbers, its tables' values, and pages of what there is and what is not."""
 
 import math
 from pathlib import Path
 
 import pytest
 from stepscope.figures import theme
-from stepscope.report.data.precision import Precision, scientific
+from stepscope.report.data.precision import Precision, outcome, scientific
 from stepscope.report.page import Request, report
-from stepscope.report.studies.precision import findings as precision_findings
-from stepscope.report.studies.precision import section as section
-from stepscope.report.studies.precision.norms import forced_tables, outcome, summary_table
-from stepscope.report.studies.precision.tables import accumulation_table, dtypes_table, gradients_table, signed
+from stepscope.report.studies.precision import section
+from stepscope.report.studies.precision.findings import findings
+from stepscope.report.studies.precision.tables import (
+    accumulation_table,
+    attention_table,
+    dtypes_table,
+    forced_tables,
+    gradients_table,
+    operators_table,
+    signed,
+    summary_table,
+)
 from synthetic_precision import dtypes, probe, summed, timing, tried, write
 
 ROOT = Path(__file__).resolve().parents[3]
+SQUARES = "variance as mean(x²) − mean(x)²"
+GRADIENTS = {"cell": "gpu/precision/autocast", "hardware": "gpu", "loss_fp32": 2.0, "zero_share": 0.25, "not_finite": 0}
 FULL = {
     "precision": [probe("accumulation"), probe("autocast"), probe("normalisation")],
     "precision_accumulation": [summed(), summed("fp32 += bf16 cast to fp32", 10.00976562, 1000)],
     "precision_dtypes": [dtypes("layer_norm", "fp32"), dtypes("blocks.*.attention.qkv", "bf16", "own", modules=4)],
     "precision_forced": [tried(value=255.0), tried(value=256.0, error=1.0, zero=8, inner="inf"),
                          tried(value=256.0, way="under autocast", inner=None)],
-    "precision_gradients": [{"hardware": "gpu", "autocast": "fp16", "loss": 2.004, "loss_fp32": 2.0, "error": 0.01,
-                             "zero_share": 0.25, "not_finite": 0}],
+    "precision_gradients": [GRADIENTS | {"autocast": "fp16", "loss": 2.004, "error": 0.01}],
 }  # fmt: skip
 
 
 @pytest.fixture
 def made(tmp_path):
+    """Precision of the tables with these rows."""
+
     def make(**frames):
-        return write(tmp_path / "tables", {"precision": [probe()], **frames})
+        return Precision(write(tmp_path / "tables", {"precision": [probe()], **frames}))
 
     return make
 
@@ -40,52 +51,95 @@ def pages(tables, tmp_path):
     return report(request)
 
 
-def texts(rows):
-    return [[cell.text for cell in row] for row in rows]
+def values(finding):
+    return {name: number.value for name, number in finding.numbers.items()}
 
 
-def test_sums_show_all_published_digits_their_error_and_where_they_stop(made):
-    table = accumulation_table(Precision(made(**FULL)))
-    assert texts(table.rows) == [
-        ["bf16 += bf16", "0.01000000", "4.00000000", "−60", "addition 350"],
-        ["fp32 += bf16 cast to fp32", "0.01000000", "10.00976562", "+0.098", "–"],
-    ]
-    assert "exactly it would be 10." in table.caption
+def texts(table):
+    return [[cell.text for cell in row] for row in table.rows]
 
 
-def test_what_formats_and_operations_have_in_common_is_said_once(made):
-    rows = [dtypes("layer_norm", "fp32", name=name) for name in ("fp16", "bf16")]
+def test_each_probe_has_its_finding_with_the_cells_that_it_comes_from(made):
+    sums, layer_norm, overflow, gradients = findings(made(**FULL))
+    assert values(sums) == {"times": 1000, "bf16": 4.0, "last_change": 350}
+    assert values(layer_norm) == {} and "runs it in fp32" in layer_norm.text
+    assert values(overflow) == {"RMSNorm_fp16": 256.0} and "not so under autocast" in overflow.text
+    assert values(gradients) == {"fp16_error": 0.01, "fp16_zeros": 0.25}
+    assert sums.cells == ("gpu/precision/accumulation",) and overflow.cells == ("gpu/precision/normalisation",)
+    assert {each.hardware for each in (sums, layer_norm, overflow, gradients)} == {"gpu"}
+
+
+def test_operations_that_overflow_alike_share_a_number(made):
     lost = [tried(operation, value=value, error=1.0, zero=8, inner="inf")
-            for operation in ("RMSNorm", "LayerNorm") for value in (256.0, 1024.0)]  # fmt: skip
-    told = precision_findings.findings(Precision(made(precision_dtypes=rows, precision_forced=lost)))
-    assert told == [
-        "LayerNorm after a linear layer gives fp32 under fp16 and bf16 autocast on this device: autocast runs it in "
-        "fp32.",
-        "RMSNorm and LayerNorm in fp16 give nothing but zeros from |x| = 256 on, where squares overflow.",
+            for operation in ("RMSNorm", "LayerNorm") for value in (1024.0, 256.0)]  # fmt: skip
+    lost.append(tried("LayerNorm", value=1e5, name="bf16", error=None, nan=1))
+    (finding,) = findings(made(precision_forced=lost))
+    assert values(finding) == {"RMSNorm_fp16": 256.0, "LayerNorm_bf16": 1e5}
+    assert "RMSNorm and LayerNorm in fp16 give nothing but zeros" in finding.text
+
+
+@pytest.mark.parametrize(("inner", "text"), [(0.0, "0"), (-4.0, "−4.00"), ("inf", "Inf"), ("nan", "NaN")])
+def test_a_variance_as_a_difference_is_told_where_it_first_is_of_no_use(made, inner, text):
+    near = tried("LayerNorm", "mean of x", 10.0, way=SQUARES, error=0.01)
+    far = [tried("LayerNorm", "mean of x", mean, way=SQUARES, error=314.0, inner=inner) for mean in (1e4, 100.0)]
+    (finding,) = findings(made(precision_forced=[near, *far]))
+    assert (finding.numbers["fp16_mean"].value, finding.numbers["fp16_exact"].value) == (100.0, 1.0)
+    assert str(finding.numbers["fp16_inner"]) == text
+
+
+def test_a_slow_sum_stops_at_its_largest_value(made):
+    sums = [tried("softmax", "equal logits", size, way="sum one by one", inner=inner, inner_exact=size, error=3.0)
+            for size, inner in ((1024.0, 1024.0), (8192.0, 2048.0), (4096.0, 2047.0), (65536.0, None))]  # fmt: skip
+    (finding,) = findings(made(precision_forced=sums))
+    assert values(finding) == {"fp16": 2048.0}
+
+
+def test_what_machines_have_in_common_is_said_once(made):
+    machines = ("a", "b")
+    sums = [summed(hardware=name) for name in machines]
+    parts = [
+        dtypes("layer_norm", output, hardware=name) for name, output in zip(machines, ("fp32", "bf16"), strict=True)
     ]
+    precision = made(precision=[probe(hardware=name) for name in machines], precision_accumulation=sums,
+                     precision_dtypes=parts)  # fmt: skip
+    common, first, second = findings(precision)
+    assert common.hardware == "" and common.text.startswith("On a and b: 0.01 added")
+    assert common.cells == ("a/precision/accumulation", "b/precision/accumulation")
+    assert (first.hardware, second.hardware) == machines
 
 
-def test_dtypes_come_in_the_order_of_a_forward_pass_and_name_the_device(made):
-    rows = [dtypes("head", "bf16", "own"), dtypes("embedding", "fp32", "own", parameter=None, buffer="fp32")]
-    rows.append(dtypes("unheard of", "fp32", "own"))
-    precision = Precision(made(precision=[probe("autocast", device="cpu")], precision_dtypes=rows))
-    table = dtypes_table(precision, "gpu", "own")
-    assert [row[1].text for row in table.rows] == ["embedding", "LM head", "unheard of"]
-    assert table.rows[0][3].text == "fp32 (buffers)"
-    assert "(a CPU)" in table.caption and any("that of CUDA differs" in note for note in table.notes)
-    assert dtypes_table(precision, "gpu", "toy") is None
+def test_a_sum_without_a_finite_value_is_said_in_words(made):
+    lost = accumulation_table(made(precision_accumulation=[summed(total="inf"), summed(total="nan")]))
+    assert [row[2].text for row in lost.rows] == ["Inf", "NaN"]
+
+
+def test_without_rows_there_is_no_table(made):
+    precision = made()
+    assert accumulation_table(precision) is None and gradients_table(precision) is None
+    assert dtypes_table(precision, "gpu", "toy") is None and attention_table(precision, "gpu") is None
+    assert operators_table(precision, "gpu") is None and summary_table(precision, "gpu") is None
+    assert forced_tables(precision, "gpu") == []
 
 
 def test_what_cannot_run_is_a_row_and_a_note(made):
     rows = [{"hardware": "gpu", "model": "toy", "autocast": "fp16", "status": "unsupported", "reason": "no kernel"}]
-    table = dtypes_table(Precision(made(precision_dtypes=rows)), "gpu", "toy")
-    assert table.rows[0][0].badges == ("unsupported",) and len(table.rows[0]) == len(table.columns)
-    assert "fp16: not possible: no kernel" in table.notes
+    table = dtypes_table(made(precision_dtypes=rows), "gpu", "toy")
+    assert table.rows[0][0].badges == ("unsupported",) and texts(table) == [["fp16", *["–"] * 7]]
+    assert table.notes == ["fp16: not possible: no kernel"]
 
 
-def test_gradients_are_shares_in_per_cent(made):
-    table = gradients_table(Precision(made(**FULL)))
-    assert texts(table.rows) == [["fp16", "2.004000", "+0.20", "+1.0", "+25", "0"]]
+def test_the_operators_of_an_operation_by_what_they_run_in(made):
+    key = {"hardware": "gpu", "operation": "own softmax", "autocast": "bf16", "given": "bf16", "status": "ok"}
+    rows = [("amax", "bf16", "bf16"), ("_to_copy", "bf16", "fp32"), ("exp_", "fp32", "fp32"),
+            ("_to_copy", "fp32", "bf16")]  # fmt: skip
+    rows = [key | {"order": i, "operator": a, "input_dtypes": b, "output_dtype": c} for i, (a, b, c) in enumerate(rows)]
+    rows.append(key | {"operation": "torch LayerNorm", "status": "unsupported", "reason": "none"})
+    precision = made(precision_operators=rows)
+    summary, table = summary_table(precision, "gpu"), operators_table(precision, "gpu")
+    assert (summary.rows[0][1].text, summary.rows[0][1].below) == ("bf16", "1 of 2 in fp32")
+    assert texts(table)[0][3:] == ["exp_", "amax", "bf16 → fp32, fp32 → bf16", "bf16"]
+    assert texts(table)[1][3:] == ["–"] * 4
+    assert summary.rows[1][1].badges == table.rows[1][2].badges == ("unsupported",)
 
 
 def test_a_lost_result_is_said_in_words():
@@ -96,25 +150,6 @@ def test_a_lost_result_is_said_in_words():
     assert outcome(tried(error=0.00284)) == "2.8e−3"
 
 
-def test_a_table_a_case_with_the_intermediate_below(made):
-    (table,) = forced_tables(Precision(made(**FULL)), "gpu")
-    assert [column.group for column in table.columns] == ["", "all in the format", "under autocast"]
-    assert texts(table.rows) == [["255", "1.0e−3", "–"], ["256", "all zero", "1.0e−3"]]
-    assert [cell.below for cell in table.rows[1]] == ["", "Inf", ""]
-    assert len(texts(table.rows)[0]) == len(table.columns)
-
-
-def test_how_many_operators_ran_in_fp32(made):
-    key = {"hardware": "gpu", "operation": "own softmax", "autocast": "bf16", "given": "bf16", "status": "ok"}
-    rows = [("amax", "bf16", "bf16"), ("_to_copy", "bf16", "fp32"), ("exp_", "fp32", "fp32"),
-            ("_to_copy", "fp32", "bf16")]  # fmt: skip
-    rows = [key | {"order": i, "operator": a, "input_dtypes": b, "output_dtype": c} for i, (a, b, c) in enumerate(rows)]
-    rows.append(key | {"operation": "torch LayerNorm", "status": "unsupported", "reason": "none"})
-    table = summary_table(Precision(made(precision_operators=rows)), "gpu")
-    assert (table.rows[0][1].text, table.rows[0][1].below) == ("bf16", "1 of 2 in fp32")
-    assert table.rows[1][1].badges == ("unsupported",)
-
-
 def test_numbers_far_from_one_have_a_power_of_ten():
     assert [scientific(value) for value in (0, 0.00284, 0.5, 3.0, 314.0, 57e33)] == [
         *("0", "2.8e−3", "0.50", "3.0", "310", "5.7e34"),
@@ -122,57 +157,17 @@ def test_numbers_far_from_one_have_a_power_of_ten():
     assert [signed(value) for value in (0.0, 0.0013, -60.0)] == ["0", "+0.0013", "−60"]
 
 
-def test_the_sentences_tell_the_numbers(made):
-    assert precision_findings.findings(Precision(made(**FULL))) == [
-        "0.01 added 1,000 times gives 4.0000 in bf16, which stops growing after 350 additions.",
-        "LayerNorm after a linear layer gives fp32 under bf16 autocast on this device: autocast runs it in fp32.",
-        "RMSNorm in fp16 gives nothing but zeros from |x| = 256 on, where squares overflow; not so under autocast.",
-        "Gradients of the probed model differ from those in fp32 by 1.0 % in fp16 (25 % of them exactly zero).",
-    ]
-
-
-def test_which_format_stops_is_clear_among_several(made):
-    sums = [summed("bf16 += bf16"), summed("fp16 += fp16", 9.953125, 1000)]
-    (sentence,) = precision_findings.findings(Precision(made(precision_accumulation=sums)))
-    assert sentence == (
-        "0.01 added 1,000 times gives 4.0000 in bf16 and 9.9531 in fp16, of which bf16 stops growing after "
-        "350 additions."
-    )
-
-
-def test_cancellation_and_slow_sums(made):
-    way = "variance as mean(x²) − mean(x)²"
-    rows = [
-        tried("LayerNorm", "mean of x", 10.0, way=way, error=0.01),
-        tried("LayerNorm", "mean of x", 100.0, way=way, error=314.0, inner=0.0),
-        tried("softmax", "equal logits", 8192.0, way="sum one by one", inner=2048.0, inner_exact=8192.0, error=3.0),
-    ]
-    assert precision_findings.findings(Precision(made(precision_forced=rows))) == [
-        "A variance as mean(x²) − mean(x)² becomes 0 in fp16 instead of 1.00 at a mean of 100.",
-        "A softmax that adds equal exponentials one by one in the format itself stops at 2,048 in fp16.",
-    ]  # fmt: skip
-
-
-def test_what_machines_have_in_common_is_said_once(made):
-    machines = ("a", "b")
-    tables = made(precision=[probe(hardware=name) for name in machines],
-                  precision_accumulation=[summed(hardware=name) for name in machines])  # fmt: skip
-    (sentence,) = precision_findings.findings(Precision(tables))
-    assert sentence.startswith("On a and b: 0.01 added")
-    assert texts(accumulation_table(Precision(tables)).rows)[1][0] == "b"
-
-
-def test_a_page_of_everything(made, tmp_path):
+def test_a_page_of_everything(tmp_path):
     mixed = [timing(), timing(precision="bf16", ms=5.0)]
-    text, html = pages(made(**FULL, timing=mixed), tmp_path)
+    text, html = pages(write(tmp_path / "tables", FULL | {"timing": mixed}), tmp_path)
     assert "10.00976562" in text and "10.00976562" in html
     assert "nothing to compare" in text  # the timing study was not asked for
 
 
-def test_a_page_of_nothing_and_of_a_probe_that_cannot_run(made, tmp_path):
+def test_a_page_of_nothing_and_of_a_probe_that_cannot_run(tmp_path):
     lost = [probe("autocast", status="unsupported", reason="no bf16"), probe("normalisation", status="missing")]
-    text, html = pages(made(precision=lost), tmp_path)
-    for page in (text, html):
+    for page in pages(write(tmp_path / "tables", {"precision": lost}), tmp_path):
         assert "No probe of precision finished." in page and "no bf16" in page
-    assert section.findings(write(tmp_path / "empty", {})) == ["No probe of precision is in the tables."]
-    assert section.context(write(tmp_path / "empty", {}))["slower"] is None
+    empty = write(tmp_path / "empty", {})
+    assert [each.text for each in section.findings(empty)] == ["No probe of precision is in the tables."]
+    assert section.context(empty)["slower"] is None

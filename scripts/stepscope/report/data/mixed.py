@@ -1,21 +1,24 @@
 """Mixed precision across the timing grid: each cell in 16 bits beside the fp32 cell of the same point."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
 
+from stepscope import axes
+from stepscope.report.data.occupation import LAUNCH_BOUND, occupation
+from stepscope.report.data.profile import Profile
 from stepscope.report.data.repeats import spreads, typical_spreads
+from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank, with_order
 from stepscope.tables.reader import Tables
 
 REFERENCE = "fp32"
-MIXED = ("bf16", "fp16")
+MIXED = tuple(name for name, precision in axes.PRECISIONS.items() if precision.is_autocast)
 # Column of the timing table → what it is called. Forward, backward and optimizer are of steps that synchronise after
 # each phase, inference and step of free ones.
-PHASES = {name: name for name in ("inference", "forward", "backward", "optimizer", "step")}
+PHASES = {name: words for name, words in axes.PHASES.items() if name != "forward_backward"}
 _POINT = ("hardware", "size", "context", "batch", "mode", "options")
 
 
@@ -36,6 +39,15 @@ class Pair:
         """`medium at 512`."""
         return f"{self.row['size']} at {self.row['context']:,.0f}"
 
+    @property
+    def cells(self) -> tuple[str, str]:
+        """The names of both cells, that in fp32 first."""
+        return self.reference["cell"], self.row["cell"]
+
+    def verdict(self, phase: str) -> str | None:
+        """FASTER, SLOWER or UNCLEAR; None where one of both has no time."""
+        return self.speeds[phase].verdict if phase in self.speeds else None
+
     def status(self, phase: str) -> tuple[str | None, str | None]:
         """What became of a phase in fp32 and in 16 bits."""
         return tuple(row.get(f"{phase}_status") for row in (self.reference, self.row))
@@ -50,11 +62,6 @@ class Pair:
             if all(map(known, found)):
                 return found
         return None, None
-
-
-def judged(speeds: Iterable[Comparison]) -> str:
-    """What faster and slower are judged by, where it is not the spread between repeated runs."""
-    return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
 
 
 class Mixed:
@@ -116,3 +123,65 @@ def speeds_frame(mixed: Mixed) -> pd.DataFrame:
                 rows.append({**key, "phase": phase, "lost": True})
     columns = [*_POINT, "parameters", "precision", "phase", "ratio", "low", "high", "lost"]
     return pd.DataFrame(rows, columns=columns)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the profile study says of a point: kernel launches, and how long the GPU waits for them.
+
+    Of the nearest profiled cells in fp32 and in 16 bits: kernels a step, and the idle share of the unprofiled step.
+    where: `context 256` and, if another one, the precision of the second cell; empty where none was profiled.
+    """
+
+    kernels: tuple[float | None, float | None] = (None, None)
+    idle: tuple[float | None, float | None] = (None, None)
+    where: str = ""
+    cells: tuple[str, ...] = ()
+
+    @property
+    def launch_bound(self) -> bool:
+        """Whether the step in 16 bits waits for the host there."""
+        return self.idle[1] is not None and self.idle[1] > 1 - LAUNCH_BOUND
+
+
+def bound(profile: Profile, pair: Pair) -> Bound:
+    """The nearest profiled cells of the same machine, size and precision, nearest in context."""
+    before = _nearest(profile, pair.row, (REFERENCE,))
+    after = _nearest(profile, pair.row, (pair.precision, *MIXED))
+    cells = [each for each in (before, after) if each]
+    if not cells:
+        return Bound()
+    contexts = list(dict.fromkeys(f"{each['context']:,.0f}" for each in cells))
+    other = f" in {after['precision']}" if after and after["precision"] != pair.precision else ""
+    return Bound(
+        tuple(_kernels(profile, each) for each in (before, after)),
+        tuple(_idle(profile, each) for each in (before, after)),
+        f"context {' and '.join(contexts)}{other}",
+        tuple(each["cell"] for each in cells),
+    )
+
+
+def _nearest(profile: Profile, row: dict, precisions: tuple[str, ...]) -> dict | None:
+    """A profiled whole step: of the first of the precisions that has one, the nearest in context."""
+    same = [
+        cell
+        for cell in profile.profiled()
+        if all(cell.get(key) == row.get(key) for key in ("hardware", "size", "batch", "options"))
+        and mode(cell) == "step"
+        and known(cell.get("context"))
+    ]
+    for precision in precisions:
+        own = [cell for cell in same if cell["precision"] == precision]
+        if own:
+            return min(own, key=lambda cell: (abs(cell["context"] - row["context"]), cell["context"], cell["repeat"]))
+    return None
+
+
+def _kernels(profile: Profile, cell: dict | None) -> float | None:
+    found = profile.row("phases", cell["cell"], phase="step").get("kernels_per_step") if cell else None
+    return found if known(found) else None
+
+
+def _idle(profile: Profile, cell: dict | None) -> float | None:
+    found = occupation(profile, cell) if cell else None
+    return max(0.0, 1 - found.share) if found else None

@@ -1,12 +1,17 @@
 """The precision study's tables as rows of text and numbers, a hardware at a time."""
 
+import math
+from collections.abc import Callable
+
 import pandas as pd
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.order import machine_labels
 from stepscope.tables.reader import Tables
 
-FORMATS = ("fp16", "bf16")
+# Ways to compute a normalisation; there are more, which only some operations have.
+PLAIN, AUTOCAST = "all in the format", "under autocast"
+OF_SQUARES = "variance as mean(x²) − mean(x)²"
 _MAYBE_NAN = frozenset({"inner", "sum"})  # columns in which nan is a value, and not one that is missing
 
 
@@ -39,10 +44,6 @@ class Precision:
                 for row in rows]  # fmt: skip
         return [row for row in rows if all(row.get(key) == value for key, value in where.items())]
 
-    def place(self, hardware: str) -> str:
-        """` on <hardware>`; on a CPU that says so, since its autocast has other rules than that of CUDA."""
-        return f" on {hardware}{' (a CPU)' if self.is_cpu(hardware) else ''}"
-
     def is_cpu(self, hardware: str) -> bool:
         """Whether the machine's probes ran on its CPU."""
         own = self.probes[self.probes["hardware"] == hardware] if len(self.probes) else self.probes
@@ -57,11 +58,22 @@ class Precision:
         return f"{shape}, context {row['context']:,.0f}, batch {row['batch']:,.0f}"
 
 
-def unsupported(rows: list[dict], *names: str) -> list[str]:
-    """What could not be run and why, as notes; `names` are the columns that say what it was."""
-    lost = [row for row in rows if row.get("status") == "unsupported"]
-    return list(dict.fromkeys(f"{', '.join(str(row[each]) for each in names)}: not possible: {row['reason']}"
-                              for row in lost))[:6]  # fmt: skip
+def outcome(row: dict) -> str:
+    """What became of a forced normalisation: `2.8e−3`, its error; `all zero`; or `NaN`, `Inf` where any element is."""
+    if row["nan"]:
+        return "NaN"
+    if row["infinite"]:
+        return "Inf"
+    if row["zero"] == row["elements"] and row["zero_exact"] < row["elements"]:
+        return "all zero"
+    return scientific(row["error"])
+
+
+def worded(value: float, show: Callable[[float], str]) -> str:
+    """A number that may be none: `NaN`, `Inf`, or as `show` prints it."""
+    if math.isnan(value):
+        return "NaN"
+    return "Inf" if math.isinf(value) else show(value)
 
 
 def scientific(value: float) -> str:

@@ -1,7 +1,7 @@
 """One package a study; its module `section` is found by the study's name.
 
 It offers `context(tables) -> dict`, what report/sections/<study>.md.j2 is filled with,
-and `findings(tables) -> list[str]`, sentences for the summary. It may offer `applies(tables) -> bool`: whether the
+and `findings(tables) -> list[Finding]`, sentences for the summary. It may offer `applies(tables) -> bool`: whether the
 report has the section at all, its heading and methods included.
 """
 
