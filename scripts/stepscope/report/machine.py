@@ -2,16 +2,15 @@
 
 import pandas as pd
 
+from stepscope.report.data.machines import every_cell
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Box, Cell, Column, Table
-from stepscope.report.kit.order import column, machine_labels, ordered
+from stepscope.report.kit.order import machine_labels, ordered
 from stepscope.tables.reader import Tables
 
 _BAD = ("missing", "failed")
 _OF_LOST = ("cell", "status", "reason")
 _STATUSES = ("ok", "oom", "unsupported", "failed", "missing")
-# The status of a cell that has several rows is the first of these that any of them has.
-_OF_CELL = ("missing", "failed", "oom", "ok", "unsupported")
 _OWN_BATCHES = ("attention",)  # studies whose batch follows from the operation, not from the model's training
 _FACTS = (
     ("device", "device_name", None),
@@ -27,39 +26,6 @@ _FACTS = (
     ("Triton", "triton", None),
     ("git commit", "git_commit", formatting.commit),
 )
-
-
-def every_cell(tables: Tables) -> pd.DataFrame:
-    """The columns that all studies share, a row a cell, for all cells of all studies; `study` says which."""
-    shared = [
-        "cell",
-        "hardware",
-        "status",
-        "reason",
-        "log",
-        "command",
-        "started",
-        "duration_s",
-        "batch",
-        "vocab_size",
-        "warmup",
-        "noise_mark",
-        "seed",
-    ]
-    shared += [name for _, name, _ in _FACTS]
-    frames = []
-    for study in tables.studies:
-        frame = tables[study]
-        if not frame.empty:
-            frames.append(_one_row_a_cell({"study": study, **{name: column(frame, name) for name in shared}}))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *shared])
-
-
-def _one_row_a_cell(columns: dict) -> pd.DataFrame:
-    """Of the rows of each cell the one that says most of the whole cell: see _OF_CELL."""
-    frame = pd.DataFrame(columns)
-    ranks = frame["status"].map({name: rank for rank, name in enumerate(_OF_CELL)})
-    return frame.loc[ranks.sort_values(kind="stable").index].drop_duplicates("cell").sort_index()
 
 
 def incomplete_box(tables: Tables) -> Box | None:

@@ -4,7 +4,8 @@ import pytest
 import synthetic
 import synthetic_attention as made
 import synthetic_memory
-from stepscope.report.machine import every_cell, incomplete_box, overview
+from stepscope.report.data.machines import every_cell
+from stepscope.report.machine import incomplete_box, overview
 from stepscope.tables.reader import Tables
 
 

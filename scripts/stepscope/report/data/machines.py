@@ -1,22 +1,53 @@
-"""The machines of a report, the first of which is the baseline; their rates, and those as ratios to the baseline's."""
+"""The machines of a report, the first of which is the baseline, and all their cells; their rates, and the ratios of
+those to the baseline's."""
 
 import math
 from dataclasses import dataclass
+
+import pandas as pd
 
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.roofline import ROOFS, device_name
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import column, machine_labels, merged_labels
-from stepscope.report.machine import every_cell
 from stepscope.tables import peaks
 from stepscope.tables.reader import Tables
 
 NEAR = 0.8  # of a ratio, from which on a speed-up reaches it
+# What all studies say of a cell, and of the machine that it ran on.
+_OF_CELLS = (
+    *("cell", "hardware", "status", "reason", "log", "command", "started", "duration_s"),
+    *("batch", "vocab_size", "warmup", "noise_mark", "seed"),
+)
+_OF_MACHINES = (
+    *("device_name", "device_memory_bytes", "device_uuid", "driver", "power_limit_w", "threads", "cpus"),
+    *("python", "torch", "cuda", "triton", "git_commit"),
+)
+# The status of a cell that has several rows is the first of these that any of them has.
+_MOST_TELLING = ("missing", "failed", "oom", "ok", "unsupported")
 
 
 def labels(tables: Tables) -> list[str]:
     """The hardware labels in the order of the configuration, which every table has: the baseline first."""
     return merged_labels(machine_labels(column(tables[study], "hardware")) for study in tables.studies)
+
+
+def every_cell(tables: Tables) -> pd.DataFrame:
+    """The columns that all studies share, a row a cell, for all cells of all studies; `study` says which."""
+    shared = [*_OF_CELLS, *_OF_MACHINES]
+    frames = []
+    for study in tables.studies:
+        frame = tables[study]
+        if not frame.empty:
+            frames.append(_one_row_a_cell({"study": study, **{name: column(frame, name) for name in shared}}))
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *shared])
+
+
+def _one_row_a_cell(columns: dict) -> pd.DataFrame:
+    """Of the rows of each cell the one that says most of the whole cell: see _MOST_TELLING."""
+    frame = pd.DataFrame(columns)
+    ranks = frame["status"].map({name: rank for rank, name in enumerate(_MOST_TELLING)})
+    return frame.loc[ranks.sort_values(kind="stable").index].drop_duplicates("cell").sort_index()
 
 
 def rate(tables: Tables, hardware: str, precision: str, source: str) -> float | None:

@@ -5,11 +5,10 @@ from collections.abc import Iterable
 from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER, Comparison
+from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, ratio_text
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import percent_change
-from stepscope.report.studies.precision.tables_mixed import ratio_text
 
 _MAIN = ("step", "backward", "forward", "inference")
 

@@ -4,7 +4,7 @@ from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
-from stepscope.report.kit.compare import SLOWER, UNCLEAR
+from stepscope.report.kit.compare import SLOWER, ratio_text
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import change_cell
 
@@ -54,13 +54,7 @@ def speed_cell(pair: Pair, phase: str) -> Cell:
     speed = pair.speeds.get(phase)
     if speed is None:
         return _lost_cell(pair, phase)
-    text = f"({speed.ratio:.2f})" if speed.verdict == UNCLEAR else ratio_text(speed.ratio)
-    return Cell(text, "slower" if speed.verdict == SLOWER else "", sort=speed.ratio)
-
-
-def ratio_text(ratio: float) -> str:
-    """Two decimals; three where two would read as no difference."""
-    return f"{ratio:.2f}" if f"{ratio:.2f}" != "1.00" else f"{ratio:.3f}"
+    return table.times_as_fast(speed, "slower" if speed.verdict == SLOWER else "", unclear="{:.2f}".format)
 
 
 def _lost_cell(pair: Pair, phase: str) -> Cell:
