@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.data.machines import labels
 from stepscope.report.kit.escaping import Prose, markdown
-from stepscope.report.kit.finding import Finding, by_machine
+from stepscope.report.kit.finding import by_machine
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.order import column, machine_labels
 from stepscope.report.kit.webpage import WebBlocks
@@ -121,18 +121,10 @@ def _findings(sections: dict, tables: Tables, labels: list[str]) -> list[tuple[s
         parts.append(
             (
                 ABOUT.get(name, name.capitalize()),
-                by_machine([_as_finding(one, labels) for one in section.findings(tables)], labels, alone),
+                by_machine(section.findings(tables), labels, alone),
             )
         )
     return [(about, machines) for about, machines in parts if machines]
-
-
-def _as_finding(found: Finding | str, labels: list[str]) -> Finding:
-    """A sentence that is not yet a finding, of the machine that it names in front."""
-    if isinstance(found, Finding):
-        return found
-    place = next((label for label in labels if found.startswith(f"On {label}: ")), "")
-    return Finding("", found.removeprefix(f"On {place}: ") if place else found, hardware=place)
 
 
 def _environment(templates: Path) -> Environment:
