@@ -2,13 +2,14 @@
 
 python benchmarks/workflow_overhead.py [CELLS ...]
 
-Both are run in turns in a temporary folder; prints the fastest time of each and their ratio, which should be at most
-1.3. Nothing is measured: the results are empty files that `snakemake --touch` records as up to date.
+Both are run in turns in a temporary folder; prints the fastest time of each, and the median of the turns' ratios, which
+should be at most 1.3. Nothing is measured: the results are empty files that `snakemake --touch` records as up to date.
 """
 
 import argparse
 import math
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,7 @@ rule cell:
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("cells", type=int, nargs="*", default=[400, 4000], help="sizes of the grid (400 and 4000)")
-    flags.add_argument("--turns", type=int, default=3, help="runs of each (3)")
+    flags.add_argument("--turns", type=int, default=5, help="runs of each (5)")
     given = flags.parse_args()
     for count in given.cells:
         with tempfile.TemporaryDirectory() as scratch:
@@ -42,11 +43,11 @@ def main() -> None:
             for folder in folders.values():
                 snakemake(folder, "--touch", "--forceall", "--cores", "1", "report")
             for name, words in (("nothing to do, -n", ["-n"]), ("nothing to do, a run", ["--cores", "1"])):
-                show(name, count, fastest(folders, words, given.turns))
+                show(name, count, times(folders, words, given.turns))
             for folder in folders.values():
                 shutil.rmtree(folder / "results")
                 shutil.rmtree(folder / ".snakemake")
-            show("everything to do, -n", count, fastest(folders, ["-n"], given.turns))
+            show("everything to do, -n", count, times(folders, ["-n"], given.turns))
 
 
 def stepscope(scratch: Path, count: int) -> Path:
@@ -68,14 +69,14 @@ def bare(scratch: Path, count: int) -> Path:
     return folder
 
 
-def fastest(folders: dict[str, Path], words: list[str], turns: int) -> dict[str, float]:
-    """Seconds of the fastest of some runs, taken in turns."""
-    found = dict.fromkeys(folders, math.inf)
+def times(folders: dict[str, Path], words: list[str], turns: int) -> dict[str, list[float]]:
+    """Seconds of some runs in each folder, taken in turns."""
+    found: dict[str, list[float]] = {name: [] for name in folders}
     for _ in range(turns):
         for name, folder in folders.items():
             start = time.perf_counter()
             snakemake(folder, *words, "report")
-            found[name] = min(found[name], time.perf_counter() - start)
+            found[name].append(time.perf_counter() - start)
     return found
 
 
@@ -102,11 +103,11 @@ def snakemake(folder: Path, *words: str) -> None:
     )
 
 
-def show(what: str, count: int, seconds: dict[str, float]) -> None:
-    """One line with both times and their ratio."""
-    ratio = seconds["StepScope"] / seconds["bare"]
-    times = ", ".join(f"{name} {value:.2f} s" for name, value in seconds.items())
-    print(f"{count:>5} cells, {what}: {times}, ratio {ratio:.2f}", flush=True)
+def show(what: str, count: int, seconds: dict[str, list[float]]) -> None:
+    """One line with the fastest times, and the median of the turns' ratios."""
+    ratio = statistics.median(ours / bare for ours, bare in zip(*seconds.values(), strict=True))
+    fastest = ", ".join(f"{name} {min(values):.2f} s" for name, values in seconds.items())
+    print(f"{count:>5} cells, {what}: {fastest}, ratio {ratio:.2f}", flush=True)
 
 
 if __name__ == "__main__":

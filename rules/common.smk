@@ -1,6 +1,8 @@
 # What the rules share: the checked configuration, the machines, the cells, and what is asked of each.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
 import functools
+import gc
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -8,6 +10,10 @@ from pathlib import Path
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
+
+# A plan of thousands of cells makes millions of objects that all stay. Python's collector would look through them again
+# and again, for a third of the time that planning takes.
+gc.set_threshold(50_000, 20, 20)
 
 from stepscope.machine import gpus, identity
 from stepscope.plan import hardware, snakemake_internals
@@ -74,6 +80,7 @@ def of_cell(study, look_up):
         except ConfigError as error:
             sys.exit(str(error))
 
+    of_wildcards.__signature__ = inspect.signature(of_wildcards)  # Snakemake asks for it three times a cell
     return of_wildcards
 
 
@@ -111,20 +118,24 @@ def cell_resources(study):
     because the block is read when a job runs: the loop over the studies would have come to the last by then.
     """
 
-    def asked(cell):
-        return hardware.job_resources(REGISTRY.hardware(cell), config, cell.study, cell.size)
+    @functools.cache
+    def asked(label, size):
+        return hardware.job_resources(REGISTRY.machines[label], config, study.name, size)
 
     return {"program": study.program} | {
-        key: constant_or_function(study, lambda cell, key=key: asked(cell)[key])
+        key: constant_or_function(study, lambda cell, key=key: asked(cell.label, cell.size)[key])
         for key in hardware.asked_of_any(MACHINES)
     }
 
 
 def cell_cpus(study):
     """Processor cores of a cell's job."""
-    return constant_or_function(
-        study, lambda cell: hardware.job_cpus(REGISTRY.hardware(cell), config, cell.study, cell.size)
-    )
+
+    @functools.cache
+    def asked(label, size):
+        return hardware.job_cpus(REGISTRY.machines[label], config, study.name, size)
+
+    return constant_or_function(study, lambda cell: asked(cell.label, cell.size))
 
 
 def constant_or_function(study, look_up):

@@ -1,5 +1,6 @@
 """From the configuration's grids to cells: one cell is one point, measured by one process."""
 
+import functools
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ class Cell:
     chosen: dict = field(default_factory=dict)
 
     @property
+    def label(self) -> str:
+        """The machine that the cell belongs to."""
+        return self.name.partition("/")[0]
+
+    @functools.cached_property
     def flags(self) -> str:
         """The spec as command-line flags, sorted by name: the same for the same spec."""
         return flags_of(dict(sorted(self.spec.items())))
@@ -64,7 +70,12 @@ class Target:
 
 def flags_of(spec: dict) -> str:
     """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in spec.items() if key != "study")
+    return " ".join([f"{_flag(key)} {value}" for key, value in spec.items() if key != "study"])
+
+
+@functools.cache
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
 
 
 def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:

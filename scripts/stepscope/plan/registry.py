@@ -66,7 +66,7 @@ class Registry:
 
     def hardware(self, cell: Cell) -> Hardware:
         """The machine that the cell belongs to."""
-        return self.machines[_label(cell)]
+        return self.machines[cell.label]
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs."""
@@ -74,7 +74,7 @@ class Registry:
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of another machine."""
-        return self._identities_json[cell.study, _label(cell)]
+        return self._identities_json[cell.study, cell.label]
 
     @functools.cached_property
     def _identities_json(self) -> dict[tuple[str, str], str]:
@@ -96,7 +96,7 @@ class Registry:
 
     def check_results(self) -> None:
         """Raise ConfigError for a machine that is only used, or a study, that has no cell at all."""
-        found = {_label(cell) for cell in self._cells.values()}
+        found = {cell.label for cell in self._cells.values()}
         for label, one in self.machines.items():
             if not one.measured and label not in found:
                 raise ConfigError(
@@ -134,7 +134,7 @@ class Registry:
         return {
             label: {
                 study: labels.read_records(
-                    self.results, [cell.name for cell in cells if _label(cell) == label], one.expect
+                    self.results, [cell.name for cell in cells if cell.label == label], one.expect
                 )
                 for study, cells in self.studies.items()
             }
@@ -217,10 +217,6 @@ def _state(path: str) -> list[int] | None:
     except OSError:
         return None
     return [found.st_mtime_ns, found.st_size]
-
-
-def _label(cell: Cell) -> str:
-    return cell.name.partition("/")[0]
 
 
 def _how(one: Hardware) -> str:
