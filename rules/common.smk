@@ -188,7 +188,7 @@ def figure_outputs(section, folder):
             f"{folder}/figures/{name}.svg",
             category=section.category,
             labels={"figure": name.removeprefix(f"{section.name}_").replace("_", " ")},
-            caption=f"../report/captions/{caption}.rst",
+            caption=f"../report/snakemake_captions/{caption}.rst",
         )
         outputs[f"{name}_png"] = f"{folder}/figures/{name}.png"
     return outputs

@@ -40,7 +40,7 @@ for prefix, folder, gaps, plan in (
                     f"{folder}/tables/{study.name}.csv",
                     category="Tables",
                     labels={"study": study.name, "table": "a row a cell"},
-                    caption="../report/captions/table.rst",
+                    caption="../report/snakemake_captions/table.rst",
                 ),
                 others=study_tables(study, folder)[1:],
             log:

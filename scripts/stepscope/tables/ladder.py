@@ -4,7 +4,7 @@ from pathlib import Path
 
 from stepscope.model import flops
 from stepscope.model.footprint import Setup
-from stepscope.tables import ladder_checkpoint, ladder_rungs, peaks
+from stepscope.tables import ladder_chain, ladder_checkpoint, peaks
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, run_columns
 from stepscope.tables.schema import Group, Table, count, flag, number, text
@@ -77,7 +77,7 @@ TABLES = (
             Group("time", RATES, {f"{prefix}_": f"{words}, free steps" for prefix, words in TIMES.items()}),
             text("peak_mode", "the mode that the peaks are of"),
             *(*PEAKS, *PREDICTED, *COUNTED),
-            ladder_rungs.AGREEMENT,
+            ladder_chain.AGREEMENT,
             *GAINS,
             RUN,
         ),
@@ -97,7 +97,7 @@ def rows(cells: list[CellResult]) -> list[dict]:
     own = {cell.name: _row(cell) for cell in cells}
     ladders: dict[tuple, list[CellResult]] = {}
     for cell in cells:
-        ladders.setdefault(ladder_rungs.group_of(cell.entry), []).append(cell)
+        ladders.setdefault(ladder_chain.group_of(cell.entry), []).append(cell)
     for ladder in ladders.values():
         _place(ladder, own)
         _check(ladder, own)
@@ -120,7 +120,7 @@ def _row(cell: CellResult) -> dict:
         **_rates(cell, times, run.get("device_name")),
         **_memory(cell, summary["modes"]),
         **{each.name: about.get(each.name) for each in COUNTED},
-        **dict.fromkeys(ladder_rungs.AGREEMENT.names),
+        **dict.fromkeys(ladder_chain.AGREEMENT.names),
         **dict.fromkeys(each.name for each in GAINS),
         **run,
     }
@@ -147,12 +147,12 @@ def _memory(cell: CellResult, modes: dict) -> dict:
     spec, order = cell.entry["spec"], ("step", "forward-backward")
     tried = [name for name in order if any(modes.get(name, {}).get(each.name) for each in PEAKS)]
     mode = next((name for name in tried if modes[name]["status"] == "ok"), tried[0] if tried else None)
-    options = {name: ladder_rungs.option(spec, name) for name in ("attention", "optimizer")}
+    options = {name: ladder_chain.option(spec, name) for name in ("attention", "optimizer")}
     setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
     return {
         "peak_mode": mode,
         **peak_columns(modes.get(mode, {})),
-        "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_rungs.option(spec, "checkpoint")),
+        "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_chain.option(spec, "checkpoint")),
         "boundary_bytes": ladder_checkpoint.boundary_bytes(setup),
         "block_saved_bytes": ladder_checkpoint.block_bytes(setup),
         "predicted_checkpoint": ladder_checkpoint.best_by_rule(setup),
@@ -161,11 +161,11 @@ def _memory(cell: CellResult, modes: dict) -> dict:
 
 
 def _place(ladder: list[CellResult], own: dict[str, dict]) -> None:
-    for entry, rung, reference in ladder_rungs.places([cell.entry for cell in ladder]):
+    for entry, rung, reference in ladder_chain.places([cell.entry for cell in ladder]):
         own[entry["cell"]] |= {
             "rung": rung,
             "aside": rung is None,
-            "name": ladder_rungs.name(entry, reference),
+            "name": ladder_chain.name(entry, reference),
             "compared_with": reference and reference["cell"],
         }
 
@@ -176,13 +176,13 @@ def _check(ladder: list[CellResult], own: dict[str, dict]) -> None:
     first = next(((cell, about) for cell, about in found if about.get("loss") is not None), None)
     for cell, about in found if first else []:
         precisions = tuple(each.entry["spec"]["precision"] for each in (cell, first[0]))
-        own[cell.name] |= ladder_rungs.compare(about, first[1], precisions)
+        own[cell.name] |= ladder_chain.compare(about, first[1], precisions)
 
 
 def _compare(ladder: list[CellResult], own: dict[str, dict]) -> None:
     """Gains over the rung before and over the first. What has no time, or computes something else, is no rung: the one
     before it takes its place."""
-    rungs = [own[entry["cell"]] for entry in ladder_rungs.chain([cell.entry for cell in ladder])]
+    rungs = [own[entry["cell"]] for entry in ladder_chain.chain([cell.entry for cell in ladder])]
     start = next((row for row in rungs if _counts(row)), None)
     for cell in ladder:
         row = own[cell.name]

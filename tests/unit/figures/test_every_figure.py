@@ -197,7 +197,7 @@ def drawn(tmp_path_factory):
 def test_the_figures_have_their_names_and_captions(study):
     assert list(figures_of(study)) == NAMES[study]
     for name in NAMES[study]:
-        assert (ROOT / f"report/captions/{name}.rst").read_text().strip()
+        assert (ROOT / f"report/snakemake_captions/{name}.rst").read_text().strip()
 
 
 @pytest.mark.parametrize("study", NAMES)

@@ -105,7 +105,7 @@ def test_the_study_has_a_figure_for_each_cell_also_repeated_ones():
     assert list(figures_of("memory", Made())) == across
     for function in figures_of("memory", tables).values():
         draw(function, tables)
-    captions = {path.stem for path in (ROOT / "report/captions").glob("memory_*.rst")}
+    captions = {path.stem for path in (ROOT / "report/snakemake_captions").glob("memory_*.rst")}
     assert captions == {*across, "memory_cell"}
 
 

@@ -22,7 +22,9 @@ def test_a_sections_figures_are_those_that_its_module_draws_and_have_captions(na
     section = SECTIONS[name]
     assert set(section.figures) == set(figures_of(name))
     captions = [*section.figures, *([f"{name}_cell"] if getattr(section, "draws_cells", False) else [])]
-    assert [caption for caption in captions if not (project_root / f"report/captions/{caption}.rst").is_file()] == []
+    assert [
+        caption for caption in captions if not (project_root / f"report/snakemake_captions/{caption}.rst").is_file()
+    ] == []
     assert set(section.reads) <= {study.name for study in STUDIES} - {name}
 
 

@@ -5,8 +5,8 @@ import pytest
 import synthetic_ladder as made
 from stepscope.report.data.ladder import Elsewhere, ladders, recomputed
 from stepscope.report.studies.ladder import section
-from stepscope.report.studies.ladder.tables import gains_table, rungs_table
 from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table
+from stepscope.report.studies.ladder.tables_rungs import gains_table, rungs_table
 from stepscope.tables.reader import Tables
 
 TOTAL = "what does the whole ladder bring"

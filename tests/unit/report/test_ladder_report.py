@@ -11,8 +11,8 @@ from stepscope.report.data.ladder import ladders, recomputed
 from stepscope.report.kit.formatting import times
 from stepscope.report.page import Request, report
 from stepscope.report.studies.ladder import section as section_module
-from stepscope.report.studies.ladder.tables import gains_table, rungs_table
 from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table, rule_table
+from stepscope.report.studies.ladder.tables_rungs import gains_table, rungs_table
 from stepscope.tables.reader import Tables
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report.data import occupation as verdicts
+from stepscope.report.data import bound, parts
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.roofline import Roof, measured_roof
 from stepscope.report.kit.order import with_order
@@ -26,7 +26,7 @@ def profile(tmp_path, cells, timings=(), rates=()):
     ],
 )
 def test_launch_bound_or_gpu_bound(step, busy, word, idle):
-    found = verdicts.Occupation(step, busy)
+    found = bound.Occupation(step, busy)
     assert found.verdict == word
     assert found.idle == pytest.approx(idle)
 
@@ -34,28 +34,28 @@ def test_launch_bound_or_gpu_bound(step, busy, word, idle):
 def test_the_step_without_a_profiler_decides(tmp_path):
     row = made.cell()
     own = profile(tmp_path, [row], [made.timing(row, 20.0, step_noisy=True)])
-    found = verdicts.occupation(own, own.profiled()[0])
+    found = bound.occupation(own, own.profiled()[0])
     assert (found.step, found.busy, found.share, found.noisy) == (20.0, 12.0, 0.6, True)
 
 
 def test_inference_is_compared_with_inference(tmp_path):
     row = made.cell(mode="inference", busy=3.0)
     own = profile(tmp_path, [row], [made.timing(row, 20.0)])
-    assert verdicts.occupation(own, own.profiled()[0]).step == 5.0
+    assert bound.occupation(own, own.profiled()[0]).step == 5.0
 
 
 @pytest.mark.parametrize("change", [{"batch": 8}, {"context": 256}, {"precision": "bf16"}, {"compile": "block"}])
 def test_another_point_is_not_compared_with(tmp_path, change):
     row = made.cell()
     own = profile(tmp_path, [row], [made.timing(row, 20.0, **change)])
-    assert verdicts.occupation(own, own.profiled()[0]) is None
+    assert bound.occupation(own, own.profiled()[0]) is None
 
 
 def test_the_same_run_is_preferred(tmp_path):
     row = made.cell()
     runs = [made.timing(row, 30.0, repeat=2), made.timing(row, 20.0)]
     own = profile(tmp_path, [row], runs)
-    assert verdicts.occupation(own, own.profiled()[0]).step == 20.0
+    assert bound.occupation(own, own.profiled()[0]).step == 20.0
 
 
 def one(**more):
@@ -65,33 +65,33 @@ def one(**more):
 
 def test_operations_of_the_matrix_products():
     row = {**one(), "batch": 4.0, "context": 128.0}
-    assert verdicts.product_flops(row, "forward") == made.FORWARD_FLOPS
-    assert verdicts.product_flops(row, "backward") == 2 * made.FORWARD_FLOPS
-    assert verdicts.product_flops(row, "step") == 3 * made.FORWARD_FLOPS
-    assert verdicts.product_flops({**row, "mode": "inference"}, "step") == made.FORWARD_FLOPS
-    assert verdicts.product_flops({**row, "mode": "forward-backward"}, "step") == 3 * made.FORWARD_FLOPS
-    assert verdicts.product_flops(row, "loss") is None
-    assert verdicts.product_flops({**row, "d_model": float("nan")}, "step") is None
+    assert parts.product_flops(row, "forward") == made.FORWARD_FLOPS
+    assert parts.product_flops(row, "backward") == 2 * made.FORWARD_FLOPS
+    assert parts.product_flops(row, "step") == 3 * made.FORWARD_FLOPS
+    assert parts.product_flops({**row, "mode": "inference"}, "step") == made.FORWARD_FLOPS
+    assert parts.product_flops({**row, "mode": "forward-backward"}, "step") == 3 * made.FORWARD_FLOPS
+    assert parts.product_flops(row, "loss") is None
+    assert parts.product_flops({**row, "d_model": float("nan")}, "step") is None
 
 
 def test_operations_a_byte():
     row = {**one(), "batch": 4.0, "context": 128.0}
-    assert verdicts.intensity(row) == pytest.approx(made.FORWARD_FLOPS / (4 * made.ELEMENTS_MOVED))
-    assert verdicts.intensity({**row, "precision": "bf16"}) == pytest.approx(
+    assert bound.intensity(row) == pytest.approx(made.FORWARD_FLOPS / (4 * made.ELEMENTS_MOVED))
+    assert bound.intensity({**row, "precision": "bf16"}) == pytest.approx(
         made.FORWARD_FLOPS / (2 * made.ELEMENTS_MOVED)
     )
     # A fused attention does not move its scores: 2 layers x 2 x (4 x 2 x 128 x 128) elements less.
     fused = made.FORWARD_FLOPS / (4 * (made.ELEMENTS_MOVED - 524_288))
-    assert verdicts.intensity({**row, "attention": "sdpa"}) == pytest.approx(fused)
+    assert bound.intensity({**row, "attention": "sdpa"}) == pytest.approx(fused)
 
 
 def test_rate_of_the_products_and_the_ridge(tmp_path):
     own = profile(tmp_path, [made.cell()], rates=made.ceilings())
     row = own.profiled()[0]
     # 3 x 233,308,160 operations in 8 ms.
-    assert verdicts.products(own, row, "step")["tflops"] == pytest.approx(0.08749056)
+    assert bound.products(own, row, "step")["tflops"] == pytest.approx(0.08749056)
     assert measured_roof(own.ceilings, "gpu", "fp32").ridge == pytest.approx(17.5)
-    assert verdicts.products(own, row, "optimizer") == {}
+    assert bound.products(own, row, "optimizer") == {}
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_rate_of_the_products_and_the_ridge(tmp_path):
     [(20.1, 80.0, "compute-bound"), (17.4, 80.0, "memory-bound"), (100.0, 4.9, "latency-bound"), (None, 80.0, "")],
 )
 def test_memory_bound_or_compute_bound(operations_a_byte, mean, word):
-    assert verdicts.bound_of_products(Roof(0.175, 10.0), operations_a_byte, mean) == word
-    assert verdicts.bound_of_products(None, 20.0, 80.0) == ""
+    assert bound.bound_of_products(Roof(0.175, 10.0), operations_a_byte, mean) == word
+    assert bound.bound_of_products(None, 20.0, 80.0) == ""
 
 
 def test_the_other_categories_are_bound_by_memory_or_latency():
-    assert (verdicts.bound_of_others(5.0), verdicts.bound_of_others(4.99)) == ("memory-bound", "latency-bound")
+    assert (bound.bound_of_others(5.0), bound.bound_of_others(4.99)) == ("memory-bound", "latency-bound")

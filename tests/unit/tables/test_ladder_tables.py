@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 import synthetic_ladder as made
-from stepscope.tables import ladder, ladder_rungs
+from stepscope.tables import ladder, ladder_chain
 
 
 def table(cells, noisy=0.02) -> dict[str, dict]:
@@ -37,7 +37,7 @@ def test_a_rung_of_several_changes_names_them_all():
     cells = [made.cell("small", 128, "fp32"), made.cell("small", 128, "bf16", made.SDPA | {"optimizer": "fused"})]
     assert values(cells, "name") == ["fp32, naive", "bf16 + SDPA + fused AdamW"]
     assert values([cells[1]], "name") == ["bf16, SDPA, fused AdamW"]
-    assert ladder_rungs.name(cells[0].entry, cells[0].entry) == "nothing changed"
+    assert ladder_chain.name(cells[0].entry, cells[0].entry) == "nothing changed"
 
 
 def test_asides_are_compared_with_the_rung_that_they_vary():
@@ -144,10 +144,10 @@ def test_agreement_by_precision(precision, off, loss, expected):
 
 def test_samples_that_cannot_be_compared_do_not_agree():
     found = {"loss": 1.0, "gradient_norm": 1.0, "gradient_sample": [1.0]}
-    assert ladder_rungs.compare(found, found | {"gradient_sample": [1.0, 2.0]}, ("fp32", "fp32"))["agrees"] is False
-    assert ladder_rungs.compare(found, found | {"loss": None}, ("fp32", "fp32"))["agrees"] is None
-    assert ladder_rungs.differences([3.0, 4.0], [3.0, 0.0]) == (pytest.approx(4 / 3), pytest.approx(0.6))
-    assert ladder_rungs.differences([0.0], [0.0]) == (0.0, None)
+    assert ladder_chain.compare(found, found | {"gradient_sample": [1.0, 2.0]}, ("fp32", "fp32"))["agrees"] is False
+    assert ladder_chain.compare(found, found | {"loss": None}, ("fp32", "fp32"))["agrees"] is None
+    assert ladder_chain.differences([3.0, 4.0], [3.0, 0.0]) == (pytest.approx(4 / 3), pytest.approx(0.6))
+    assert ladder_chain.differences([0.0], [0.0]) == (0.0, None)
 
 
 def test_rates_and_mfu():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope import axes
-from stepscope.report.data.occupation import LAUNCH_BOUND, occupation
+from stepscope.report.data.bound import LAUNCH_BOUND, occupation
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.repeats import spreads, typical_spreads
 from stepscope.report.data.unprofiled import mode

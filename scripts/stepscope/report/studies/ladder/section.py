@@ -8,8 +8,8 @@ from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding
 from stepscope.report.studies.ladder import findings as ladder_findings
 from stepscope.report.studies.ladder.captions import pictures
-from stepscope.report.studies.ladder.tables import agreement_table, compiling_table, gains_table, rungs_table
 from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table, rule_table
+from stepscope.report.studies.ladder.tables_rungs import agreement_table, compiling_table, gains_table, rungs_table
 from stepscope.tables.reader import Tables
 
 MOST_IN_MARKDOWN = 6  # ladders

@@ -4,7 +4,7 @@ from stepscope.report.data.ladder import Recomputed, every, peak, shared_phase, 
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table
 from stepscope.report.kit.sizes import change_cell, size_cell
-from stepscope.report.studies.ladder.tables import losses
+from stepscope.report.studies.ladder.tables_rungs import losses
 from stepscope.tables.ladder_checkpoint import ALIKE
 
 _NOTE = (

@@ -1,6 +1,6 @@
 """The profile study's part of the report."""
 
-from stepscope.report.data.occupation import busy_time, occupation
+from stepscope.report.data.bound import busy_time, occupation
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Fold

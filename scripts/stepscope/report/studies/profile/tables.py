@@ -5,8 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.occupation import (
+from stepscope.report.data.bound import (
     GPU_BOUND,
     LATENCY_US,
     LAUNCH_BOUND,
@@ -19,6 +18,7 @@ from stepscope.report.data.occupation import (
     products,
     unprofiled_step,
 )
+from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.profile import GPU, PHASES, Profile, costs
 from stepscope.report.data.roofline import measured_roof
 from stepscope.report.data.unprofiled import mode

@@ -5,7 +5,7 @@ from functools import partial
 
 import pandas as pd
 
-from stepscope.report.data.occupation import SOFTMAX_OPERATIONS, flops_of_part, parts_of_forward
+from stepscope.report.data.parts import SOFTMAX_OPERATIONS, flops_of_part, parts_of_forward
 from stepscope.report.data.profile import GPU, PHASES, Profile, Words
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Cell, Column, Table

@@ -1,37 +1,20 @@
-"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge.
-
-And the floating-point operations of the parts of a model, beside which a profile puts their time.
-"""
+"""Launch-bound or GPU-bound, memory-bound or compute-bound: the rules, and the numbers that they judge."""
 
 from dataclasses import dataclass
 
 import pandas as pd
 
 from stepscope.axes import PRECISIONS
-from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
-from stepscope.model.shape import ModelShape
+from stepscope.report.data.parts import product_flops, shape_of
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.data.roofline import Roof
-from stepscope.report.data.unprofiled import free_step, mode
+from stepscope.report.data.unprofiled import free_step
 from stepscope.report.kit import formatting
 
 GPU_BOUND, LAUNCH_BOUND = 0.9, 0.7
 LATENCY_US = 5.0
 # Categories whose kernels multiply matrices; every other does a few operations for a byte.
 PRODUCTS = ("matmul", "fused attention")
-SOFTMAX_OPERATIONS = 5
-# A part's name in the model's ranges -> its component in stepscope.model.flops.
-_COMPONENTS = {
-    "qkv projection": ("qkv",),
-    "attention scores": ("scores",),
-    "softmax": ("softmax",),
-    "attention x v": ("attention x V",),
-    "output projection": ("output",),
-}
-_LINEAR = ("qkv", "output")
-_INSIDE = ("scores", "softmax", "attention x V")
-_OUTSIDE = ("feed-forward", "head")
-_ATTENTION_PRODUCTS = ("attention scores", "attention x v")  # parts
 
 
 @dataclass(frozen=True)
@@ -79,35 +62,6 @@ def busy_time(profile: Profile, cell: str, phase: str = "step") -> float | None:
 def unprofiled_step(profile: Profile, row: dict) -> tuple[float | None, bool]:
     """(median of what the cell profiles, in the timing study's free steps, in ms; whether that is noisy)."""
     return free_step(profile.unprofiled(row), row)
-
-
-def shape_of(row: dict) -> ModelShape | None:
-    """The model's shape; None where the cell does not tell."""
-    names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
-    if not all(formatting.known(row.get(name)) for name in names):
-        return None
-    return ModelShape(**{name: int(row[name]) for name in names})
-
-
-def parts_of_forward(row: dict) -> dict[str, float]:
-    """Floating-point operations of a forward pass by component, the softmax at five an element; empty if unknown."""
-    shape = shape_of(row)
-    if shape is None or not (formatting.known(row["batch"]) and formatting.known(row["context"])):
-        return {}
-    batch, context = int(row["batch"]), int(row["context"])
-    softmax = SOFTMAX_OPERATIONS * shape.num_layers * batch * shape.num_heads * context * context
-    return {**forward_flops_by_component(shape, batch, context), "softmax": softmax}
-
-
-def product_flops(row: dict, phase: str) -> float | None:
-    """Operations of the matrix products of a phase; of `step`, those of what the cell's mode runs. None if unknown."""
-    shape = shape_of(row)
-    if shape is None or not (formatting.known(row["batch"]) and formatting.known(row["context"])):
-        return None
-    batch, context = int(row["batch"]), int(row["context"])
-    forward, both = forward_flops(shape, batch, context), step_flops(shape, batch, context)
-    of_mode = forward if mode(row) in ("inference", "forward") else both
-    return {"inference": forward, "forward": forward, "backward": both - forward, "step": of_mode}.get(phase)
 
 
 def intensity(row: dict) -> float | None:
@@ -158,50 +112,3 @@ def bound_of_products(roof: Roof | None, operations_a_byte: float | None, mean_u
 def bound_of_others(mean_us: float) -> str:
     """What limits kernels with a few operations a byte: the memory, or the time that any kernel takes."""
     return "latency-bound" if mean_us < LATENCY_US else "memory-bound"
-
-
-def _small(part: object) -> str:
-    """A part's name in small letters, the sign of multiplication as an x."""
-    return str(part or "").replace("×", "x").lower()
-
-
-def flops_of_part(line: dict, parts: dict[str, float]) -> float | None:
-    """Floating-point operations of a row of the attention table in a step; None where they are not counted.
-
-    parts: parts_of_forward() of its cell.
-    """
-    kind, name = line["kind"], str(line["part"] or "")
-    if kind == "part":
-        names = _COMPONENTS.get(_small(name), ())
-    elif kind == "sum":
-        names = _LINEAR if name.startswith("linear") else _INSIDE
-    else:
-        names = {"whole": _LINEAR + _INSIDE, "forward": _OUTSIDE}.get(kind, ())
-    return sum(parts[name] for name in names) if names and all(name in parts for name in names) else None
-
-
-@dataclass(frozen=True)
-class SoftmaxRatios:
-    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs."""
-
-    time: float
-    kernels: float | None
-    flops: float
-
-
-def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | None:
-    """Softmax against attention's two products; None if they are not known."""
-    rows, parts = profile.rows("attention", row["cell"]), parts_of_forward(row)
-    if rows.empty or not parts:
-        return None
-    lines = {_small(line["part"]): line for line in rows[rows["kind"] == "part"].to_dict("records")}
-    wanted = ("softmax", *_ATTENTION_PRODUCTS)
-    if not all(name in lines and formatting.known(lines[name]["gpu_ms_per_step"]) for name in wanted):
-        return None
-    softmax = lines["softmax"]["gpu_ms_per_step"]
-    whole, kernels = (
-        sum(lines[name].get(key, float("nan")) for name in _ATTENTION_PRODUCTS)
-        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step")
-    )
-    flops = parts["softmax"] / (parts["scores"] + parts["attention x V"])
-    return SoftmaxRatios(softmax / whole, softmax / kernels if kernels > 0 else None, flops) if whole else None
