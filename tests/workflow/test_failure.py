@@ -52,6 +52,11 @@ def test_the_others_go_on_and_a_partial_report_names_what_is_missing(project):
     assert "timing/alpha/ctx2/fp32" in shown
     assert "not measured yet" in shown
 
+    assert "Nothing to be done" in project.run("-n", "partial").text
+    (project.result(project.SDPA) / "measure.log").write_text("broken in another way\n")
+    assert project.run("--cores", 1, "partial").code == 0
+    assert "broken in another way" in page(project)
+
 
 def test_a_repaired_cell_is_all_that_is_measured_again(project):
     break_sdpa(project)
