@@ -5,8 +5,8 @@
 MACHINES is the file in which a run wrote down what it knows of its labels. The program ends with one line if this
 machine is not of the type that the label expects. It says so if driver or software are others than those of the
 label's newest record. Where several GPUs are visible the program sees a free one alone (CUDA_VISIBLE_DEVICES); only
-GPUs of the first one's type are taken: results stand under one name. The processors are chosen here too then, since
-the program sees one GPU of them all. What it measures is still guarded by the lock that every measuring program takes.
+GPUs of the first one's type are taken: results stand under one name. Where a core is enough, it has one of its own,
+too. What it measures is still guarded by the lock that every measuring program takes.
 """
 
 import os

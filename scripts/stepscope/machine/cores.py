@@ -1,4 +1,4 @@
-"""A processor core of its own for a cell on a GPU. Standard library only.
+"""A processor core of its own for a cell on one of several GPUs. Standard library only.
 
 A step of many short kernels takes as long as the host needs to launch them. Free to move, its threads change
 cores, which first have to wake. On one core that nobody else measures on, such a step is quicker and its time is
@@ -16,8 +16,6 @@ from pathlib import Path
 from stepscope.machine import gpus
 
 SYS = Path("/sys")
-# Environment variable: the processors of this process were chosen, by itself or by the one that started it.
-CHOSEN = "STEPSCOPE_PROCESSORS_CHOSEN"
 
 # What starts other programs, which need cores too: Nsight Systems, a compiler's workers.
 _STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
@@ -28,12 +26,8 @@ def keep_to(command: list[str], uuid: str, uuids: list[str]) -> None:
 
     `command` is the program with its flags, `uuid` its GPU, `uuids` those that jobs may measure on. One thread that
     starts no other program needs one core; any other leaves the cores of the GPUs alone. Nothing changes where programs
-    have more threads, the cores are too few for that, or a sandbox does not let a process choose; nor for a process
-    that was started by one which has chosen.
+    have more threads, the cores are too few for that, or a sandbox does not let a process choose.
     """
-    if os.environ.get(CHOSEN):
-        return
-    os.environ[CHOSEN] = "yes"
     flags = dict(itertools.pairwise(command))
     if flags.get("--threads") != "1":
         return

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.machine import cores, gpus, identity, locks
+from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process
 from stepscope.measure.telemetry import Telemetry
 from stepscope.plan.code_digest import Sources, chosen_modules
@@ -61,8 +61,6 @@ class Cell(contextlib.AbstractContextManager):
         gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
         device = gpu.uuid if gpu else "cpu"
         self._open.enter_context(locks.hold(device))
-        if gpu:
-            cores.keep_to(self._command.split()[1:], gpu.uuid, [gpu.uuid])
         self.environment_of_helpers = {locks.HELD: device}  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
         process.set_environment(self.spec["threads"])

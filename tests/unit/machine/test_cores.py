@@ -45,7 +45,6 @@ def host(tmp_path, monkeypatch):
 
     def kept(command, uuid, uuids=GPUS):
         given["kept"].clear()
-        monkeypatch.delenv(cores.CHOSEN, raising=False)
         cores.keep_to(command, uuid, uuids)
         return list(given["kept"])
 
@@ -159,11 +158,3 @@ os.execv(sys.executable, [sys.executable, "-c", "import os; print(list(os.sched_
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(ended.stdout) == [usable[-1]]
-
-
-def test_what_a_process_has_chosen_holds_for_the_programs_that_it_starts(host, monkeypatch):
-    monkeypatch.delenv(cores.CHOSEN, raising=False)
-    cores.keep_to(BUSY, "GPU-a", GPUS)  # as on_machine.py, before it becomes the program
-    cores.keep_to(BUSY, "GPU-a", ["GPU-a"])  # as the program, and the one that it starts behind a profiler
-    assert len(host["kept"]) == 1
-    assert os.environ[cores.CHOSEN]
