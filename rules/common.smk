@@ -15,6 +15,7 @@ sys.path.insert(0, str(SCRIPTS))
 # and again, for a third of the time that planning takes.
 gc.set_threshold(50_000, 20, 20)
 
+from stepscope.axes import PRECISIONS
 from stepscope.machine import gpus, identity
 from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
@@ -63,7 +64,7 @@ OUTDATED = REGISTRY.outdated() if BY_JOBS and snakemake_internals.is_main_proces
 wildcard_constraints:
     hardware=hardware.measured_pattern(MACHINES),
     context=r"\d+",
-    precision="fp32|tf32|bf16|fp16",
+    precision="|".join(PRECISIONS),
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 

@@ -31,13 +31,16 @@ def begin_run():
         refused = wrong_executor()
         if not refused:
             asked = snakemake_internals.executor_settings(workflow)
-            refused = slurm.complaint(MACHINES, Path.cwd(), asked) if BY_JOBS else unlockable()
+            only_touches = snakemake_internals.only_touches(workflow)
+            by_slurm = BY_JOBS and not only_touches
+            refused = slurm.complaint(MACHINES, Path.cwd(), asked) if by_slurm else unlockable()
     if refused:
         sys.exit(refused)
     tell_jobs(given_flags())
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())
-    if BY_JOBS:  # a job that ends before its program starts must not be told by the log of another attempt
+    if BY_JOBS and not snakemake_internals.only_touches(workflow):
+        # A job that ends before its program starts must not be told by the log of another attempt.
         for record in to_measure:
             Path(record).with_name("measure.log").unlink(missing_ok=True)
     records = REGISTRY.records()

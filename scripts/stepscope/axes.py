@@ -75,6 +75,11 @@ STEP_PHASES = MODES["step"].phases
 NEUTRAL = {"mode": "step", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0, "repeat": 1}
 # Those of them that change what the GPU computes.
 WAYS = ("attention", "compile", "optimizer", "checkpoint")
+# option -> package that holds one module for each of the option's values
+CHOSEN_BY_NAME = {
+    "attention": "stepscope.model.attention",
+    "optimizer": "stepscope.model.optimizers",
+}
 
 
 class Implementation(NamedTuple):

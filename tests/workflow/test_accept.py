@@ -1,6 +1,7 @@
 """An edit that changes no number is accepted: nothing is measured again, and records say what happened."""
 
 import json
+import shutil
 
 STEPS = "scripts/stepscope/measure/steps.py"
 REASON = "a name of its own; the same operations"
@@ -34,7 +35,15 @@ def test_an_accepted_edit_measures_nothing_again(project):
 
 def test_only_the_named_cells_are_accepted(project):
     refactor(project)
-    assert project.python("scripts/accept.py", "--reason", REASON, "timing/alpha", "ladder").code == 0
+    named = (
+        "--reason",
+        REASON,
+        "timing/alpha/",
+        "results/" + next(project.folder.glob("results/*/ladder")).parent.name,
+    )
+    wrong = project.python("scripts/accept.py", *named[:3], "timing/alfa")
+    assert (wrong.code, "timing/alfa is part of no cell's path" in wrong.text) == (1, True)
+    assert project.python("scripts/accept.py", *named[:3], f"{named[3]}/ladder").code == 0
     assert project.planned().cells == project.RUN_THE_MODEL - {project.ALPHA} - project.LADDERS
 
 
@@ -53,3 +62,19 @@ def test_a_cell_that_differs_in_more_than_its_code_is_not_accepted(project):
 def test_a_reason_is_needed(project):
     assert "--reason" in project.python("scripts/accept.py").text
     assert "--reason is empty" in project.python("scripts/accept.py", "--reason", " ").text
+    assert "--directory" in project.python("scripts/accept.py", "--reason", REASON, "--", "--directory", "other").text
+
+
+def test_an_acceptance_that_was_cut_short_is_completed(project):
+    """The records were written, and Snakemake not told: as after a kill."""
+    refactor(project)
+    state = project.folder / ".snakemake/metadata"
+    kept = project.folder / "metadata.kept"
+    shutil.copytree(state, kept)
+    assert project.python("scripts/accept.py", "--reason", REASON).code == 0
+    shutil.rmtree(state)
+    kept.rename(state)
+    assert project.planned().cells == project.RUN_THE_MODEL
+    again = project.python("scripts/accept.py", "--reason", REASON)
+    assert f"{len(project.RUN_THE_MODEL)} were accepted before" in again.text
+    assert project.planned().cells == set()

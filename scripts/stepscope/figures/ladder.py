@@ -5,6 +5,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from stepscope import colours
+from stepscope.axes import STEP_PHASES as PHASES
 from stepscope.figures import theme
 from stepscope.figures.facets import Facets, pick, wrapped
 from stepscope.figures.labels import byte_unit, omitted, short, size_name, tick, trouble
@@ -56,7 +57,6 @@ def _are_several(shown: list[Ladder]) -> bool:
 
 # Steps ----------------------------------------------------------------------------------------------------------------
 
-PHASES = ("forward", "backward", "optimizer")
 BAR = 0.175  # inches
 GAP = 0.45  # bars between the chain and what stands beside it
 BOTH = {"facecolor": colours.SHADE, "edgecolor": colours.MUTED, "linewidth": 0.6, "hatch": "////"}

@@ -76,7 +76,7 @@ def read(
 ) -> tuple[dict, Settings]:
     """The spec of a cell that runs the model, without options at their neutral value, and what does not belong to it.
 
-    `keys` are the study's own, `if_changed` those that go without saying at their default. Ends the program with one
+    `keys` are the study's own, `if_changed` those that are omitted at their default. Ends the program with one
     line if no model can have the shape, or, with `refuse`, if the device cannot train with the attention; a program
     that records what is unsupported goes without.
     """

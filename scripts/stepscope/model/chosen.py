@@ -8,12 +8,7 @@ import pkgutil
 from types import ModuleType
 
 from stepscope import axes
-
-# option -> package that holds one module for each of the option's values
-CHOSEN_BY_NAME = {
-    "attention": "stepscope.model.attention",
-    "optimizer": "stepscope.model.optimizers",
-}
+from stepscope.axes import CHOSEN_BY_NAME
 
 
 def chosen_of(spec: dict) -> dict[str, str]:

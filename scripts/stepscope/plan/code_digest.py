@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.model.chosen import CHOSEN_BY_NAME
+from stepscope.axes import CHOSEN_BY_NAME
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -31,12 +31,11 @@ class Declared:
 # module decides. A module that nothing here matches counts.
 DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
-    Declared("stepscope.axes", False, "names of values and what goes without saying; what a cell takes is in its spec"),
+    Declared("stepscope.axes", True, "what runs under a name: a precision's type, a mode's phases, a backend"),
     Declared(
         "stepscope.machine", False, "what the machine is, who waits for whom, which core is free: nothing measured"
     ),
     Declared("stepscope.model", True, "the model, its attention, loss and optimizers: what a step computes"),
-    Declared("stepscope.model.chosen", False, "finds an implementation by its name; the implementation itself counts"),
     Declared("stepscope.model.flops", False, "operations by formula; a measured time is divided by them afterwards"),
     Declared("stepscope.model.traffic", False, "bytes moved by formula, for the roofline"),
     Declared("stepscope.model.footprint", False, "memory by formula, shown beside the measured peak"),
@@ -50,6 +49,7 @@ DECLARED = (
     Declared("stepscope.measure.training", False, "flags and what is shown, of programs that run the model"),
     Declared("stepscope.measure.record", False, "how results are written"),
     Declared("stepscope.plan", False, "how a configuration becomes specs and commands; the spec counts by itself"),
+    Declared("stepscope.plan.profilers", True, "what Nsight Systems is told unless the spec says otherwise"),
     Declared("stepscope.snapshot", False, "reads what was recorded"),
     Declared("stepscope.trace", False, "reads what was recorded"),
 )

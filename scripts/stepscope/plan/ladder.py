@@ -20,7 +20,7 @@ def ladder_cells(target: Target) -> list[Cell]:
     entries = []
     for place in study["places"][device]:
         _check_size(place["size"], config["sizes"], f"config key ladder.places.{device}")
-        if place.get("batch") == config["model"]["batch"]:  # goes without saying
+        if place.get("batch") == config["model"]["batch"]:  # the default, which no path names
             place = {key: value for key, value in place.items() if key != "batch"}
         for way in rungs + varied(asides, rungs, place["size"]):
             entry = {key: [value] for key, value in {**place, **way}.items()}

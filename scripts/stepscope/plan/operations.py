@@ -5,7 +5,7 @@ from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
 
 ATTENTION_AXES = ("implementation", "d_head", "precision", "batch", "causal")
-ATTENTION_BATCH = 8  # goes without saying
+ATTENTION_BATCH = 8  # the default, which no path names
 PROBES = ("accumulation", "autocast", "normalisation")
 
 

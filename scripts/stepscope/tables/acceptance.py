@@ -29,7 +29,7 @@ def edited_cells(plan: dict, results: Path) -> tuple[list[Edited], dict[str, str
         now = {entry["cell"]: entry["code"] for entry in part["cells"]}
         records = {name: _record(results / name) for name in now}
         stale = [
-            entry | {"code": records[entry["cell"]].get("code")}
+            entry | {"code": records[entry["cell"]]["code"]}
             for entry in part["cells"]
             if records[entry["cell"]] and entry["code"] not in accepted_codes(records[entry["cell"]])
         ]
@@ -43,6 +43,17 @@ def edited_cells(plan: dict, results: Path) -> tuple[list[Edited], dict[str, str
     return edited, refused
 
 
+def accepted_before(plan: dict, results: Path) -> list[str]:
+    """Cells that hold for today's code because an edit was accepted."""
+    entries = [entry for part in plan["studies"].values() for entry in part["cells"]]
+    records = [(entry, _record(results / entry["cell"])) for entry in entries]
+    return [
+        entry["cell"]
+        for entry, record in records
+        if record and record["code"] != entry["code"] and entry["code"] in accepted_codes(record)
+    ]
+
+
 def accept(cell: Edited, results: Path, date: str, reason: str) -> None:
     """Add the digest of today's code to the cell's record, whole or not at all. Raises OSError."""
     path = results / cell.name / "record.json"
@@ -54,8 +65,10 @@ def accept(cell: Edited, results: Path, date: str, reason: str) -> None:
 
 
 def _record(folder: Path) -> dict:
-    """A cell's record; {} where it cannot be read, which read_cells() reports when the tables are made."""
+    """A cell's record; {} where it is missing or damaged, which read_cells() reports when the tables are made."""
     try:
-        return json.loads((folder / "record.json").read_text())
-    except (OSError, ValueError):
+        record = json.loads((folder / "record.json").read_text())
+        accepted_codes(record)
+    except (OSError, ValueError, TypeError, KeyError):
         return {}
+    return record

@@ -175,8 +175,14 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
 
 
 def accepted_codes(record: dict) -> set[str]:
-    """Digests that the record holds for: that of the code that measured it, and those of edits accepted since."""
-    return {record.get("code"), *(one["code"] for one in record.get("accepted", []))}
+    """Digests that the record holds for: that of the code that measured it, and those of edits accepted since.
+
+    Raises TypeError or KeyError where the list of accepted edits is damaged.
+    """
+    edits = [tuple(one[key] for key in ("code", "date", "reason")) for one in record.get("accepted", [])]
+    if not all(isinstance(text, str) for edit in edits for text in edit):
+        raise TypeError
+    return {record["code"], *(code for code, *_ in edits)}
 
 
 def _check_expected(seen: dict, expect: str | None) -> None:

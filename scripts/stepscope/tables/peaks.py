@@ -6,6 +6,8 @@ plain FP32 units, without tensor cores. NVIDIA's names for the documents are in 
 
 from dataclasses import dataclass
 
+from stepscope.axes import PRECISIONS
+
 
 @dataclass(frozen=True, slots=True)
 class Peak:
@@ -77,9 +79,9 @@ def peak_of(gpu_name: object) -> Peak | None:
 
 
 def tflops(gpu_name: object, precision: str) -> float | None:
-    """Peak rate in TFLOP/s of products in a precision: fp32, tf32, bf16 or fp16. None where it is unknown."""
+    """Peak rate in TFLOP/s of products in a precision, as axes.PRECISIONS names it. None where it is unknown."""
     peak = peak_of(gpu_name)
-    return getattr(peak, precision) if peak and precision in ("fp32", "tf32", "bf16", "fp16") else None
+    return getattr(peak, precision, None) if peak and precision in PRECISIONS else None
 
 
 def bandwidth(gpu_name: object) -> float | None:

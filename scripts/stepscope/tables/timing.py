@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stepscope.axes import STEP_PHASES
 from stepscope.model import flops
 from stepscope.tables import peaks
 from stepscope.tables.cells import CellResult
@@ -96,7 +97,7 @@ def _ratios(summary: dict) -> dict:
     """What the phases' medians are to each other."""
     series = series_of(summary)
     medians = {name: first_measured(series, candidates).get("median") for name, candidates in PHASES.items()}
-    phases, step = [medians[name] for name in ("forward", "backward", "optimizer")], medians["step"]
+    phases, step = [medians[name] for name in STEP_PHASES], medians["step"]
     return {
         "forward_backward_over_forward": ratio(medians["forward_backward"], medians["free_forward"]),
         "backward_over_forward": ratio(medians["backward"], medians["forward"]),

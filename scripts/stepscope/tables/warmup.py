@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.axes import STEP_PHASES
 from stepscope.measure.summary import summarise
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
@@ -57,7 +58,7 @@ PHASES = {
     "backward": ("backward",),
     "optimizer": ("optimizer",),
     "forward_backward": ("forward", "backward"),
-    "step": ("forward", "backward", "optimizer"),
+    "step": STEP_PHASES,
 }
 TABLES = (
     Table(

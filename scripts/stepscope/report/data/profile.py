@@ -113,7 +113,7 @@ class Profile:
     def title(self, row: dict, on_its_machine: bool = False) -> str:
         """`xl, context 512, bf16, inference`: a cell's point, with what varies among all cells.
 
-        on_its_machine: the machine goes without saying, and only its own cells count.
+        on_its_machine: the machine is not named, and only its own cells count.
         """
         varying = self.varying(row["hardware"] if on_its_machine else "")
         parts = [

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from stepscope.axes import STEP_PHASES as PHASES
 from stepscope.model import flops, traffic
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
@@ -15,7 +16,6 @@ from stepscope.report.kit.order import column, machine_labels, main_grid, ordere
 from stepscope.tables import peaks
 from stepscope.tables.reader import Tables
 
-PHASES = ("forward", "backward", "optimizer")
 ROOFS = ("measured", "data sheet")
 _SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 _LOST = ("failed", "missing")

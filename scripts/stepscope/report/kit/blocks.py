@@ -58,7 +58,7 @@ class Table:
 
 @dataclass(slots=True)
 class Picture:
-    """A figure: the name of its file, what to see and the fixed parameters, and the text for who cannot see it."""
+    """A figure: the name of its file, what to see and the fixed parameters, and its alt text."""
 
     name: str
     caption: str

@@ -64,7 +64,7 @@ def texts(findings: Iterable[Finding], several_machines: bool = False) -> list[s
 def by_machine(findings: Iterable[Finding], labels: list[str], alone: str = "") -> list[tuple[str, list[str]]]:
     """[(machine's label, sentences)] in the order of the labels, first (`""`, what is about no single machine).
 
-    With one machine its label goes without saying. alone: the one machine of several that a study ran on, which its
+    With one machine its label is omitted. alone: the one machine of several that a study ran on, which its
     findings need not name.
     """
     parts: dict[str, list[str]] = {label: [] for label in ["", *labels]}

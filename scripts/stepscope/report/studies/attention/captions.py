@@ -1,4 +1,4 @@
-"""The attention study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
+"""The attention study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.report.data.attention import Attention, before_backward, median
 from stepscope.report.kit import formatting

@@ -1,4 +1,4 @@
-"""The ladder study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
+"""The ladder study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.report.data.ladder import Ladder, peak, rate, time
 from stepscope.report.kit import formatting

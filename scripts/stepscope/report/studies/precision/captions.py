@@ -1,4 +1,4 @@
-"""The precision study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
+"""The precision study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.report.data.mixed import Mixed
 from stepscope.report.data.precision import Precision

@@ -1,4 +1,4 @@
-"""The profile study's figures: what to see in them, the fixed parameters, and the words for who cannot see them."""
+"""The profile study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.plan.training import figure_name
 from stepscope.report.data.profile import GPU, Profile

@@ -4,6 +4,7 @@ import math
 
 import pandas as pd
 
+from stepscope.axes import STEP_PHASES
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.repeats import spreads
 from stepscope.report.kit import formatting, table
@@ -14,7 +15,7 @@ _EXTRA = ("batch", "mode", "options")
 # What the columns of times stand under, and the phases there.
 _KINDS = {
     "free steps (ms)": ("inference", "free_forward", "forward_backward", "step"),
-    "phased steps (ms)": ("forward", "backward", "optimizer"),
+    "phased steps (ms)": STEP_PHASES,
 }
 _RATIOS = {"forward_backward_over_forward": "f+b / f", "backward_over_forward": "b / f"}
 _TIMES_NOTE = (

@@ -1,4 +1,4 @@
-"""The warm-up study's figures: what to see in them, the fixed parameters, and words for who cannot see them."""
+"""The warm-up study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.report.data.warmup import WARM, Warmups, profiled_points
 from stepscope.report.kit import formatting
