@@ -1,6 +1,7 @@
 """Small projects whose cells run as jobs of a real Slurm: a lab of two nodes, and the profile that users are given."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +23,7 @@ labs = load("slurm_lab", HERE / "lab.py")
 workflow = load("workflow_of_projects", HERE.parent / "workflow/conftest.py")
 
 # The study of the step by the clock alone: a cell of any study is a job in the same way.
-STUDIES = "STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)"
-COMPARISONS = "COMPARISONS = (ROOFLINE, HARDWARE)"
+TIMING_ALONE = {"STUDIES": "(TIMING,)", "COMPARISONS": "()"}
 
 
 class SlurmProject(workflow.Project):
@@ -81,8 +81,10 @@ def project_in(tmp_path):
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)
         made.append(project)
-        project.edit("scripts/stepscope/plan/studies.py", STUDIES, "STUDIES = (TIMING,)")
-        project.edit("scripts/stepscope/plan/studies.py", COMPARISONS, "COMPARISONS = ()")
+        for name, value in TIMING_ALONE.items():
+            source = (folder / "scripts/stepscope/plan/studies.py").read_text()
+            (line,) = re.findall(rf"^{name} = .*$", source, re.MULTILINE)
+            project.edit("scripts/stepscope/plan/studies.py", line, f"{name} = {value}")
         grid = [{"size": ["alpha"], "context": contexts, "precision": ["fp32"]}]
         limits = [{"memory": 1.5, "cpus": 2}]
         project.configure(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from stepscope.plan.studies import COMPARISONS, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -128,22 +129,10 @@ class Project:
     PROBES, LADDERS = frozenset({"precision/accumulation"}), frozenset({"ladder/alpha/ctx8/fp32"})
     WARMUPS = frozenset({"warmup/alpha/ctx8/fp32/warmup=0"})
     RUN_THE_MODEL = TIMING | PROFILES | MEMORIES | WARMUPS | LADDERS
-    FIGURES = frozenset(
-        f"{part}_figures"
-        for part in (
-            *("timing", "ceilings", "profile", "memory", "attention"),
-            *("precision", "warmup", "ladder", "roofline", "hardware"),
-        )
-    )
-    AGGREGATING = frozenset(
-        f"aggregate_{study}"
-        for study in ("timing", "ceilings", "profile", "memory", "attention", "precision", "warmup", "ladder")
-    )
+    FIGURES = frozenset(f"{section.name}_figures" for section in (*STUDIES, *COMPARISONS))
+    AGGREGATING = frozenset(f"aggregate_{study.name}" for study in STUDIES)
     REPORTING = frozenset({"plan", "write_report"}) | AGGREGATING | FIGURES
-    MEASURING = (
-        *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),
-        *("probe_precision", "time_warmup", "time_ladder"),
-    )
+    MEASURING = tuple(study.program for study in STUDIES)
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder

@@ -59,14 +59,15 @@ def report(request: Request) -> tuple[str, str]:
     context = _context(request, tables)
     environment = _environment(request.templates)
     text = _markdown(environment, context)
-    web = WebBlocks(request.figures)
+    style = (request.templates / "style.css").read_text(encoding="utf-8")
+    web = WebBlocks(request.figures, style)
     body, headings = web.page(_body(environment, web, context))
     page = Environment(loader=FileSystemLoader(request.templates), autoescape=True, undefined=StrictUndefined)
     html = page.get_template("index.html.j2").render(
         title=request.title,
         body=body,
         headings=[heading for heading in headings if heading[0] in (2, 3)],
-        style=(request.templates / "style.css").read_text(encoding="utf-8"),
+        style=style,
         script=(request.templates / "script.js").read_text(encoding="utf-8"),
     )
     return text, html

@@ -5,7 +5,7 @@ from stepscope.tables.schema import Group, count, flag, number, text
 
 CELL = text("cell", "the cell: its folder below `results/`")
 HARDWARE = text("hardware", "label of the machine, the first part of `cell`")
-PRECISION = text("precision", "`fp32`, `tf32`, `bf16` or `fp16`; the last two by autocast")
+PRECISION = text("precision", "precision of matrix products; those of 16 bits by autocast")
 SEED = number("seed", "", "seed of weights and inputs")
 WARMUP = count("warmup", "steps or passes before the measured ones")
 NOISE_MARK = number(

@@ -247,6 +247,8 @@ def test_each_colour_is_a_variable_of_the_page_in_each_theme():
     always_new = (*colours.ATTENTION.values(), *colours.ATTENTION_TEXT.values(), *colours.FIRST_STEP.values())
     for colour, variable in colours.VARIABLES.items():
         values = re.findall(rf"--{variable}: (#[0-9a-f]{{6}});", STYLE)
+        if not values and colour in (*colours.PRECISION.values(), *colours.PRECISION_TEXT.values()):
+            continue  # a precision may look the same in both themes: the page leaves its colour as it is
         assert values and (values[0] == colour or colour == colours.PAPER), variable
         if colour in (*colours.CATEGORY.values(), *colours.MEMORY.values(), *always_new):
             assert len(values) in (2, 4), variable  # light and print, and the dark theme's two ways if it differs

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from stepscope.plan.code_digest import DECLARED, Sources, chosen_modules, counts, declaration
+from stepscope.plan.studies import STUDIES
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-MEASURING = (
-    *("time_step.py", "measure_ceilings.py", "profile_step.py", "snapshot_memory.py"),
-    *("time_attention.py", "probe_precision.py", "time_warmup.py", "time_ladder.py"),
-)
+MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
     "program": "import stepscope.plan.first",
     "plan/first": "import stepscope.plan.second",

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from stepscope.axes import PRECISIONS
 from stepscope.model.chosen import names
 from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
 from stepscope.plan.studies import ATTENTION, STUDIES
@@ -82,7 +83,7 @@ WRONG = [
     (grid(size="nano"), ["timing.grid.cpu.0.size", '"nano"', "array"]),
     (grid(size=[]), ["timing.grid.cpu.0.size", "empty", "at least 1"]),
     (grid(context=["x"]), ["timing.grid.cpu.0.context.0", '"x"', "integer"]),
-    (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", '"fp8"', "fp32, tf32, bf16, fp16"]),
+    (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", '"fp8"', ", ".join(PRECISIONS)]),
     (grid(precision=["fp32", "fp32"]), ["timing.grid.cpu.0.precision", "twice", "remove one"]),
     (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "'attenton'", "did you mean 'attention'?"]),
     (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx...", "twice"]),

@@ -32,13 +32,7 @@ def parse():
         spec.loader.exec_module(module)
         return module.parse
 
-    return {
-        program: load(program)
-        for program in (
-            *("time_step", "measure_ceilings", "profile_step", "snapshot_memory", "time_attention"),
-            *("probe_precision", "time_warmup", "time_ladder"),
-        )
-    }
+    return {study.program: load(study.program) for study in STUDIES}
 
 
 def running(chance):

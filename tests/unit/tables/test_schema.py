@@ -22,8 +22,9 @@ UNITS = {
 }  # fmt: skip
 
 
-def test_there_are_committed_tables_of_every_study():
-    assert {path.stem.partition("_")[0] for path in EXAMPLE} == set(registry.STUDIES)
+def test_the_committed_tables_are_of_studies():
+    assert {path.stem.partition("_")[0] for path in EXAMPLE} <= set(registry.STUDIES)
+    assert len(EXAMPLE) > 30
 
 
 @pytest.mark.parametrize("path", EXAMPLE, ids=lambda path: path.stem)

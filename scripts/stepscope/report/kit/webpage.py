@@ -21,8 +21,10 @@ class WebBlocks:
 
     shortened = 0  # the page has everything
 
-    def __init__(self, figures: Path) -> None:
+    def __init__(self, figures: Path, style: str = "") -> None:
         self.folder = figures
+        # A colour that the page's style does not know stays as it is in the figure.
+        self.variables = {colour: name for colour, name in colours.VARIABLES.items() if f"--{name}:" in style}
         self.tables = 0
         self.figures = 0
         self.kept: list[str] = []
@@ -47,7 +49,7 @@ class WebBlocks:
         """Inline SVG, its text recoloured by the page's theme."""
         self.figures += 1
         path = self.folder / f"{picture.name}.svg"
-        svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative)
+        svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative, self.variables)
         caption = f"<figcaption><b>Figure {self.figures}.</b> {escape(picture.caption)}</figcaption>"
         image = f'<div class=scroll tabindex=0 role=group aria-label="Figure {self.figures}">{svg}</div>'
         return self._keep(f'<figure id="figure-{self.figures}">{image}{caption}</figure>')
@@ -163,8 +165,11 @@ def _badge(key: str) -> str:
     return f'<span class="badge {kind}" title="{escape(meaning)}">{escape(word)}</span>'
 
 
-def inline_svg(svg: str, name: str, alternative: str) -> str:
-    """An SVG file as part of a page: ids of its own, colours as variables, no style that reaches outside."""
+def inline_svg(svg: str, name: str, alternative: str, variables: dict[str, str]) -> str:
+    """An SVG file as part of a page: ids of its own, colours as variables of the page, no style that reaches outside.
+
+    variables: colour → the variable that takes its place.
+    """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
@@ -172,7 +177,7 @@ def inline_svg(svg: str, name: str, alternative: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    for colour, variable in colours.VARIABLES.items():
+    for colour, variable in variables.items():
         svg = svg.replace(colour, f"var(--{variable})")
     left, top, width, height = re.search(r'viewBox="([^"]+)"', svg)[1].split()
     size = f"max-width: {float(width) * _LARGEST:.0f}px; min-width: {float(width) * _SMALLEST:.0f}px"
