@@ -173,4 +173,4 @@ def test_each_figure_has_a_caption_for_snakemake():
 
     for study in ("timing", "ceilings"):
         for name in figures_of(study):
-            assert (ROOT / "report" / "captions" / f"{name}.rst").exists()
+            assert (ROOT / "report" / "snakemake_captions" / f"{name}.rst").exists()
