@@ -12,8 +12,8 @@ from stepscope.figures.labels import short
 from stepscope.figures.marks import HOLLOW, End, label_inside, label_lines, log_axis, named_ticks
 from stepscope.report.data.roofline import (
     PHASES,
-    Point,
     Roof,
+    RoofPoint,
     attention_groups,
     attention_points,
     fullest_d_head,
@@ -74,7 +74,7 @@ def draw_roofline(tables) -> Figure:
     return facets.figure
 
 
-def _draw_phases(panel, points: list[Point], known: dict[str, Roof | None], lines: int = 0) -> None:
+def _draw_phases(panel, points: list[RoofPoint], known: dict[str, Roof | None], lines: int = 0) -> None:
     """One panel, with room for so many lines of words; none where nothing has a rate."""
     if not any(point.tflops for point in points):
         panel.set_axis_off()
@@ -92,13 +92,13 @@ def _draw_phases(panel, points: list[Point], known: dict[str, Roof | None], line
         named_ticks(panel.xaxis, {points[0].intensity: significant(points[0].intensity)})
 
 
-def _phase_handles(points: list[Point]) -> list[Line2D]:
+def _phase_handles(points: list[RoofPoint]) -> list[Line2D]:
     seen = [phase for phase in PHASES if any(point.phase == phase and point.tflops for point in points)]
     look = {"linewidth": 0.8}
     return [Line2D([], [], color=colours.PHASE[each], marker=MARKERS[each], label=each, **look) for each in seen]
 
 
-def _draw_sizes(panel, points: list[Point]) -> None:
+def _draw_sizes(panel, points: list[RoofPoint]) -> None:
     """A line a size and phase over the contexts; the smallest and the largest size are named."""
     sizes = list(dict.fromkeys(point.series for point in points if point.tflops))
     ends = []
@@ -117,7 +117,7 @@ def _draw_sizes(panel, points: list[Point]) -> None:
     label_lines(panel, ends, gap=0.17)
 
 
-def _name_size(panel, name: str, line: list[Point], is_smallest: bool) -> None:
+def _name_size(panel, name: str, line: list[RoofPoint], is_smallest: bool) -> None:
     """A size's name: of the smallest below its line, of the largest above it, or right of it in backward."""
     lowest, left = min(line, key=lambda p: p.tflops), min(line, key=lambda p: p.intensity)
     right = max(line, key=lambda p: p.intensity)
@@ -130,7 +130,7 @@ def _name_size(panel, name: str, line: list[Point], is_smallest: bool) -> None:
                    annotation_clip=False)  # fmt: skip
 
 
-def _lost_phases(points: list[Point]) -> dict[str, list[str]]:
+def _lost_phases(points: list[RoofPoint]) -> dict[str, list[str]]:
     """status -> `2.7B at 1,024`, with the phases if not all, of what has no result."""
     found: dict[str, dict[str, list[str]]] = {}
     for point in points:
@@ -181,7 +181,7 @@ def draw_roofline_attention(tables) -> Figure:
     return facets.figure
 
 
-def _draw_implementations(panel, points: list[Point]) -> list[End]:
+def _draw_implementations(panel, points: list[RoofPoint]) -> list[End]:
     """A line an implementation over the lengths; returns the ends for their labels."""
     ends = []
     for name in ordered([point.series for point in points], key=colours.attention_rank):
@@ -194,7 +194,7 @@ def _draw_implementations(panel, points: list[Point]) -> list[End]:
     return ends
 
 
-def _lost_lengths(points: list[Point]) -> dict[str, list[str]]:
+def _lost_lengths(points: list[RoofPoint]) -> dict[str, list[str]]:
     """status -> `naive at 16,384`, or the name alone where no length has a result."""
     found: dict[str, dict[str, list[int]]] = {}
     for point in points:
@@ -214,7 +214,7 @@ def _lost_lengths(points: list[Point]) -> dict[str, list[str]]:
 
 
 def limits(
-    points: Iterable[Point], roofs: Iterable[Roof], lines: int = 0
+    points: Iterable[RoofPoint], roofs: Iterable[Roof], lines: int = 0
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Limits of intensity (FLOP/byte) and rate (TFLOP/s): all points and ridges, with room for words.
 
@@ -238,7 +238,7 @@ def _prepare(panel, across: tuple[float, float], up: tuple[float, float]) -> Non
     log_axis(panel.yaxis, *up)
 
 
-def _draw_line(panel, line: list[Point], name: str, look: dict) -> None:
+def _draw_line(panel, line: list[RoofPoint], name: str, look: dict) -> None:
     """Rates over intensities, the marks hollow where the time is doubtful."""
     panel.plot([p.intensity for p in line], [p.tflops for p in line], label=name, zorder=2.2, **look)
     doubtful = [point for point in line if point.doubtful]

@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.report.data.machines import every_cell
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Box, Cell, Column, Table
+from stepscope.report.kit.blocks import Box, Column, Table, TableCell
 from stepscope.report.kit.order import machine_labels, ordered
 from stepscope.tables.reader import Tables
 
@@ -36,7 +36,7 @@ def incomplete_box(tables: Tables) -> Box | None:
         return None
     rows = [row | {"analysis_log": _analysis_log(tables, row)} for row in lost.to_dict("records")]
     columns = [
-        *(Column(name, number=False, value=lambda row, name=name: Cell(row[name] or "")) for name in _OF_LOST),
+        *(Column(name, number=False, value=lambda row, name=name: TableCell(row[name] or "")) for name in _OF_LOST),
         Column("log", number=False, value=lambda row: _log_cell(row["log"])),
         Column("of the analysis", number=False, value=lambda row: _log_cell(row["analysis_log"]), optional=True),
     ]
@@ -52,8 +52,8 @@ def _analysis_log(tables: Tables, row: dict) -> str | None:
     return path if was_measured and (tables.folder.parent / path).is_file() else None
 
 
-def _log_cell(log: str | None) -> Cell:
-    return Cell("log", link=log) if log else Cell("")
+def _log_cell(log: str | None) -> TableCell:
+    return TableCell("log", link=log) if log else TableCell("")
 
 
 def overview(tables: Tables) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ def sizes_table(tables: Tables) -> Table | None:
         return None
     sizes = pd.concat(frames).dropna(subset=["d_model"]).drop_duplicates().sort_values("parameters")
     columns = [
-        Column("size", number=False, value=lambda row: Cell(row["size"] or "")),
+        Column("size", number=False, value=lambda row: TableCell(row["size"] or "")),
         *(Column(name, value=name, show=formatting.count) for name in shape[1:]),
     ]
     rows = sizes.to_dict("records")

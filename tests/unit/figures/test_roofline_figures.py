@@ -5,7 +5,7 @@ import roofline_maker as maker
 from drawing import draw, lines_of, svg
 from stepscope import colours
 from stepscope.figures.roofline import draw_roofline, draw_roofline_attention, limits
-from stepscope.report.data.roofline import Point, Roof
+from stepscope.report.data.roofline import Roof, RoofPoint
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_several_machines_have_rows_of_their_own(tmp_path):
 
 
 def test_limits_hold_all_points_and_ridges():
-    point = Point("gpu", "fp32", "nano", 6, "forward", 1.0, 1.0, 3.0, "ok", False, False)
+    point = RoofPoint("gpu", "fp32", "nano", 6, "forward", 1.0, 1.0, 3.0, "ok", False, False)
     (left, right), (low, high) = limits([point], [Roof(100.0, 1000.0)])
     assert left < 1 and right > 100 and low < 3 and high > 100
     assert limits([point], [], lines=3)[1][0] < limits([point], [])[1][0]

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report.data.parts import softmax_against_products
 from stepscope.report.data.profile import HOST, Profile, costs
+from stepscope.report.data.profile_parts import softmax_against_products
 from stepscope.report.kit.formatting import shortened
 from stepscope.report.kit.table import named
 from stepscope.report.studies.profile import findings as told

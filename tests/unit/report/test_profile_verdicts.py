@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 import synthetic_profile as made
-from stepscope.report.data import bound, parts
+from stepscope.report.data import bound
+from stepscope.report.data import profile_parts as parts
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.roofline import Roof, measured_roof
 from stepscope.report.kit.order import with_order

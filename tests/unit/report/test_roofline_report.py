@@ -4,7 +4,7 @@ import pytest
 import roofline_maker as maker
 from pages import Page
 from stepscope.report.data import roofline as roofline_cells
-from stepscope.report.data.roofline import Point, Roof
+from stepscope.report.data.roofline import Roof, RoofPoint
 from stepscope.report.studies.roofline import findings as roofline_findings
 from stepscope.report.studies.roofline import section as roofline
 
@@ -185,7 +185,7 @@ def test_without_measured_roofs_the_data_sheet_counts(tmp_path):
 
 def test_both_sides_of_the_ridge_are_counted():
     def point(intensity):
-        return Point("gpu", "fp32", "nano", 6, "forward", intensity, 1.0, 1.0, "ok", False, False)
+        return RoofPoint("gpu", "fp32", "nano", 6, "forward", intensity, 1.0, 1.0, "ok", False, False)
 
     text = roofline_findings.limits([point(2.0), point(8.0), point(9.0)], Roof(4.0, 1000.0))  # the ridge is at 4
     assert text == "memory in 1 of 3 cells, arithmetic in 2"

@@ -3,14 +3,14 @@
 import pytest
 from report_maker import ROOT
 from stepscope.report import page
-from stepscope.report.kit.blocks import Cell, Column, Fold, Table
+from stepscope.report.kit.blocks import Column, Fold, Table, TableCell
 from stepscope.report.kit.markdown import MarkdownBlocks
 
 COLUMNS = [Column("a", number=False)]
 
 
 def table(rows: int, **more) -> Table:
-    return Table("t", "Caption.", COLUMNS, [[Cell(f"row {at}")] for at in range(rows)], **more)
+    return Table("t", "Caption.", COLUMNS, [[TableCell(f"row {at}")] for at in range(rows)], **more)
 
 
 @pytest.mark.parametrize(("shortened", "shown"), [(0, [1, 2, 3]), (1, [1]), (2, [1])])

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope.axes import PRECISIONS
-from stepscope.report.data.parts import product_flops, shape_of
 from stepscope.report.data.profile import GPU, Profile
+from stepscope.report.data.profile_parts import product_flops, shape_of
 from stepscope.report.data.roofline import Roof
 from stepscope.report.data.unprofiled import free_step
 from stepscope.report.kit import formatting

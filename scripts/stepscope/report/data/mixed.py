@@ -23,7 +23,7 @@ _POINT = ("hardware", "size", "context", "batch", "mode", "options")
 
 
 @dataclass(frozen=True)
-class Pair:
+class MixedPair:
     """A cell in 16 bits and the fp32 cell of the same point, rows of the timing table; the speed of each phase."""
 
     row: dict
@@ -78,7 +78,7 @@ class Mixed:
         """The machines that have pairs."""
         return machine_labels([pair.row["hardware"] for pair in self.pairs])
 
-    def of(self, hardware: str, precision: str | None = None) -> list[Pair]:
+    def of(self, hardware: str, precision: str | None = None) -> list[MixedPair]:
         """A machine's pairs, of one precision or of all."""
         own = [pair for pair in self.pairs if pair.row["hardware"] == hardware]
         return [pair for pair in own if precision in (None, pair.precision)]
@@ -87,10 +87,10 @@ class Mixed:
         """The precisions that a machine's cells have beside fp32."""
         return ordered([pair.precision for pair in self.of(hardware)], key=precision_rank)
 
-    def _pairs(self) -> list[Pair]:
+    def _pairs(self) -> list[MixedPair]:
         first = self.timing[self.timing["repeat"] == 1].to_dict("records")
         return [
-            Pair(row, reference, self._speeds(row, reference))
+            MixedPair(row, reference, self._speeds(row, reference))
             for row, reference in pairs(first, "precision", REFERENCE, by_fields(*_POINT))
             if row["precision"] in MIXED
         ]
@@ -144,7 +144,7 @@ class Bound:
         return self.idle[1] is not None and self.idle[1] > 1 - LAUNCH_BOUND
 
 
-def bound(profile: Profile, pair: Pair) -> Bound:
+def bound(profile: Profile, pair: MixedPair) -> Bound:
     """The nearest profiled cells of the same machine, size and precision, nearest in context."""
     before = _nearest(profile, pair.row, (REFERENCE,))
     after = _nearest(profile, pair.row, (pair.precision, *MIXED))

@@ -2,8 +2,9 @@
 
 import pandas as pd
 
+from stepscope.axes import PHASES
+
 POINT = ["hardware", "size", "context", "batch", "precision", "mode", "options"]
-_PHASES = ("inference", "forward", "backward", "optimizer", "forward_backward", "step")
 
 
 def spreads(timing: pd.DataFrame) -> pd.DataFrame:
@@ -13,7 +14,7 @@ def spreads(timing: pd.DataFrame) -> pd.DataFrame:
     repeated = timing[timing.groupby(POINT, dropna=False)["cell"].transform("size") > 1] if len(timing) else timing
     rows = []
     for _, runs in repeated.groupby(POINT, sort=False, dropna=False) if len(repeated) else ():
-        for phase in (phase for phase in _PHASES if f"{phase}_median_ms" in runs):
+        for phase in (phase for phase in PHASES if f"{phase}_median_ms" in runs):
             medians = runs[f"{phase}_median_ms"].dropna()
             if len(medians) < 2:
                 continue

@@ -43,7 +43,7 @@ class Roof:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RoofPoint:
     """One phase of a cell, or one direction of attention at one length.
 
     series: the model size, or the implementation. tokens: context or length. bytes: at the least. tflops: reached.
@@ -107,9 +107,9 @@ def roofs(tables: Tables, hardware: str, precision: str) -> dict[str, Roof | Non
     return dict(zip(ROOFS, (known, data_sheet_roof(device_name(tables, hardware), precision)), strict=True))
 
 
-def groups(points: Iterable[Point]) -> list[tuple[str, str, list[Point]]]:
+def groups(points: Iterable[RoofPoint]) -> list[tuple[str, str, list[RoofPoint]]]:
     """(hardware, precision, points) in their order."""
-    found: dict[tuple[str, str], list[Point]] = {}
+    found: dict[tuple[str, str], list[RoofPoint]] = {}
     for point in points:
         found.setdefault((point.hardware, point.precision), []).append(point)
     places = machine_labels(hardware for hardware, _ in found)
@@ -117,7 +117,7 @@ def groups(points: Iterable[Point]) -> list[tuple[str, str, list[Point]]]:
     return [(*key, found[key]) for key in ranked]
 
 
-def model_points(timing: pd.DataFrame) -> list[Point]:
+def model_points(timing: pd.DataFrame) -> list[RoofPoint]:
     """Forward, backward and optimizer of the cells of the main grid, by size and context.
 
     Phases that a cell's mode does not have are left out, and so are compiled and checkpointed models, whose activations
@@ -133,7 +133,7 @@ def model_points(timing: pd.DataFrame) -> list[Point]:
     return [point for row in rows for phase in PHASES for point in _model_point(row, phase)]
 
 
-def _model_point(row: dict, phase: str) -> list[Point]:
+def _model_point(row: dict, phase: str) -> list[RoofPoint]:
     status = row["status"] if row["status"] in _LOST else row.get(f"{phase}_status")
     if status is None:
         return []
@@ -150,7 +150,7 @@ def _model_point(row: dict, phase: str) -> list[Point]:
     reached = flop / time / 1e9 if formatting.known(time) and time > 0 else None
     marks = bool(row.get(f"{phase}_noisy")), bool(row.get("throttle"))
     place = str(row["hardware"]), str(row["precision"]), str(row["size"])
-    return [Point(*place, context, phase, flop, moved, reached, str(status), *marks, cell=str(row["cell"]))]
+    return [RoofPoint(*place, context, phase, flop, moved, reached, str(status), *marks, cell=str(row["cell"]))]
 
 
 def attention_groups(tables: Tables) -> list[Group]:
@@ -164,7 +164,7 @@ def _how_full(group: Group) -> tuple[bool, int]:
     return (bool(count) and not group.setting.tokens, count)
 
 
-def attention_points(group: Group) -> list[Point]:
+def attention_points(group: Group) -> list[RoofPoint]:
     """Every implementation, d_head, length and direction of a group."""
     points = []
     for row in group.rows:
@@ -178,15 +178,15 @@ def attention_points(group: Group) -> list[Point]:
         moved, reached = traffic.attention_bytes(*sizes, precision, way), flop / time / 1e9 if time else None
         marks = bool(row.get("noisy")), bool(row.get("throttle"))
         about = *marks, sizes[3], str(row["cell"])
-        points.append(Point(*place, sizes[2], way, flop, moved, reached, str(row["status"]), *about))
+        points.append(RoofPoint(*place, sizes[2], way, flop, moved, reached, str(row["status"]), *about))
     return points
 
 
-def fullest_d_head(points: list[Point]) -> int:
+def fullest_d_head(points: list[RoofPoint]) -> int:
     """The d_head with the most rates, the largest of them; 0 without one."""
     counts = {each: sum(1 for point in points if point.d_head == each and point.tflops) for each in _d_heads(points)}
     return max(counts, key=lambda each: (counts[each], each), default=0)
 
 
-def _d_heads(points: list[Point]) -> list[int]:
+def _d_heads(points: list[RoofPoint]) -> list[int]:
     return ordered([point.d_head for point in points])

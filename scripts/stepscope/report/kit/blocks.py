@@ -10,8 +10,8 @@ class Column:
     """A column: its heading, and how build() of table.py fills it.
 
     `group` stands above neighbouring columns that share it. Numbers are right-aligned, `wrap`ped text may take several
-    lines. `value` is the name of a row's field, or a function of the row that gives a value or a whole Cell; `show`
-    prints a value. An `optional` column is omitted where no row has a value.
+    lines. `value` is the name of a row's field, or a function of the row that gives a value or a whole TableCell;
+    `show` prints a value. An `optional` column is omitted where no row has a value.
     """
 
     label: str
@@ -25,7 +25,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A table's cell: a main line, a smaller line below, badges, a link; `sort` is the number that sorting uses.
 
     `title` is the whole text where the cell shows a part of it; the web page shows it to who points at the cell.
@@ -49,7 +49,7 @@ class Table:
     name: str
     caption: str
     columns: list[Column]
-    rows: list[list[Cell]]
+    rows: list[list[TableCell]]
     notes: list[str] = field(default_factory=list)
     folded: bool = False
     grouped: bool = False

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 
 MOST_IN_MARKDOWN = 30  # cells
 
@@ -19,18 +19,18 @@ def commands_table(frame: pd.DataFrame, study: str) -> Table | None:
     return table.build(f"commands-{study}", caption, _COLUMNS, rows, folded=True, page_only=page_only)
 
 
-def _code(text: object) -> Cell:
-    return Cell(str(text), code=True) if text else table.NOTHING
+def _code(text: object) -> TableCell:
+    return TableCell(str(text), code=True) if text else table.NOTHING
 
 
-def _samples(row: dict) -> Cell:
+def _samples(row: dict) -> TableCell:
     if row.get("status") in ("missing", "failed"):
         return table.NOTHING
-    return Cell("samples.csv", link=f"{row['cell'] or ''}/samples.csv")
+    return TableCell("samples.csv", link=f"{row['cell'] or ''}/samples.csv")
 
 
 _COLUMNS = [
-    Column("cell", number=False, value=lambda row: Cell(row["cell"] or "")),
+    Column("cell", number=False, value=lambda row: TableCell(row["cell"] or "")),
     Column("command", number=False, value=lambda row: _code(row.get("command"))),
     Column("code", number=False, value=lambda row: _code(row.get("code") and str(row["code"])[:12])),
     Column("edits accepted since", number=False, wrap=True, value=lambda row: row.get("accepted"), optional=True),
@@ -40,5 +40,5 @@ _COLUMNS = [
         value=lambda row: _code(row.get("git_commit") and formatting.commit(row["git_commit"])),
     ),
     Column("samples", number=False, value=_samples),
-    Column("log", number=False, value=lambda row: Cell("log", link=row["log"]) if row.get("log") else None),
+    Column("log", number=False, value=lambda row: TableCell("log", link=row["log"]) if row.get("log") else None),
 ]

@@ -1,6 +1,6 @@
 """Two measurements that differ in one axis: which belong together, how much faster, and what may be said of that.
 
-Everything that the report calls faster or slower is decided by verdict().
+Whatever the report calls faster or slower than something else of the same point is decided by verdict().
 """
 
 import math

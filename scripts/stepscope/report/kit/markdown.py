@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stepscope.report.kit.blocks import Box, Cell, Column, Fold, Picture, Table, badge
+from stepscope.report.kit.blocks import Box, Column, Fold, Picture, Table, TableCell, badge
 from stepscope.report.kit.escaping import Prose, markdown, markdown_code, relative_link, within_html
 
 MOST_ROWS = 40  # of a table that a shortened report keeps
@@ -85,7 +85,7 @@ def _heading(column: Column) -> str:
     return markdown(f"{label} ({column.unit})" if column.unit else label)
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     parts = [markdown_code(cell.text) if cell.code else markdown(cell.text)] if cell.text else []
     if cell.link and parts:
         parts = [f"[{parts[0]}]({relative_link(cell.link)})"]

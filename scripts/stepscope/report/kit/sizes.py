@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import Cell
+from stepscope.report.kit.blocks import TableCell
 from stepscope.report.kit.table import number
 
 _UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
@@ -25,7 +25,7 @@ class Unit:
         text = formatting.significant(count, digits) if count >= 0.001 else formatting.fixed(count, 3)
         return text if value else "0"
 
-    def cell(self, value: object, digits: int = 4, below: str = "", badges: tuple[str, ...] = ()) -> Cell:
+    def cell(self, value: object, digits: int = 4, below: str = "", badges: tuple[str, ...] = ()) -> TableCell:
         """Bytes with something beside them; a dash where there are none."""
         return number(value, lambda size: self.text(size, digits), below, badges)
 
@@ -72,12 +72,12 @@ def bare_percent_change(share: float) -> str:
     return percent_change(share).removesuffix(" %")
 
 
-def size_cell(value: object, below: str = "", badges: tuple[str, ...] = ()) -> Cell:
+def size_cell(value: object, below: str = "", badges: tuple[str, ...] = ()) -> TableCell:
     """Bytes with their own unit; sorts by bytes."""
     return number(value, size, below, badges)
 
 
-def change_cell(share: object) -> Cell:
+def change_cell(share: object) -> TableCell:
     """A difference in per cent, whose sign stands in the heading too."""
     return number(share, bare_percent_change)
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
 from stepscope.report.kit.compare import UNCLEAR, Comparison, ratio_text
 
-NOTHING = Cell("–")
+NOTHING = TableCell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
 # What badges mean in tables that give no peak of what ran out of memory, and no reasons below.
 PLAIN_MEANINGS = {"oom": "out of memory", "unsupported": "not possible on this machine"}
@@ -43,60 +43,60 @@ def build(
     return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped, page_only)
 
 
-def cell_of(column: Column, row: object) -> Cell:
+def cell_of(column: Column, row: object) -> TableCell:
     """A column's cell in a row."""
     value = column.value(row) if callable(column.value) else row.get(column.value)
-    if isinstance(value, Cell):
+    if isinstance(value, TableCell):
         return value
     return number(value, column.show or formatting.significant) if column.number else text(value, column.show)
 
 
 def number(
     value: object, show: Callable[[float], str] = formatting.significant, below: str = "", badges: Sequence[str] = ()
-) -> Cell:
+) -> TableCell:
     """A number and its text; without one its badges, or a dash."""
     if not formatting.known(value):
-        return Cell("" if badges else "–", badges=tuple(badges))
-    return Cell(show(value), below, sort=float(value), badges=tuple(badges))
+        return TableCell("" if badges else "–", badges=tuple(badges))
+    return TableCell(show(value), below, sort=float(value), badges=tuple(badges))
 
 
-def text(value: object, show: Callable[[object], str] | None = None) -> Cell:
+def text(value: object, show: Callable[[object], str] | None = None) -> TableCell:
     """A text; a dash where it is missing or empty."""
     is_missing = value is None or value == "" or value != value
-    return NOTHING if is_missing else Cell(show(value) if show else str(value))
+    return NOTHING if is_missing else TableCell(show(value) if show else str(value))
 
 
-def count(value: object, below: str = "") -> Cell:
+def count(value: object, below: str = "") -> TableCell:
     """A whole number."""
     return number(value, formatting.count, below)
 
 
 def times_as_fast(
     found: Comparison, below: str = "", badges: Sequence[str] = (), unclear: Callable[[float], str] = ratio_text
-) -> Cell:
+) -> TableCell:
     """`1.43`: how many times as fast, in brackets where nothing may be said; `unclear` prints the number there."""
     text = f"({unclear(found.ratio)})" if found.verdict == UNCLEAR else ratio_text(found.ratio)
-    return Cell(text, below, found.ratio, tuple(badges))
+    return TableCell(text, below, found.ratio, tuple(badges))
 
 
-def lost_of(statuses: Iterable[str | None], below: str = "") -> Cell:
+def lost_of(statuses: Iterable[str | None], below: str = "") -> TableCell:
     """In place of a comparison: the badges of those that have no result, each once; a dash without any."""
     badges = tuple(dict.fromkeys(each for each in statuses if each in LOST))
-    return Cell("" if badges else "–", below, badges=badges)
+    return TableCell("" if badges else "–", below, badges=badges)
 
 
-def named(name: object, most: int = 60, below: str = "") -> Cell:
+def named(name: object, most: int = 60, below: str = "") -> TableCell:
     """A name from a trace or a snapshot, shortened if need be, the whole as the cell's title."""
     whole = str(name or "–")
-    return Cell(formatting.shortened(whole, most), below, title=whole if len(whole) > most else "")
+    return TableCell(formatting.shortened(whole, most), below, title=whole if len(whole) > most else "")
 
 
-def is_empty(cell: Cell) -> bool:
+def is_empty(cell: TableCell) -> bool:
     """Whether a cell says nothing."""
     return cell.text in ("", "–") and not cell.badges and not cell.below
 
 
-def badge_legend(lines: Iterable[Iterable[Cell]], meanings: Mapping[str, str] | None = None) -> list[str]:
+def badge_legend(lines: Iterable[Iterable[TableCell]], meanings: Mapping[str, str] | None = None) -> list[str]:
     """One note on what the badges in these lines mean; none without badges. `meanings` replaces that of some."""
     used = {key for line in lines for cell in line for key in cell.badges}
     told = [f"{word}: {(meanings or {}).get(key, meaning)}" for key, (word, meaning) in BADGES.items() if key in used]
@@ -154,7 +154,7 @@ def varying(rows: Iterable[Mapping], names: Iterable[str]) -> list[str]:
 # The columns that say which point of a grid a row is.
 POINT = {
     "hardware": Column("hardware", value="hardware", number=False),
-    "size": Column("size", value=lambda row: Cell(str(row["size"] or ""), badges=marks(row)), number=False),
+    "size": Column("size", value=lambda row: TableCell(str(row["size"] or ""), badges=marks(row)), number=False),
     "parameters": Column("parameters", value="parameters", show=formatting.parameters),
     "context": Column("context", "tokens", value="context", show=formatting.count),
     "batch": Column("batch", value="batch", show=formatting.count),

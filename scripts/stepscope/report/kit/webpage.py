@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from stepscope import colours
-from stepscope.report.kit.blocks import BADGES, Box, Cell, Column, Fold, Picture, Table, badge
+from stepscope.report.kit.blocks import BADGES, Box, Column, Fold, Picture, Table, TableCell, badge
 from stepscope.report.kit.escaping import Prose, one_line, relative_link
 
 # Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
@@ -142,7 +142,7 @@ def _heading(column: Column, more: str) -> str:
     return f"<th scope=col class={kind}{more}>{label}{unit}</th>"
 
 
-def _cell(cell: Cell, column: Column, first: bool) -> str:
+def _cell(cell: TableCell, column: Column, first: bool) -> str:
     tag = "th scope=row" if first else "td"
     text = str(escape(cell.text)) if cell.text else ""
     if cell.code:

@@ -17,7 +17,7 @@ from stepscope.report.data.attention import (
 )
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
 from stepscope.report.kit.compare import UNCLEAR, Comparison, Timed, compare, timed
 from stepscope.report.kit.sizes import MIB, percent_change
 
@@ -52,7 +52,7 @@ def times_table(group: Group, precision: str) -> Table | None:
     )
 
 
-def _both_times(group: Group, name: str, precision: str, shape: Shape) -> Cell:
+def _both_times(group: Group, name: str, precision: str, shape: Shape) -> TableCell:
     """`0.123 / 0.456`; sorts by the sum, or by the forward pass where that is all there is."""
     both = group.passes(name, precision, shape)
     badges = tuple(dict.fromkeys(badge for row in both for badge in (*table.lost(row), *_noisy(row))))
@@ -60,7 +60,7 @@ def _both_times(group: Group, name: str, precision: str, shape: Shape) -> Cell:
     if not any(times):
         return table.number(None, badges=badges)
     text = " / ".join(formatting.significant(time) if time else "–" for time in times)
-    return Cell(text, sort=sum(filter(None, times)), badges=badges)
+    return TableCell(text, sort=sum(filter(None, times)), badges=badges)
 
 
 def _noisy(row: dict) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def memory_table(group: Group, precision: str) -> Table | None:
     )
 
 
-def _held(group: Group, name: str, precision: str, shape: Shape) -> Cell:
+def _held(group: Group, name: str, precision: str, shape: Shape) -> TableCell:
     """MiB before backward."""
     row = group.at(name, precision, *shape, "backward")
     return MIB.cell(before_backward(row), 3, badges=table.lost(row))
@@ -150,7 +150,7 @@ def _detail_table(group: Group, precision: str, d_head: float) -> Table:
     )
 
 
-def _time(group: Group, name: str, precision: str, direction: str, shape: Shape) -> Cell:
+def _time(group: Group, name: str, precision: str, direction: str, shape: Shape) -> TableCell:
     """Median ± half its interval; below it how many times the speed of naive attention."""
     row, naive = (group.at(each, precision, *shape, direction) for each in (name, NAIVE))
     series = timed(row)
@@ -158,7 +158,7 @@ def _time(group: Group, name: str, precision: str, direction: str, shape: Shape)
         return table.number(None, badges=table.lost(row))
     found = compare(series, timed(naive)) if name != NAIVE else None
     below = _unless_unclear(f"× {formatting.significant(found.ratio)}", found.verdict) if found else ""
-    return Cell(_median_and_half(series), below, series.median, _badges(row))
+    return TableCell(_median_and_half(series), below, series.median, _badges(row))
 
 
 def _unless_unclear(text: str, verdict: str) -> str:
@@ -172,7 +172,7 @@ def _median_and_half(series: Timed) -> str:
     return formatting.mean_and_std(series.median, half)
 
 
-def _held_against_naive(group: Group, name: str, precision: str, shape: Shape) -> Cell:
+def _held_against_naive(group: Group, name: str, precision: str, shape: Shape) -> TableCell:
     """MiB before backward; below it the share of what naive attention holds."""
     row, naive = (group.at(each, precision, *shape, "backward") for each in (name, NAIVE))
     own, reference = before_backward(row), before_backward(naive)
@@ -180,7 +180,7 @@ def _held_against_naive(group: Group, name: str, precision: str, shape: Shape) -
     return MIB.cell(own, 3, below, table.lost(row))
 
 
-def _peak(group: Group, name: str, precision: str, shape: Shape) -> Cell:
+def _peak(group: Group, name: str, precision: str, shape: Shape) -> TableCell:
     """Highest allocated in backward, below it in forward (MiB); what was reached where memory ran out."""
     forward, backward = group.passes(name, precision, shape)
     below = MIB.cell(forward.get("peak_bytes"), 3).text if formatting.known(forward.get("peak_bytes")) else ""
@@ -210,13 +210,13 @@ def tf32_table(group: Group) -> Table | None:
     )
 
 
-def _tf32_change(group: Group, name: str, direction: str, shape: Shape) -> Cell:
+def _tf32_change(group: Group, name: str, direction: str, shape: Shape) -> TableCell:
     tf32, fp32 = (group.at(name, precision, *shape, direction) for precision in ("tf32", "fp32"))
     found = compare(timed(tf32), timed(fp32))
     if not found:
         return table.number(None, badges=tuple(dict.fromkeys((*table.lost(tf32), *table.lost(fp32)))))
     change = change_of(found)
-    return Cell(_unless_unclear(percent_change(change).removesuffix(" %"), found.verdict), sort=change)
+    return TableCell(_unless_unclear(percent_change(change).removesuffix(" %"), found.verdict), sort=change)
 
 
 def change_of(found: Comparison) -> float:
@@ -248,7 +248,7 @@ def rates_table(attention: Attention, group: Group, precision: str) -> Table | N
     )
 
 
-def _rate(group: Group, name: str, precision: str, direction: str, ceiling: float | None, shape: Shape) -> Cell:
+def _rate(group: Group, name: str, precision: str, direction: str, ceiling: float | None, shape: Shape) -> TableCell:
     row = group.at(name, precision, *shape, direction)
     rate = row.get("tflops")
     if not formatting.known(rate):
@@ -284,9 +284,9 @@ def ours_table(group: Group, precision: str) -> Table | None:
     )
 
 
-def _ours_against(group: Group, other: str, precision: str, direction: str, shape: Shape) -> Cell:
+def _ours_against(group: Group, other: str, precision: str, direction: str, shape: Shape) -> TableCell:
     rows = [group.at(name, precision, *shape, direction) for name in (OURS, other)]
     found = compare(*map(timed, rows))
     if not found:
         return table.number(None, badges=table.lost(rows[0]) or table.lost(rows[1]))
-    return Cell(_unless_unclear(formatting.significant(found.ratio), found.verdict), sort=found.ratio)
+    return TableCell(_unless_unclear(formatting.significant(found.ratio), found.verdict), sort=found.ratio)

@@ -16,7 +16,7 @@ from stepscope.report.data.attention_memory import (
     ran_out_first,
 )
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.sizes import percent_change
 
 SERIES = [Column(name, number=False, value=name) for name in ("precision", "implementation")]
@@ -67,16 +67,16 @@ def _factor_group(found: list[Factor]) -> str:
     return f"d = {largest:,.0f} over d = {smallest:,.0f}"
 
 
-def _lengths(found: list[Growth]) -> Cell:
+def _lengths(found: list[Growth]) -> TableCell:
     first, last = min(each.first for each in found), max(each.last for each in found)
-    return Cell(f"{first:,.0f} to {last:,.0f}", sort=last)
+    return TableCell(f"{first:,.0f} to {last:,.0f}", sort=last)
 
 
-def _exponents(quantity: str, row: dict) -> Cell:
+def _exponents(quantity: str, row: dict) -> TableCell:
     return _range([each.exponent for each in row["exponents"] if each.quantity == quantity])
 
 
-def _factors(quantity: str, row: dict) -> Cell:
+def _factors(quantity: str, row: dict) -> TableCell:
     return _range([each.factor for each in row["factors"] if each.quantity == quantity])
 
 
@@ -84,8 +84,8 @@ def _longest(row: dict) -> float | None:
     return max((each.length for each in row["factors"]), default=None)
 
 
-def _range(values: list[float]) -> Cell:
-    return Cell(two_decimals(values), sort=max(values)) if values else table.NOTHING
+def _range(values: list[float]) -> TableCell:
+    return TableCell(two_decimals(values), sort=max(values)) if values else table.NOTHING
 
 
 def two_decimals(values: list[float]) -> str:
@@ -134,12 +134,12 @@ def limits_table(group: Group) -> Table | None:
     return table.build(name, caption, [*SERIES, *columns], rows, [note], grouped=True)
 
 
-def _limit(group: Group, name: str, precision: str, d_head: float) -> Cell:
+def _limit(group: Group, name: str, precision: str, d_head: float) -> TableCell:
     """`16,384 / 4,096`."""
     both = [first_lost(group, name, precision, d_head, direction) for direction in DIRECTIONS]
     known = [length for length in both if length is not None]
     text = " / ".join(formatting.count(length) if length is not None else "–" for length in both)
-    return Cell(text, sort=min(known)) if known else table.NOTHING
+    return TableCell(text, sort=min(known)) if known else table.NOTHING
 
 
 def accounting_table(attention: Attention, hardware: str) -> Table | None:
@@ -164,7 +164,7 @@ def accounting_table(attention: Attention, hardware: str) -> Table | None:
         lines.append({"name": "the card's memory", **dict.fromkeys(moments, capacity)})
     columns = [
         Column("tensors", number=False, value="name"),
-        Column("size", number=False, value=lambda line: Cell(line.get("formula", ""))),
+        Column("size", number=False, value=lambda line: TableCell(line.get("formula", ""))),
         *(Column(moment, "GiB", value=moment, show=formatting.gib) for moment in moments),
     ]
     what = "The smallest configuration of naive attention that ran out of memory"
@@ -193,7 +193,7 @@ def _measured(results: list[dict], row: dict) -> dict[str, tuple[float, tuple[st
     return {moment: pair for moment, pair in found.items() if formatting.known(pair[0])}
 
 
-def _beside(measured: float, badges: tuple[str, ...], closed: float) -> Cell:
+def _beside(measured: float, badges: tuple[str, ...], closed: float) -> TableCell:
     """Measured bytes; below them the closed form against them."""
     below = "" if badges else percent_change(closed / measured - 1)
     return table.number(measured, formatting.gib, below, badges)

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Picture, Table
+from stepscope.report.kit.blocks import Column, Picture, Table, TableCell
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import machine_labels, machine_places, precision_rank
@@ -64,29 +64,29 @@ def _table(ceilings: pd.DataFrame) -> Table | None:
     return table.build("ceilings", "Measured ceilings.", _COLUMNS, ceilings.to_dict("records"), notes)
 
 
-def _size(row: dict) -> Cell:
+def _size(row: dict) -> TableCell:
     if formatting.known(row.get("n")):
-        return Cell(f"n = {formatting.count(row['n'])}", sort=row["n"])
+        return TableCell(f"n = {formatting.count(row['n'])}", sort=row["n"])
     return table.number(row.get("bytes_moved"), lambda value: f"{formatting.gib(value)} GiB")
 
 
-def _time(row: dict) -> Cell:
+def _time(row: dict) -> TableCell:
     if not formatting.known(row["median_ms"]):
-        return Cell(badges=table.lost(row)) if table.lost(row) else table.NOTHING
+        return TableCell(badges=table.lost(row)) if table.lost(row) else table.NOTHING
     text = formatting.median_and_interval(row["median_ms"], row["ci_low_ms"], row["ci_high_ms"])
-    return Cell(text, sort=row["median_ms"], badges=("noisy",) if row["noisy"] else ())
+    return TableCell(text, sort=row["median_ms"], badges=("noisy",) if row["noisy"] else ())
 
 
-def _rate(row: dict) -> Cell:
+def _rate(row: dict) -> TableCell:
     for name, unit in (("tflops", "TFLOP/s"), ("gb_per_s", "GB/s")):
         if formatting.known(row.get(name)):
-            return Cell(f"{formatting.significant(row[name])} {unit}", sort=row[name])
+            return TableCell(f"{formatting.significant(row[name])} {unit}", sort=row[name])
     return table.NOTHING
 
 
 _COLUMNS = [
-    Column("hardware", number=False, value=lambda row: Cell(row["hardware"] or "", badges=table.marks(row))),
-    Column("operation", number=False, value=lambda row: Cell(row["operation"] or "")),
+    Column("hardware", number=False, value=lambda row: TableCell(row["hardware"] or "", badges=table.marks(row))),
+    Column("operation", number=False, value=lambda row: TableCell(row["operation"] or "")),
     Column("precision", number=False, value="precision"),
     Column("size", value=_size),
     Column("time", "ms", value=_time),

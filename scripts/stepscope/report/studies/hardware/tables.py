@@ -10,7 +10,7 @@ from stepscope.report.data.points import EXTRA, Grid, Point
 from stepscope.report.data.roofline import ROOFS
 from stepscope.report.data.side_by_side import Inversion
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, Comparison, ratio_text
 from stepscope.report.kit.order import PRECISIONS, label
 from stepscope.tables.reader import Tables
@@ -36,18 +36,20 @@ def lines(points: Iterable[Point], place: Callable[[Point], object], key: Callab
 
 
 def machine_columns(
-    machines: Iterable[str], key: object, group: str, cell: Callable[[Point, str], Cell], heading: str = ""
+    machines: Iterable[str], key: object, group: str, cell: Callable[[Point, str], TableCell], heading: str = ""
 ) -> list[Column]:
     """A column for each machine: its cell of the point with this key. heading: instead of the machine's label."""
 
-    def shown(row: dict, machine: str) -> Cell:
+    def shown(row: dict, machine: str) -> TableCell:
         point = row["at"].get(key)
         return cell(point, machine) if point else table.NOTHING
 
     return [Column(heading or each, group=group, value=partial(shown, machine=each)) for each in machines]
 
 
-def speed_columns(machines: list[str], key: object, group: str, cell: Callable[[Point, str], Cell]) -> list[Column]:
+def speed_columns(
+    machines: list[str], key: object, group: str, cell: Callable[[Point, str], TableCell]
+) -> list[Column]:
     """The same for speed-ups; one machine alone is named in the caption."""
     return machine_columns(machines, key, group, cell, "× (ms)" if len(machines) == 1 else "")
 
@@ -59,7 +61,7 @@ def speed_cell(
     speed: Comparison | None,
     statuses: Iterable[str | None],
     disturbed: Callable[[dict], tuple[str, ...]] = lambda row: (),
-) -> Cell:
+) -> TableCell:
     """`1.43` over `28.5 → 19.9`: the second of two machines beside the first.
 
     Where one of both has no time, its badge and a dash in its place. statuses: of the first and of the second.
@@ -128,11 +130,11 @@ def machines_table(tables: Tables, labels: list[str]) -> Table:
     return table.build("hardware-machines", caption, columns, rows.items(), [note])
 
 
-def _texts(values: Iterable[list]) -> list[Cell]:
+def _texts(values: Iterable[list]) -> list[TableCell]:
     return [table.text(", ".join(map(str, each))) for each in values]
 
 
-def _ratios(values: list[float | None], show: Callable[[float], str] = formatting.significant) -> list[Cell]:
+def _ratios(values: list[float | None], show: Callable[[float], str] = formatting.significant) -> list[TableCell]:
     """Numbers, and below all but the first one the ratio to it."""
     first, *others = [value or None for value in values]
     below = [f"× {ratio_text(value / first)}" if value and first else "" for value in others]
@@ -220,7 +222,7 @@ def grid_table(grid: Grid) -> Table | None:
     return comparison_table("grid", caption, columns, rows, [note])
 
 
-def _over_baseline(grid: Grid, point: Point, other: str) -> Cell:
+def _over_baseline(grid: Grid, point: Point, other: str) -> TableCell:
     both = grid.baseline, other
     statuses = [point.status(each, grid.main) for each in both]
     return speed_cell(point, both, grid.main, grid.speed(point, other, grid.main), statuses, table.disturbed)
@@ -237,7 +239,7 @@ def phases_table(grid: Grid) -> Table | None:
     return comparison_table("phases", caption, columns, rows, [f"{_FOLLOWS} In brackets: about equal."])
 
 
-def _median_cell(row: dict, machine: str) -> Cell:
+def _median_cell(row: dict, machine: str) -> TableCell:
     point, phase = row["point"], row["phase"]
     series, status = point.timed(machine, phase), point.status(machine, phase)
     if status in table.LOST or not series:
@@ -247,7 +249,7 @@ def _median_cell(row: dict, machine: str) -> Cell:
 
 
 def _ratio_columns(grid: Grid, other: str, group: str) -> list[Column]:
-    def speed(row: dict) -> Cell:
+    def speed(row: dict) -> TableCell:
         found = grid.speed(row["point"], other, row["phase"])
         return table.times_as_fast(found) if found else table.NOTHING
 
@@ -294,7 +296,7 @@ def _machines_of_both(grid: Grid, point: Point) -> list[str]:
     return [label for label in point.rows if plain and label in plain.rows]
 
 
-def _over_reference(grid: Grid, point: Point, machine: str) -> Cell:
+def _over_reference(grid: Grid, point: Point, machine: str) -> TableCell:
     """`1.58`, with `slower` below it, or in brackets where nothing may be said; badges of what has no result."""
     if machine not in _machines_of_both(grid, point):
         return table.NOTHING
@@ -302,7 +304,7 @@ def _over_reference(grid: Grid, point: Point, machine: str) -> Cell:
     if speed:
         return table.times_as_fast(speed, "slower" if speed.verdict == SLOWER else "", unclear="{:.2f}".format)
     statuses = [each.status(machine, grid.main) for each in (grid.plain[point.place], point)]
-    return Cell(REFERENCE, badges=("oom",)) if statuses == ["oom", "ok"] else table.lost_of(statuses)
+    return TableCell(REFERENCE, badges=("oom",)) if statuses == ["oom", "ok"] else table.lost_of(statuses)
 
 
 def inversions_table(found: list[Inversion]) -> Table | None:

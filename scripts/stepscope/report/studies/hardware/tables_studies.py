@@ -9,7 +9,7 @@ from stepscope.report.data.points import Point
 from stepscope.report.data.side_by_side import Shared, peaks, predicted_peaks, shared_phase, whole_ladders
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.order import label
 from stepscope.report.kit.sizes import Unit, change, percent_change, unit_of
@@ -67,7 +67,7 @@ def _attention_table(found: Shared, points: list[Point], at: int) -> Table:
     return comparison_table(f"attention-{at}", caption, columns, rows, notes)
 
 
-def _pass_cell(baseline: str, point: Point, other: str) -> Cell:
+def _pass_cell(baseline: str, point: Point, other: str) -> TableCell:
     both = baseline, other
     statuses = [point.rows[each]["status"] for each in both]
     return speed_cell(point, both, "", point.speed(other, baseline), statuses)
@@ -100,22 +100,22 @@ def _singly(points: Iterable[Point]) -> list[dict]:
     return lines(points, id, lambda point: "")
 
 
-def _closed_form(point: Point, unit: Unit) -> Cell:
+def _closed_form(point: Point, unit: Unit) -> TableCell:
     """The number, or those of several machines."""
     numbers = [unit.cell(value) for value in predicted_peaks(point)]
     texts = dict.fromkeys(each.text for each in numbers)
-    return Cell(" or ".join(texts), sort=numbers[0].sort) if numbers else table.NOTHING
+    return TableCell(" or ".join(texts), sort=numbers[0].sort) if numbers else table.NOTHING
 
 
-def _peak_cell(unit: Unit, point: Point, machine: str) -> Cell:
+def _peak_cell(unit: Unit, point: Point, machine: str) -> TableCell:
     return unit.cell(peaks(point)[machine], badges=table.lost(point.rows[machine]))
 
 
-def _difference(baseline: str, point: Point, machine: str) -> Cell:
+def _difference(baseline: str, point: Point, machine: str) -> TableCell:
     own, other = peaks(point)[machine], peaks(point)[baseline]
     if not own or not other:
         return table.NOTHING
-    return Cell(change(own - other), percent_change(own / other - 1), own - other)
+    return TableCell(change(own - other), percent_change(own / other - 1), own - other)
 
 
 def ladder_table(found: Shared) -> Table | None:
@@ -138,13 +138,13 @@ def ladder_table(found: Shared) -> Table | None:
     return comparison_table("ladder", caption, columns, _singly(found.points), notes)
 
 
-def _rung(row: dict) -> Cell:
+def _rung(row: dict) -> TableCell:
     """Its name, and what its times are of if that is not a whole step."""
     phase = shared_phase(row["at"][""])
-    return Cell(str(row["name"]), "" if phase in ("step", None) else TIMES[phase])
+    return TableCell(str(row["name"]), "" if phase in ("step", None) else TIMES[phase])
 
 
-def _rung_cell(baseline: str, point: Point, other: str) -> Cell:
+def _rung_cell(baseline: str, point: Point, other: str) -> TableCell:
     both, phase = (baseline, other), shared_phase(point) or next(iter(TIMES))
     statuses = [row.get(f"{phase}_status") or row["status"] for row in (point.rows[each] for each in both)]
     return speed_cell(point, both, phase, point.speed(other, baseline, phase), statuses)

@@ -2,7 +2,7 @@
 
 from stepscope.report.data.ladder import Recomputed, every, peak, shared_phase, time, whole_peak
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.sizes import change_cell, size_cell
 from stepscope.report.studies.ladder.tables_rungs import losses
 from stepscope.tables.ladder_checkpoint import ALIKE
@@ -53,13 +53,13 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
                        page_only=len(lines) > table.LONG)  # fmt: skip
 
 
-def _k_cell(line: _Line) -> Cell:
+def _k_cell(line: _Line) -> TableCell:
     one, row = line
     k = every(row)
-    return Cell(f"{k}" if k else "none", "best" if row is one.best else "", k)
+    return TableCell(f"{k}" if k else "none", "best" if row is one.best else "", k)
 
 
-def _measured(line: _Line) -> Cell:
+def _measured(line: _Line) -> TableCell:
     _, row = line
     return size_cell(peak(row), badges=("oom",) * (row["status"] == "oom"))
 
@@ -77,7 +77,7 @@ def _off(one: Recomputed, row: dict) -> float | None:
     return predicted / whole_peak(row) - 1 if is_comparable else None
 
 
-def _step(line: _Line) -> Cell:
+def _step(line: _Line) -> TableCell:
     _, row = line
     value = time(row, "step")
     if value:
@@ -86,7 +86,7 @@ def _step(line: _Line) -> Cell:
     return table.number(None, badges=() if row["status"] == "oom" else table.lost(row))
 
 
-def _over_none(line: _Line, value, show) -> Cell:
+def _over_none(line: _Line, value, show) -> TableCell:
     """A number against the rung without checkpointing, and what it is of unless it is of a step."""
     one, row = line
     of = "f+b" if shared_phase(row, one.base) == "forward_backward" else ""
@@ -114,10 +114,10 @@ def rule_table(hardware: str, found: list[Recomputed]) -> Table | None:
     return table.build(f"ladder-rule-{hardware}", f"The rule for k, on {hardware}.", columns, rows, [_RULE_NOTE])
 
 
-def _found(one: Recomputed) -> Cell:
+def _found(one: Recomputed) -> TableCell:
     tried = [str(every(row)) for row in one.rows if row["status"] in ("ok", "oom")]
     below = f"of {formatting.listing(tried, 10)}" if tried else ""
-    return Cell(str(every(one.best)), below, every(one.best)) if one.best else Cell("–", below)
+    return TableCell(str(every(one.best)), below, every(one.best)) if one.best else TableCell("–", below)
 
 
 def _two_decimals(value: float) -> str:

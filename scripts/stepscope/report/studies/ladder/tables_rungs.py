@@ -11,7 +11,7 @@ from stepscope.report.data.ladder import (
     verdict,
 )
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import BADGES, Cell, Column, Table
+from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
 from stepscope.report.kit.compare import UNCLEAR
 from stepscope.report.kit.order import PHASES
 from stepscope.report.kit.sizes import Unit, size_cell, unit_of
@@ -75,47 +75,47 @@ def losses(rows: list[dict]) -> list[str]:
     return [*told, f"Loss or gradients are not those of the first rung, so no gain is given: {wrong}." if wrong else ""]
 
 
-def _name(row: dict) -> Cell:
+def _name(row: dict) -> TableCell:
     below = "differs: no rung" if agrees(row) is False else ""
-    return Cell(str(row["name"]), below, badges=table.disturbed(row))
+    return TableCell(str(row["name"]), below, badges=table.disturbed(row))
 
 
 def _time_column(prefix: str, label: str, group: str, optional: bool = False) -> Column:
     return Column(label, group=group, value=lambda row: _time_cell(row, prefix), optional=optional)
 
 
-def _time_cell(row: dict, prefix: str) -> Cell:
+def _time_cell(row: dict, prefix: str) -> TableCell:
     """Median, and for whole steps its interval below; a badge where the mode has no time."""
     median = time(row, prefix)
     if not median:
         status = row.get(f"{prefix}_status") or row["status"]
         is_told = prefix in TIMES and status in BADGES and status != "ok"
-        return Cell(badges=(status,)) if is_told else table.NOTHING
+        return TableCell(badges=(status,)) if is_told else table.NOTHING
     noisy = ("noisy",) * bool(row.get(f"{prefix}_noisy"))
     if prefix not in TIMES:
-        return Cell(formatting.significant(median), sort=median, badges=noisy)
+        return TableCell(formatting.significant(median), sort=median, badges=noisy)
     ends = (row.get(f"{prefix}_ci_low_ms"), row.get(f"{prefix}_ci_high_ms"))
-    return Cell(*formatting.median_beside_interval(median, *ends), sort=median, badges=noisy)
+    return TableCell(*formatting.median_beside_interval(median, *ends), sort=median, badges=noisy)
 
 
-def _peak(row: dict, unit: Unit) -> Cell:
+def _peak(row: dict, unit: Unit) -> TableCell:
     """What was reached when memory ran out is no peak of a step."""
     below = "f+b" if peak(row) and row.get("peak_mode") == "forward-backward" else ""
     is_reached = row["status"] == "oom" and peak(row) is not None and not kind(row)
     return unit.cell(peak(row), 3, below, ("oom",) * is_reached)
 
 
-def _gain(ladder: Ladder, row: dict) -> Cell:
+def _gain(ladder: Ladder, row: dict) -> TableCell:
     """How many times as fast it is as the rung before; which one that is, if not the neighbour."""
     value, other = row.get("gain_before"), ladder.at(row.get("compared_with"))
     if not formatting.known(value):
         return table.NOTHING
     is_named = other and (row not in ladder.rungs or ladder.is_passed_over(row))
     below = [_of(row.get("gain_of")), f"against {other['name']}" if is_named else ""]
-    return Cell(_bracketed(row, other, ladder.doubt), " ".join(filter(None, below)), value)
+    return TableCell(_bracketed(row, other, ladder.doubt), " ".join(filter(None, below)), value)
 
 
-def _of_start(row: dict) -> Cell:
+def _of_start(row: dict) -> TableCell:
     return table.number(row.get("gain_start"), formatting.times, _of(row.get("gain_start_of")))
 
 
@@ -171,7 +171,7 @@ def _gains_column(ladder: Ladder) -> Column:
     )
 
 
-def _change(ladder: Ladder, name: str) -> Cell:
+def _change(ladder: Ladder, name: str) -> TableCell:
     row = next((row for row in [*ladder.rungs, *ladder.wholes] if row["name"] == name), None)
     if row is None:
         return table.NOTHING
@@ -179,22 +179,22 @@ def _change(ladder: Ladder, name: str) -> Cell:
     below = formatting.significant(median) if median else ""
     badges = () if median else table.lost(row)
     if agrees(row) is False:
-        return Cell("differs", below, badges=badges)
+        return TableCell("differs", below, badges=badges)
     if not formatting.known(row.get("gain_before")):
         is_first = bool(below) and row in ladder.climbed[:1]
-        return Cell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
+        return TableCell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
     other = ladder.at(row.get("compared_with"))
     text = " ".join(filter(None, [_bracketed(row, other, ladder.doubt), _of(row.get("gain_of"))]))
     below = ", ".join(filter(None, [below, f"against {other['name']}" if ladder.is_passed_over(row) else ""]))
-    return Cell(text, below, row["gain_before"], badges)
+    return TableCell(text, below, row["gain_before"], badges)
 
 
-def _whole_gain(ladder: Ladder) -> Cell:
+def _whole_gain(ladder: Ladder) -> TableCell:
     top = ladder.top
     if not top or not formatting.known(top.get("gain_start")):
         return table.NOTHING
     text = " ".join(filter(None, [formatting.times(top["gain_start"]), _of(top.get("gain_start_of"))]))
-    return Cell(text, str(top["name"]), top["gain_start"])
+    return TableCell(text, str(top["name"]), top["gain_start"])
 
 
 def compiling_table(hardware: str, found: list[Ladder]) -> Table | None:
@@ -220,11 +220,11 @@ def _blocks_and_whole(group: str, cell) -> list[Column]:
     ]
 
 
-def _whole_over_blocks(each: tuple[Ladder, dict | None, dict]) -> Cell:
+def _whole_over_blocks(each: tuple[Ladder, dict | None, dict]) -> TableCell:
     ladder, blocks, whole = each
     if not formatting.known(whole.get("gain_before")):
         return table.NOTHING
-    return Cell(_bracketed(whole, blocks, ladder.doubt), sort=whole["gain_before"])
+    return TableCell(_bracketed(whole, blocks, ladder.doubt), sort=whole["gain_before"])
 
 
 def agreement_table(hardware: str, found: list[Ladder]) -> Table | None:

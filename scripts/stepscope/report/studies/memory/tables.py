@@ -20,7 +20,7 @@ from stepscope.report.data.memory import (
 )
 from stepscope.report.data.unprofiled import FREE, mode
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.order import label, ordered, precision_rank
 from stepscope.report.kit.sizes import (
     Unit,
@@ -62,7 +62,7 @@ def leading(memory: Memory, but: tuple[str, ...] = (), marked: bool = True) -> l
     extra = [name for name in ("batch", "options", "repeat", "hardware") if memory.varies(name)]
     names = [name for name in ("size", "mode", "precision", "context", *extra) if name not in but]
     own = {
-        "size": lambda row: Cell(str(row["size"] or "–"), badges=_marks(row) if marked else ()),
+        "size": lambda row: TableCell(str(row["size"] or "–"), badges=_marks(row) if marked else ()),
         "mode": lambda row: label(mode(row)),
     }
     return [replace(column, value=own.get(column.label, column.value)) for column in table.point(*names)]
@@ -77,14 +77,14 @@ def ran_out(row: dict) -> tuple[str, ...]:
     return ("oom",) * (row["status"] == "oom")
 
 
-def place(memory: Memory, row: dict) -> Cell:
+def place(memory: Memory, row: dict) -> TableCell:
     """The phase in which the peak lies, and below it the part of the model."""
     found = memory.summary(row)
     if not found:
         return table.NOTHING
     phase = found.get("peak_phase")
     text = f"{phase or 'set-up'}, then OOM" if row["status"] == "oom" else str(phase or "between steps")
-    return Cell(text, part(found.get("peak_module")))
+    return TableCell(text, part(found.get("peak_module")))
 
 
 def peaks_table(memory: Memory) -> Table | None:
@@ -107,17 +107,17 @@ def peaks_table(memory: Memory) -> Table | None:
     return table.build("memory-peaks", caption, columns, memory.all, notes, grouped=True)
 
 
-def _mean(found: dict, own: str) -> Cell:
+def _mean(found: dict, own: str) -> TableCell:
     """Mean ± standard deviation of the timing study's free steps at the same point, or why there is none."""
     name = FREE.get(own, own)
     mean, status = found.get(f"{name}_mean_ms"), found.get(f"{name}_status")
     if not formatting.known(mean):
         return table.number(mean, badges=(status,) if status in ("oom", "unsupported", "failed") else ())
     badges = ("noisy",) if found.get(f"{name}_noisy") else ()
-    return Cell(formatting.mean_and_std(mean, found.get(f"{name}_std_ms")), sort=float(mean), badges=badges)
+    return TableCell(formatting.mean_and_std(mean, found.get(f"{name}_std_ms")), sort=float(mean), badges=badges)
 
 
-def _rate(found: dict, own: str) -> Cell:
+def _rate(found: dict, own: str) -> TableCell:
     """Tokens/s of the same steps; a dash where there is no mean."""
     rate = found.get(f"{own}_tokens_per_s") if formatting.known(_mean(found, own).sort) else None
     return table.number(rate, lambda value: formatting.significant(value, 4))
@@ -191,14 +191,14 @@ def _in_any(at_peaks: Iterable[dict[str, float]]) -> list[str]:
     return [name for name in names if any(at_peak.get(name) for at_peak in at_peaks)]
 
 
-def _category(value: float | None, whole: float, unit: Unit) -> Cell:
+def _category(value: float | None, whole: float, unit: Unit) -> TableCell:
     if not value:
         return table.number(value, lambda _: "0")
     share = value / whole
     return unit.cell(value, 3, f"{bare_percent(share)} %" if share >= 0.0005 else "<0.1 %")
 
 
-def _unused(found: tuple[float, float] | None) -> Cell:
+def _unused(found: tuple[float, float] | None) -> TableCell:
     """The share of the reserved that was not active at the peak, and below it the bytes."""
     return table.number(found[0] / found[1], bare_percent, size(found[0])) if found else table.NOTHING
 
@@ -227,7 +227,7 @@ def precision_table(memory: Memory) -> Table | None:
     return table.build("memory-precision", caption, columns, found, [_PRECISION_NOTE], legend=False, grouped=True)
 
 
-def _reached(row: dict, peak: float | None) -> Cell:
+def _reached(row: dict, peak: float | None) -> TableCell:
     return size_cell(peak, badges=ran_out(row))
 
 
@@ -269,7 +269,7 @@ def predicted_table(memory: Memory) -> Table | None:
             "predicted",
             group="it lies in",
             number=False,
-            value=lambda row: Cell(str(row["predicted_phase"] or "–"), part(row["predicted_part"])),
+            value=lambda row: TableCell(str(row["predicted_phase"] or "–"), part(row["predicted_part"])),
         ),
         Column("measured", group="it lies in", number=False, value=lambda row: place(memory, row)),
         Column(
@@ -303,7 +303,7 @@ def limits_table(memory: Memory) -> Table | None:
     return table.build("memory-limits", caption, columns, found, [_LIMITS_NOTE], grouped=True)
 
 
-def _predicted(limit: Limit) -> Cell:
+def _predicted(limit: Limit) -> TableCell:
     if limit.predicted is None:
         return table.NOTHING
-    return Cell(" to ".join(dict.fromkeys(map(formatting.count, limit.predicted))), sort=float(limit.predicted[0]))
+    return TableCell(" to ".join(dict.fromkeys(map(formatting.count, limit.predicted))), sort=float(limit.predicted[0]))

@@ -16,7 +16,7 @@ from stepscope.report.data.memory import (
     title,
 )
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import by_fields
 from stepscope.report.kit.order import ordered, precision_rank
 from stepscope.report.kit.sizes import MIB, bare_percent, bare_percent_change, percent_change, size, size_cell
@@ -69,7 +69,7 @@ def _but(found: list[Saved]) -> tuple[str, ...]:
     return ("repeat", "mode") if len({each.row["mode"] for each in found}) == 1 else ("repeat",)
 
 
-def _residual_stream(row: dict) -> Cell:
+def _residual_stream(row: dict) -> TableCell:
     """The bytes of one tensor, and below them `4 × 512 × 1,024 × 4 B` where that is the size."""
     factors = [row.get(name) for name in ("batch", "context", "d_model")]
     as_shape = all(map(formatting.known, factors)) and math.prod(factors) * 4 == row["residual_stream_bytes"]
@@ -85,7 +85,7 @@ def _apart(account: dict) -> float | None:
     return apart(account.get("predicted_bytes"), account.get("measured_bytes"))
 
 
-def _measured(account: dict) -> Cell:
+def _measured(account: dict) -> TableCell:
     """Measured bytes, and below them by how much the formula differs; the formula's where nothing was measured."""
     measured = account.get("measured_bytes")
     if formatting.known(measured):
@@ -142,7 +142,7 @@ def _contributors(found: list[Saved]) -> list[_Contributor]:
     return contributors
 
 
-def _contribution(found: tuple[float, float] | None) -> Cell:
+def _contribution(found: tuple[float, float] | None) -> TableCell:
     return MIB.cell(found[0], 3, f"{bare_percent(found[1])} %") if found else table.NOTHING
 
 
@@ -156,7 +156,9 @@ def _times_size(each: dict) -> str:
 
 
 _PART = [
-    Column("part of the block", number=False, value=lambda each: Cell(part(each["module"]).removeprefix("blocks.*: "))),
+    Column(
+        "part of the block", number=False, value=lambda each: TableCell(part(each["module"]).removeprefix("blocks.*: "))
+    ),
     Column("made by", number=False, value="op"),
 ]
 _TENSOR = [*_PART, Column("size of one", number=False, wrap=True, value=_times_size)]
@@ -219,7 +221,9 @@ def saved_table(memory: Memory, row: dict) -> Table | None:
     columns = [
         *_PART,
         Column("size of one", number=False, wrap=True, value=_size_of_one),
-        Column("shape", number=False, value=lambda each: Cell(str(each["shape"] or "–"), str(each["dtype"] or ""))),
+        Column(
+            "shape", number=False, value=lambda each: TableCell(str(each["shape"] or "–"), str(each["dtype"] or ""))
+        ),
         Column("tensors", value="tensors", show=formatting.count),
         Column("bytes", value="bytes", show=size),
         Column("share", "%", value=lambda each: each["bytes"] / found.bytes, show=bare_percent),

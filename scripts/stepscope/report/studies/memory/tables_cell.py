@@ -2,7 +2,7 @@
 
 from stepscope.report.data.memory import Memory, apart, part, title
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.sizes import bare_percent, bare_percent_change, size
 
 _MOST_LARGEST, _MOST_LINES, _MOST_CHURN = 12, 12, 8  # rows
@@ -12,14 +12,14 @@ _LARGEST_NOTE = (
 )
 
 
-def _frame(each: dict) -> Cell:
+def _frame(each: dict) -> TableCell:
     """A line of code as `naive.py:21 attention`, the whole path as the title."""
     whole = str(each["frame"] or "")
     if not whole:
         return table.NOTHING
     place, _, function = whole.partition(" ")
     short = f"{place.rsplit('/', 1)[-1]} {function}".strip()
-    return Cell(table.named(short).text, code=True, title=whole)
+    return TableCell(table.named(short).text, code=True, title=whole)
 
 
 def _share(each: dict, whole: float | None) -> float | None:
@@ -63,10 +63,10 @@ def largest_table(memory: Memory, row: dict) -> Table | None:
     return table.build(f"largest-{row['cell']}", caption, columns, rows[:_MOST_LARGEST], notes)
 
 
-def _formula(each: dict) -> Cell:
+def _formula(each: dict) -> TableCell:
     """What the size is made of, and below it the shape and the type."""
     known = ", ".join(str(each[key]) for key in ("shape", "dtype") if each[key])
-    return Cell(str(each["formula"]), known) if each["formula"] else Cell(known or "–")
+    return TableCell(str(each["formula"]), known) if each["formula"] else TableCell(known or "–")
 
 
 def lines_table(memory: Memory, row: dict) -> Table | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound
+from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, MixedPair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, ratio_text
@@ -27,13 +27,13 @@ def findings(mixed: Mixed, profile: Profile, with_memory: bool = False) -> list[
     return [each for each in found if each]
 
 
-def _finding(question: str, pairs: list[Pair], answer: str, numbers: dict[str, Number]) -> Finding:
+def _finding(question: str, pairs: list[MixedPair], answer: str, numbers: dict[str, Number]) -> Finding:
     """About the one machine and precision of these pairs."""
     precision, hardware = pairs[0].precision, pairs[0].row["hardware"]
     return Finding(question.format(precision=precision), answer, numbers, hardware)
 
 
-def main_phase(pairs: list[Pair]) -> str | None:
+def main_phase(pairs: list[MixedPair]) -> str | None:
     """A whole step, or the fullest that was timed in both precisions."""
     return next((phase for phase in _MAIN if any(phase in pair.speeds for pair in pairs)), None)
 
@@ -47,7 +47,7 @@ def _judged(speeds: Iterable[Comparison]) -> str:
     return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
 
 
-def pays_from(pairs: list[Pair]) -> Finding | None:
+def pays_from(pairs: list[MixedPair]) -> Finding | None:
     """`bf16 pays in a whole step from large (969 M) on at context 128, …`: the size from which it is always faster."""
     phase = main_phase(pairs)
     if phase is None:
@@ -71,9 +71,9 @@ def pays_from(pairs: list[Pair]) -> Finding | None:
     return _finding("what does {precision} bring", pairs, answer, numbers)
 
 
-def _from(own: list[Pair], phase: str, are_all: bool) -> str:
+def _from(own: list[MixedPair], phase: str, are_all: bool) -> str:
     """From which size on every larger one is faster too; sizes by their parameters. are_all: none is without a time."""
-    sizes: dict[str, list[Pair]] = {}
+    sizes: dict[str, list[MixedPair]] = {}
     for pair in sorted(own, key=lambda pair: pair.row.get("parameters") or 0):
         sizes.setdefault(pair.row["size"], []).append(pair)
     faster = {name: all(pair.verdict(phase) == FASTER for pair in each) for name, each in sizes.items()}
@@ -90,7 +90,7 @@ def _from(own: list[Pair], phase: str, are_all: bool) -> str:
     return f"from {size} on"
 
 
-def slower(pairs: list[Pair], profile: Profile) -> Finding | None:
+def slower(pairs: list[MixedPair], profile: Profile) -> Finding | None:
     """Where it is slower, and whether the profile shows launches as the reason."""
     phase = main_phase(pairs)
     own = [pair for pair in pairs if pair.verdict(phase) == SLOWER]
@@ -106,7 +106,7 @@ def slower(pairs: list[Pair], profile: Profile) -> Finding | None:
     return _finding("where is {precision} slower", pairs, f"{answer}. {why}", numbers | of_profile)
 
 
-def _why(pairs: list[Pair], profile: Profile) -> tuple[str, dict[str, Number]]:
+def _why(pairs: list[MixedPair], profile: Profile) -> tuple[str, dict[str, Number]]:
     """What the profile of the slowest pair that has one says, and the numbers in that."""
     for pair in pairs:
         why = bound(profile, pair)
@@ -124,7 +124,7 @@ def _why(pairs: list[Pair], profile: Profile) -> tuple[str, dict[str, Number]]:
     return "No profile of these sizes says why.", {}
 
 
-def only_in(pairs: list[Pair]) -> Finding | None:
+def only_in(pairs: list[MixedPair]) -> Finding | None:
     """Points that fit only in 16 bits."""
     phase = main_phase(pairs) or "step"
     own = [pair.point for pair in pairs if pair.status(phase) == ("oom", "ok")]
@@ -135,7 +135,7 @@ def only_in(pairs: list[Pair]) -> Finding | None:
     return _finding("what fits only in {precision}", pairs, f"{what[0].upper()}{what[1:]} fits in {where}.", {})
 
 
-def memory(pairs: list[Pair]) -> Finding | None:
+def memory(pairs: list[MixedPair]) -> Finding | None:
     """How the peaks of inference and step change, over the points that finished in both."""
     numbers, parts = {}, []
     for mode in ("step", "inference"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from stepscope.report.data.precision import AUTOCAST, OF_SQUARES, PLAIN, Precision, outcome, scientific, worded
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 
 # What the parts of our model stand for, in the order of a forward pass.
 ROLES = {
@@ -66,9 +66,9 @@ def _unsupported(rows: list[dict], *names: str) -> list[str]:
     )
 
 
-def _number(value: float | None, show: Callable[[float], str], below: str = "") -> Cell:
+def _number(value: float | None, show: Callable[[float], str], below: str = "") -> TableCell:
     """A number that may be NaN or infinite, which sorts by itself."""
-    return table.NOTHING if value is None else Cell(worded(value, show), below, sort=value)
+    return table.NOTHING if value is None else TableCell(worded(value, show), below, sort=value)
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -119,7 +119,7 @@ def dtypes_table(precision: Precision, hardware: str, model: str) -> Table | Non
     formats = list(dict.fromkeys(row["autocast"] for row in done))
     done.sort(key=lambda row: (formats.index(row["autocast"]), order.get(row["role"], len(order))))
     columns = [
-        _text_column("autocast", lambda row: Cell(row["autocast"], badges=table.lost(row))),
+        _text_column("autocast", lambda row: TableCell(row["autocast"], badges=table.lost(row))),
         _text_column("part", lambda row: names.get(row["role"], row["role"])),
         _text_column("class", _kind),
         _text_column("parameters", lambda row: row["parameter"] or (row["buffer"] and f"{row['buffer']} (buffers)")),
@@ -221,7 +221,7 @@ def operators_table(precision: Precision, hardware: str) -> Table | None:
     rows = precision.rows("operators", hardware)
     columns = [
         *map(_text_column, ("operation", "autocast")),
-        _text_column("input", lambda row: Cell(row["given"], badges=table.lost(row))),
+        _text_column("input", lambda row: TableCell(row["given"], badges=table.lost(row))),
         _text_column("operators in fp32", lambda row: ", ".join(row["wide"]), wrap=True),
         _text_column("in 16 bits", lambda row: ", ".join(row["low"]), wrap=True),
         _text_column("casts", lambda row: ", ".join(row["casts"]), wrap=True),
@@ -261,12 +261,12 @@ def summary_table(precision: Precision, hardware: str) -> Table | None:
     return table.build(f"precision-summary-{hardware}", caption, columns, operations, notes, legend=False)
 
 
-def _in_short(row: dict | None) -> Cell:
+def _in_short(row: dict | None) -> TableCell:
     if row is None:
         return table.NOTHING
     if badges := table.lost(row):
-        return Cell(badges=badges)
-    return Cell(row["result"], f"{len(row['wide'])} of {len(row['wide'] + row['low'])} in fp32")
+        return TableCell(badges=badges)
+    return TableCell(row["result"], f"{len(row['wide'])} of {len(row['wide'] + row['low'])} in fp32")
 
 
 def forced_tables(precision: Precision, hardware: str) -> list[Table]:
@@ -302,14 +302,14 @@ def _value(value: float) -> str:
     return formatting.count(value) if value >= 10 or value == int(value) else scientific(value)
 
 
-def _outcome_cell(row: dict | None) -> Cell:
+def _outcome_cell(row: dict | None) -> TableCell:
     """An error, or in words what became of the result; below it the intermediate."""
     if row is None:
         return table.NOTHING
     if badges := table.lost(row):
-        return Cell(badges=badges)
+        return TableCell(badges=badges)
     has_inner = row["inner"] is not None and row["way"] != AUTOCAST
-    return Cell(outcome(row), worded(row["inner"], _inner) if has_inner else "", sort=row["error"])
+    return TableCell(outcome(row), worded(row["inner"], _inner) if has_inner else "", sort=row["error"])
 
 
 def _inner(value: float) -> str:

@@ -1,9 +1,9 @@
 """Tables of mixed precision across the timing grid: the speed-up over fp32, and where it is slower."""
 
-from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, Pair, bound
+from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, MixedPair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import SLOWER, ratio_text
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import change_cell
@@ -49,7 +49,7 @@ def _peak_column(mode: str) -> Column:
     return Column(mode, "%", group="peak memory", value=lambda row: _peak_cell(row["pair"], mode))
 
 
-def speed_cell(pair: Pair, phase: str) -> Cell:
+def speed_cell(pair: MixedPair, phase: str) -> TableCell:
     """`1.58`, with `slower` below it, or in brackets where nothing may be said; badges of what ran out of memory."""
     speed = pair.speeds.get(phase)
     if speed is None:
@@ -57,20 +57,20 @@ def speed_cell(pair: Pair, phase: str) -> Cell:
     return table.times_as_fast(speed, "slower" if speed.verdict == SLOWER else "", unclear="{:.2f}".format)
 
 
-def _lost_cell(pair: Pair, phase: str) -> Cell:
+def _lost_cell(pair: MixedPair, phase: str) -> TableCell:
     before, after = pair.status(phase)
     if before == "oom" and after == "ok":
-        return Cell(REFERENCE, badges=("oom",))
+        return TableCell(REFERENCE, badges=("oom",))
     badges = tuple(dict.fromkeys(each for each in (before, after) if each in ("oom", "unsupported", "failed")))
-    return Cell(badges=badges) if badges else table.NOTHING
+    return TableCell(badges=badges) if badges else table.NOTHING
 
 
-def _peak_cell(pair: Pair, mode: str) -> Cell:
+def _peak_cell(pair: MixedPair, mode: str) -> TableCell:
     before, after = pair.peaks(mode)
     return change_cell(after / before - 1) if before else _lost_cell(pair, mode)
 
 
-def _notes(pairs: list[Pair], shown: set[str]) -> list[str]:
+def _notes(pairs: list[MixedPair], shown: set[str]) -> list[str]:
     """shown: the phases whose time or memory has a column."""
     repeats = {speed.by_repeats for pair in pairs for speed in pair.speeds.values()}
     rule = {

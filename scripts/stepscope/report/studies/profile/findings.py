@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from stepscope.report.data.bound import occupation
-from stepscope.report.data.parts import SoftmaxRatios, softmax_against_products
 from stepscope.report.data.profile import GPU, Profile, Words, costs
+from stepscope.report.data.profile_parts import SoftmaxRatios, softmax_against_products
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number

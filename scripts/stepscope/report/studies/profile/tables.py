@@ -23,7 +23,7 @@ from stepscope.report.data.profile import GPU, PHASES, Profile, costs
 from stepscope.report.data.roofline import measured_roof
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.formatting import known, mean_count, percentage, rounded
 from stepscope.report.kit.order import label
 
@@ -38,8 +38,8 @@ def leading(profile: Profile) -> list[Column]:
     return [size, *table.point("context", "precision", *profile.varying())]
 
 
-def _size(row: dict) -> Cell:
-    return Cell(str(row["size"] or "?"), badges=table.lost(row) + table.disturbed(row))
+def _size(row: dict) -> TableCell:
+    return TableCell(str(row["size"] or "?"), badges=table.lost(row) + table.disturbed(row))
 
 
 def _build(name: str, caption: str, columns: list[Column], rows: list[dict], notes: list[str]) -> Table | None:
@@ -100,14 +100,14 @@ def _one_step(profile: Profile, row: dict) -> dict:
     }
 
 
-def _unprofiled(row: dict) -> Cell:
+def _unprofiled(row: dict) -> TableCell:
     badges = ["noisy"] if row["step_noisy"] and known(row["step_ms"]) else []
     return table.number(row["step_ms"], rounded, badges=badges)
 
 
-def _verdict(row: dict) -> Cell | None:
+def _verdict(row: dict) -> TableCell | None:
     found = row["found"]
-    return found and Cell(found.verdict, "busy longer than the step" if found.share > 1 else "")
+    return found and TableCell(found.verdict, "busy longer than the step" if found.share > 1 else "")
 
 
 def _verdict_notes(profile: Profile, on_gpu: bool) -> list[str]:
@@ -187,7 +187,7 @@ def _phases_of(profile: Profile, rows: list[dict], wanted: tuple[str, ...]) -> l
     return [phase for phase in wanted if phase in there]
 
 
-def _product_share(profile: Profile, phase: str, row: dict) -> Cell | None:
+def _product_share(profile: Profile, phase: str, row: dict) -> TableCell | None:
     is_part_of_step = phase == "step" and mode(row) != "step"
     if is_part_of_step or not profile.row("phases", row["cell"], phase=phase):
         return None
@@ -196,7 +196,7 @@ def _product_share(profile: Profile, phase: str, row: dict) -> Cell | None:
     return table.number(found.get("share_of_phase_gpu_time", 0.0), percentage, below and f"{below} ms")
 
 
-def _product_rate(profile: Profile, phase: str, tera: bool, row: dict) -> Cell:
+def _product_rate(profile: Profile, phase: str, tera: bool, row: dict) -> TableCell:
     rate = products(profile, row, phase).get("tflops")
     return table.number(rate and rate * (1 if tera else 1e3), rounded, _of_ceiling(profile, row, rate))
 
@@ -232,13 +232,13 @@ def launches_table(profile: Profile) -> Table | None:
     return _build("launches", caption, columns, rows, notes)
 
 
-def _launches(profile: Profile, phase: str, row: dict) -> Cell:
+def _launches(profile: Profile, phase: str, row: dict) -> TableCell:
     launched = profile.row("phases", row["cell"], phase=phase).get("kernels_per_step")
     mean = profile.kernel_mean(row["cell"], phase)
     return table.number(launched, mean_count, formatting.significant(mean))
 
 
-def _by_thread(profile: Profile, phase: str, row: dict) -> Cell | None:
+def _by_thread(profile: Profile, phase: str, row: dict) -> TableCell | None:
     own = profile.row("phases", row["cell"], phase=phase)
     found, every = own.get("kernels_by_thread_rule_per_step"), own.get("kernels_per_step")
     if not (known(found) and known(every)):
@@ -339,7 +339,7 @@ def _mean_us(time: float, kernels: float) -> float | None:
     return 1e3 * time / kernels if kernels else None
 
 
-def _rate_of_products(profile: Profile, row: dict) -> Cell:
+def _rate_of_products(profile: Profile, row: dict) -> TableCell:
     rate = row["products"].get("tflops")
     return table.number(rate, rounded, _of_ceiling(profile, row, rate))
 
@@ -354,7 +354,7 @@ def _other_categories(profile: Profile, rows: list[dict]) -> list[str]:
     return [name for name in total.index if name not in _NOT_JUDGED]
 
 
-def _other_category(profile: Profile, category: str, row: dict) -> Cell | None:
+def _other_category(profile: Profile, category: str, row: dict) -> TableCell | None:
     found = profile.row("categories", row["cell"], phase="step", category=category)
     if not found or not found["instances_per_step"]:
         return None
@@ -362,12 +362,12 @@ def _other_category(profile: Profile, category: str, row: dict) -> Cell | None:
     return _bound_by(bound_of_others(_mean_us(own["ms"], own["kernels"])), own)
 
 
-def _bound_by(bound: str, own: dict) -> Cell | None:
+def _bound_by(bound: str, own: dict) -> TableCell | None:
     """`memory` under a heading that says `bound by`, over the number of kernels and their mean length."""
     if not bound:
         return None
     mean = formatting.significant(_mean_us(own["ms"], own["kernels"]))
-    return Cell(bound.removesuffix("-bound"), f"{formatting.count(own['kernels'])} × {mean}")
+    return TableCell(bound.removesuffix("-bound"), f"{formatting.count(own['kernels'])} × {mean}")
 
 
 def cost_table(profile: Profile) -> Table | None:

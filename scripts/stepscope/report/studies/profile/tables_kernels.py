@@ -5,10 +5,10 @@ from functools import partial
 
 import pandas as pd
 
-from stepscope.report.data.parts import SOFTMAX_OPERATIONS, flops_of_part, parts_of_forward
 from stepscope.report.data.profile import GPU, PHASES, Profile, Words
+from stepscope.report.data.profile_parts import SOFTMAX_OPERATIONS, flops_of_part, parts_of_forward
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.formatting import known, mean_count, percentage, rounded, shortened
 from stepscope.report.studies.profile.tables import FOUR_DIGITS
 
@@ -49,7 +49,7 @@ def phases_table(profile: Profile, row: dict, name: str) -> Table | None:
 def _each_and_total(label: str, group: str, key: str, show=None) -> Column:
     """A step's value over the total; counts unless `show` says how to print both."""
 
-    def cell(phase: dict) -> Cell:
+    def cell(phase: dict) -> TableCell:
         total = (show or formatting.count)(phase.get(f"{key}_total"))
         return table.number(phase.get(f"{key}_per_step"), show or mean_count, total)
 
@@ -113,14 +113,14 @@ def _left(phase: str, rest: pd.DataFrame) -> str:
     return f"{phase}: {len(rest):,} more take {percentage(rest['share_of_phase_gpu_time'].sum())} %"
 
 
-def _kernel(kernel: dict) -> Cell:
-    return Cell(shortened(kernel["name"] or "–", _NAME), title=str(kernel.get("full_name") or ""))
+def _kernel(kernel: dict) -> TableCell:
+    return TableCell(shortened(kernel["name"] or "–", _NAME), title=str(kernel.get("full_name") or ""))
 
 
-def _often(kernel: dict) -> Cell:
+def _often(kernel: dict) -> TableCell:
     times, formula, own = mean_count(kernel["instances_per_step"]), formula_of(kernel), instances(kernel)
     text = f"{times} = {formula}" if formula else times
-    return Cell(text, own.below, kernel["instances_per_step"], title=own.title)
+    return TableCell(text, own.below, kernel["instances_per_step"], title=own.title)
 
 
 def formula_of(kernel: dict) -> str:
@@ -129,15 +129,15 @@ def formula_of(kernel: dict) -> str:
     return "" if formula in ("–", mean_count(kernel["instances_per_step"])) else formula
 
 
-def _mean(kernel: dict) -> Cell:
+def _mean(kernel: dict) -> TableCell:
     return table.number(kernel.get("mean_us"), lambda mean: formatting.mean_and_std(mean, kernel.get("std_us")))
 
 
-def _made(kernel: dict) -> Cell:
+def _made(kernel: dict) -> TableCell:
     """Data type and unit, and below them the tile."""
     words = [str(kernel[key]) for key in ("data_type", "unit") if kernel[key]]
     tile = str(kernel["tile"] or "").replace("x", "×")
-    return Cell(shortened(", ".join(words) or "–", 40), shortened(tile, 40))
+    return TableCell(shortened(", ".join(words) or "–", 40), shortened(tile, 40))
 
 
 def names_table(profile: Profile, row: dict, name: str) -> Table | None:
@@ -150,18 +150,18 @@ def names_table(profile: Profile, row: dict, name: str) -> Table | None:
     if all(short == long for long, short in full.items()):
         return None
     columns = [
-        Column(operation, number=False, wrap=True, value=lambda names: Cell(shortened(names[1], _NAME))),
+        Column(operation, number=False, wrap=True, value=lambda names: TableCell(shortened(names[1], _NAME))),
         Column("full name", number=False, wrap=True, value=lambda names: table.named(names[0], _FULL_NAME)),
     ]
     caption = f"{name}: full names of these {operation}s"
     return table.build(f"names-{row['cell']}", caption, columns, full.items(), folded=True, page_only=True)
 
 
-def instances(kernel: dict) -> Cell:
+def instances(kernel: dict) -> TableCell:
     """`24 × 2 + 1 LM head`, and below it the modules in each layer."""
     layers, each, rest = (kernel.get(key) for key in ("layers", "per_layer", "remainder"))
     if not all(known(value) for value in (layers, each, rest)):
-        return Cell("–")
+        return TableCell("–")
     in_layers, once = str(kernel.get("layer_modules") or ""), str(kernel.get("remainder_modules") or "")
     parts = [f"{layers:,.0f} × {each:,.0f}"] if each else []
     if rest:
@@ -171,7 +171,7 @@ def instances(kernel: dict) -> Cell:
     whole = "; ".join(below)
     text = " + ".join(parts) or "0"
     title = f"{text}; {whole}" if len(text) > 80 or len(whole) > 160 else ""
-    return Cell(shortened(text, 80), shortened(whole, 160), title=title)
+    return TableCell(shortened(text, 80), shortened(whole, 160), title=title)
 
 
 def _modules(names: str, number_of: float) -> str:
@@ -189,7 +189,7 @@ def categories_table(profile: Profile, row: dict, name: str) -> Table | None:
     found, words = profile.rows("categories", row["cell"]), profile.words(row)
     there = set(found["phase"]) if len(found) else set()
     phases = [phase for phase in PHASES if phase in there]
-    columns = [Column("category", number=False, value=lambda own: Cell(str(own["category"])))]
+    columns = [Column("category", number=False, value=lambda own: TableCell(str(own["category"])))]
     for phase in phases:
         columns += [
             Column("time, share", "ms, %", phase, value=partial(_time_and_share, phase)),
@@ -214,7 +214,7 @@ def _by_category(found: pd.DataFrame, first: str) -> list[dict]:
     ]
 
 
-def _time_and_share(phase: str, own: dict) -> Cell:
+def _time_and_share(phase: str, own: dict) -> TableCell:
     line = own.get(phase, {})
     share = percentage(line.get("share_of_phase_gpu_time"))
     return table.number(line.get("ms_per_step"), rounded, share and f"{share} %")

@@ -2,7 +2,16 @@
 
 import pandas as pd
 
-from stepscope.report.data.roofline import PHASES, ROOFS, Point, Roof, device_name, measured_roof, model_points, roofs
+from stepscope.report.data.roofline import (
+    PHASES,
+    ROOFS,
+    Roof,
+    RoofPoint,
+    device_name,
+    measured_roof,
+    model_points,
+    roofs,
+)
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import column, label, machine_labels, main_grid, ordered, precision_rank
@@ -68,7 +77,7 @@ def _lacks_measured_roof(tables: Tables, own: pd.DataFrame) -> bool:
     return any(measured_roof(tables["ceilings"], *place) is None for place in places)
 
 
-def _phases(tables: Tables, points: list[Point], hardware: str) -> list[Finding]:
+def _phases(tables: Tables, points: list[RoofPoint], hardware: str) -> list[Finding]:
     """A finding a phase: which share of the roof above it is reached, and which roof that is. Measured ones if any."""
     both = {point.precision: roofs(tables, point.hardware, point.precision) for point in points}
     name = next((name for name in ROOFS if any(pair[name] for pair in both.values())), None)
@@ -97,7 +106,7 @@ def _percent_range(values: list[float]) -> str:
     return formatting.value_range(values, 2, " %")
 
 
-def limits(points: list[Point], roof: Roof) -> str:
+def limits(points: list[RoofPoint], roof: Roof) -> str:
     """`memory in 16 of 20 cells, arithmetic in 4`: which roof is above how many."""
     under = [roof.limit(point.intensity) for point in points]
     counts = {kind: under.count(kind) for kind in ("memory", "arithmetic") if kind in under}

@@ -1,6 +1,6 @@
 """The roofline's part of the report. It has no cells of its own: it compares timing, attention and ceilings."""
 
-from stepscope.report.data.roofline import Point, attention_groups, attention_points, groups, model_points, roofs
+from stepscope.report.data.roofline import RoofPoint, attention_groups, attention_points, groups, model_points, roofs
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.finding import Finding
@@ -36,7 +36,7 @@ def context(tables: Tables) -> dict:
     }
 
 
-def _pictures(tables: Tables, points: list[Point], attention: list[Point]) -> dict[str, Picture]:
+def _pictures(tables: Tables, points: list[RoofPoint], attention: list[RoofPoint]) -> dict[str, Picture]:
     """The figures that have points; others would be empty."""
     found = {}
     if any(point.tflops for point in points):

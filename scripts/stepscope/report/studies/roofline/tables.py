@@ -1,9 +1,9 @@
 """The tables of the roofline section: what phases and attention could reach below the roofs, and what they reach."""
 
 from stepscope.report.data.attention import DIRECTIONS, Group, implementation_rank
-from stepscope.report.data.roofline import PHASES, ROOFS, Point, Roof, attention_points, device_name, roofs
+from stepscope.report.data.roofline import PHASES, ROOFS, Roof, RoofPoint, attention_points, device_name, roofs
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.order import ordered, precision_rank
 from stepscope.tables.peaks import peak_of
 from stepscope.tables.reader import Tables
@@ -40,7 +40,7 @@ def _source(gpu: str | None) -> str:
     return f"{gpu}: {peak.source}."
 
 
-def phases_table(hardware: str, precision: str, points: list[Point], known: dict[str, Roof | None]) -> Table:
+def phases_table(hardware: str, precision: str, points: list[RoofPoint], known: dict[str, Roof | None]) -> Table:
     """Forward, backward and optimizer of each size at its largest context that has a rate."""
     rows, longer = [], []
     for size in dict.fromkeys(point.series for point in points):
@@ -81,12 +81,12 @@ def _below(known: dict[str, Roof | None]) -> list[Column]:
     ]
 
 
-def _reached(point: Point) -> Cell:
+def _reached(point: RoofPoint) -> TableCell:
     """The rate with its marks, or what became of it."""
     if not point.tflops:
-        return table.NOTHING if point.status == "ok" else Cell(badges=(point.status,))
+        return table.NOTHING if point.status == "ok" else TableCell(badges=(point.status,))
     marks = ("noisy",) * point.noisy + ("throttled",) * point.throttled
-    return Cell(formatting.significant(point.tflops), sort=point.tflops, badges=marks)
+    return TableCell(formatting.significant(point.tflops), sort=point.tflops, badges=marks)
 
 
 def attention_tables(tables: Tables, group: Group) -> list[Table]:
@@ -109,9 +109,9 @@ def attention_tables(tables: Tables, group: Group) -> list[Table]:
     return made
 
 
-def _longest_of_each(points: list[Point]) -> list[Point]:
+def _longest_of_each(points: list[RoofPoint]) -> list[RoofPoint]:
     """Of each implementation, d and direction the point with the longest length that has a rate, else the longest."""
-    found: dict[tuple, Point] = {}
+    found: dict[tuple, RoofPoint] = {}
     for point in points:
         key = (implementation_rank(point.series), point.d_head, DIRECTIONS.index(point.phase))
         if key not in found or _rank(point) > _rank(found[key]):
@@ -119,5 +119,5 @@ def _longest_of_each(points: list[Point]) -> list[Point]:
     return [found[key] for key in sorted(found)]
 
 
-def _rank(point: Point) -> tuple[bool, int]:
+def _rank(point: RoofPoint) -> tuple[bool, int]:
     return (point.tflops is not None, point.tokens)

@@ -8,7 +8,7 @@ from stepscope.axes import STEP_PHASES
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.repeats import spreads
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.order import MODES, label, machine_labels, ordered, precision_rank
 
 _EXTRA = ("batch", "mode", "options")
@@ -78,12 +78,12 @@ def _time_column(phase: str, group: str) -> Column:
     return Column(label(phase), group=group, value=lambda row: phase_cell(row, phase))
 
 
-def phase_cell(row: dict, phase: str) -> Cell:
+def phase_cell(row: dict, phase: str) -> TableCell:
     """Mean ± std over median [interval], or why there is none."""
     status, median = row.get(f"{phase}_status"), row.get(f"{phase}_median_ms", math.nan)
     if not formatting.known(median):
-        return Cell(badges=(status,)) if status in ("oom", "unsupported", "failed") else table.NOTHING
-    return Cell(
+        return TableCell(badges=(status,)) if status in ("oom", "unsupported", "failed") else table.NOTHING
+    return TableCell(
         formatting.mean_and_std(row[f"{phase}_mean_ms"], row.get(f"{phase}_std_ms", math.nan)),
         formatting.median_and_interval(median, row.get(f"{phase}_ci_low_ms"), row.get(f"{phase}_ci_high_ms")),
         sort=median,
@@ -150,24 +150,24 @@ def _mode_column(mode: str, group: str, cell, *more, unit: str = "") -> Column:
     return Column(label(mode), unit, group, value=lambda row: cell(row, mode, *more))
 
 
-def _rate(row: dict, mode: str, name: str, show) -> Cell:
+def _rate(row: dict, mode: str, name: str, show) -> TableCell:
     """A rate of a mode, or why there is none."""
     value, status = row.get(f"{mode}_{name}"), row.get(f"{mode}_status")
     return table.number(value, show, badges=() if formatting.known(value) or status not in table.LOST[:3] else [status])
 
 
-def _tokens(row: dict, mode: str) -> Cell:
+def _tokens(row: dict, mode: str) -> TableCell:
     return _rate(row, mode, "tokens_per_s", lambda value: formatting.significant(value, 4))
 
 
-def _arithmetic(row: dict, mode: str, ceiling: float | None) -> Cell:
+def _arithmetic(row: dict, mode: str, ceiling: float | None) -> TableCell:
     """TFLOP/s over its share of the ceiling and the MFU."""
     cell = _rate(row, mode, "tflops", formatting.significant)
     if cell.sort is None:
         return cell
     shares = [cell.sort / ceiling if ceiling else None, row.get(f"{mode}_mfu")]
     below = ", ".join(formatting.percent(share) for share in shares if formatting.known(share))
-    return Cell(cell.text, below, cell.sort)
+    return TableCell(cell.text, below, cell.sort)
 
 
 def _peak_rate(part: pd.DataFrame) -> float | None:
@@ -176,13 +176,13 @@ def _peak_rate(part: pd.DataFrame) -> float | None:
     return float(rates.iloc[0]) if len(rates) else None
 
 
-def _peak(row: dict, mode: str, kind: str) -> Cell:
+def _peak(row: dict, mode: str, kind: str) -> TableCell:
     """Peak memory in GiB, below the allocated the reserved; what was reached before running out is shown too."""
     value = row.get(f"{mode}_peak_{kind}_bytes")
     if not formatting.known(value):
         return table.NOTHING
     below = formatting.gib(row.get(f"{mode}_peak_reserved_bytes")) if kind == "allocated" else ""
-    return Cell(formatting.gib(value), below, value, ("oom",) if row.get(f"{mode}_status") == "oom" else ())
+    return TableCell(formatting.gib(value), below, value, ("oom",) if row.get(f"{mode}_status") == "oom" else ())
 
 
 def _mfu_note(part: pd.DataFrame, precision: str, peak: float | None) -> str:
@@ -233,15 +233,15 @@ def repeats_table(timing: pd.DataFrame) -> Table | None:
     return table.build("repeats", caption, columns, found.to_dict("records"), [_REPEATS_NOTE])
 
 
-def _run(row: dict, run: int) -> Cell:
+def _run(row: dict, run: int) -> TableCell:
     medians = row["medians"]
     if run >= len(medians):
         return table.NOTHING
     decimals = formatting.decimals_for(medians[0], row["interval"] * medians[0] / 2, digits=2)
-    return Cell(formatting.fixed(medians[run], decimals), sort=medians[run])
+    return TableCell(formatting.fixed(medians[run], decimals), sort=medians[run])
 
 
-def _share(value: float) -> Cell:
+def _share(value: float) -> TableCell:
     return table.number(value, lambda share: formatting.significant(share * 100, 2))
 
 
@@ -258,7 +258,7 @@ def first_steps_table(timing: pd.DataFrame) -> Table | None:
     return table.build("first-steps", caption, columns, timing.to_dict("records"), [_FIRST_STEPS_NOTE], folded=True)
 
 
-def _first_step(row: dict, mode: str) -> Cell:
+def _first_step(row: dict, mode: str) -> TableCell:
     first = row.get(f"{mode}_first_step_ms")
     median = row.get(f"{'free_forward' if mode == 'forward' else mode}_median_ms")
     ratio = (
@@ -275,11 +275,11 @@ def machine_state_table(timing: pd.DataFrame) -> Table | None:
     columns = [
         _CELL,
         *(Column(*_STATE[name], value=name, show=formatting.count) for name in shown),
-        Column("throttle reasons", number=False, value=lambda row: Cell(row.get("throttle") or "none")),
+        Column("throttle reasons", number=False, value=lambda row: TableCell(row.get("throttle") or "none")),
     ]
     return table.build(
         "state", "The machine's state during each cell.", columns, timing.to_dict("records"), folded=True
     )
 
 
-_CELL = Column("cell", number=False, value=lambda row: Cell(row["cell"] or "", badges=table.marks(row)))
+_CELL = Column("cell", number=False, value=lambda row: TableCell(row["cell"] or "", badges=table.marks(row)))

@@ -5,7 +5,7 @@ import pandas as pd
 from stepscope.report.data.repeats import POINT
 from stepscope.report.data.warmup import CLOSE, RUN_PHASES, WARM, Setting, SizeRuns, Warmups, by_step, phase_names
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.order import label
 from stepscope.tables.columns import ratio
 from stepscope.tables.warmup import PHASES
@@ -65,14 +65,14 @@ def means_table(warmups: Warmups, setting: Setting) -> Table | None:
     return table.build("warmup-means", caption, columns, lines, [first, *reasons], grouped=True)
 
 
-def _size(line: _Line) -> Cell:
+def _size(line: _Line) -> TableCell:
     point, row = line
-    return Cell(point.size, badges=table.marks(row) if row else ())
+    return TableCell(point.size, badges=table.marks(row) if row else ())
 
 
-def _warmup(line: _Line) -> Cell:
+def _warmup(line: _Line) -> TableCell:
     _, row = line
-    return table.count(row["warmup"]) if row else Cell("steady state")
+    return table.count(row["warmup"]) if row else TableCell("steady state")
 
 
 def _of_row(name: str):
@@ -85,7 +85,7 @@ def lost(row: dict) -> tuple[str, ...]:
     return tuple(each for each in table.lost(row) if each != "missing")
 
 
-def _measured(line: _Line, name: str) -> Cell:
+def _measured(line: _Line, name: str) -> TableCell:
     """A number of a row that has a mean, or why there is none."""
     row = line[1] or {}
     if formatting.known(row.get("step_mean_ms")):
@@ -93,7 +93,7 @@ def _measured(line: _Line, name: str) -> Cell:
     return table.number(None, badges=lost(row))
 
 
-def _mean(point: SizeRuns, row: dict | None, phase: str) -> Cell:
+def _mean(point: SizeRuns, row: dict | None, phase: str) -> TableCell:
     """Mean and standard deviation over their multiple of the steady state; the steady state's median itself."""
     if row is None:
         return table.number(point.steady(phase), _four_digits)
@@ -101,7 +101,7 @@ def _mean(point: SizeRuns, row: dict | None, phase: str) -> Cell:
         return table.number(None, badges=lost(row))
     mean, over = row[f"{phase}_mean_ms"], row[f"{phase}_mean_over_steady"]
     below = f"× {_times(over)}" if formatting.known(over) else ""
-    return Cell(formatting.mean_and_std(mean, row[f"{phase}_std_ms"]), below, mean)
+    return TableCell(formatting.mean_and_std(mean, row[f"{phase}_std_ms"]), below, mean)
 
 
 def _four_digits(value: float) -> str:
@@ -154,7 +154,7 @@ def rates_table(warmups: Warmups, setting: Setting) -> Table | None:
     return table.build("warmup-rates", caption, columns, lines, [_RATES_NOTE], folded=True, grouped=True)
 
 
-def _rate(row: dict, phase: str) -> Cell:
+def _rate(row: dict, phase: str) -> TableCell:
     rate, share = row.get(f"{phase}_tokens_per_s"), ratio(1.0, row.get(f"{phase}_mean_over_steady"))
     if not formatting.known(rate):
         return table.number(None, badges=lost(row))
@@ -187,19 +187,19 @@ def _cold_column(name: str, field: str, show) -> Column:
     return Column(name, group="step without warm-up", value=lambda point: (point.cold or {}).get(field), show=show)
 
 
-def _first_step(point: SizeRuns) -> Cell:
+def _first_step(point: SizeRuns) -> TableCell:
     first = (point.cold or {}).get("step_first_ms")
     over = ratio(first, point.steady("step")) if formatting.known(first) else None
     return table.number(first, below=f"× {formatting.significant(over)}" if over else "")
 
 
-def _enough(point: SizeRuns, phase: str) -> Cell:
+def _enough(point: SizeRuns, phase: str) -> TableCell:
     """How many are enough, or more than were tried; in brackets where the steady state is unsure."""
     if not point.steady(phase):
         return table.NOTHING
     found, most = point.enough(phase), max(row["warmup"] for row in point.measured)
     text, sort = (f"> {most:,.0f}", most + 1) if found is None else (formatting.count(found), found)
-    return Cell(text if point.is_settled else f"({text})", sort=sort)
+    return TableCell(text if point.is_settled else f"({text})", sort=sort)
 
 
 def steps_table(warmups: Warmups, setting: Setting) -> Table | None:
@@ -226,14 +226,14 @@ def steps_table(warmups: Warmups, setting: Setting) -> Table | None:
     return table.build("warmup-steps", caption, columns, lines if indices else [], [_STEPS_NOTE], grouped=True)
 
 
-def _step_cells(found: pd.DataFrame, point: SizeRuns, phase: str) -> dict[int, Cell]:
+def _step_cells(found: pd.DataFrame, point: SizeRuns, phase: str) -> dict[int, TableCell]:
     """Step -> its median over the steady state, over the lowest and the highest."""
     steady = point.steady(phase)
     cells = {}
     for each in found[found["phase"] == phase].to_dict("records"):
         middle, low, high = (each[name] / steady for name in ("median", "low", "high"))
         ends = list(dict.fromkeys([_ratio(low), _ratio(high)]))
-        cells[int(each["step"])] = Cell(_ratio(middle), " to ".join(ends) if len(ends) > 1 else "", middle)
+        cells[int(each["step"])] = TableCell(_ratio(middle), " to ".join(ends) if len(ends) > 1 else "", middle)
     return cells
 
 
@@ -254,7 +254,7 @@ def runs_table(found: pd.DataFrame) -> Table | None:
         *table.point(*table.varying(rows, ["hardware"]), "size", "context", "precision"),
         *table.point(*table.varying(rows, ["options", "batch"])),
         Column("study", number=False, value="study"),
-        Column("runs", value=lambda row: Cell(formatting.count(row["runs"]))),
+        Column("runs", value=lambda row: TableCell(formatting.count(row["runs"]))),
     ]
     for phase in RUN_PHASES:
         if (found["phase"] == phase).any():

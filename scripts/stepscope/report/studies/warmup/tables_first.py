@@ -11,7 +11,7 @@ from stepscope.report.data.warmup import (
     set_up_excess,
 )
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Cell, Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.studies.warmup.tables import lost
 from stepscope.tables.columns import ratio
 from stepscope.tables.warmup import PARTS, REST, SET_UP
@@ -58,13 +58,13 @@ def excess_table(warmups: Warmups, setting: Setting) -> Table | None:
     return table.build("warmup-first", caption, columns, [*points, *without], notes)
 
 
-def _set_up_part(point: SizeRuns, part: str) -> Cell:
+def _set_up_part(point: SizeRuns, part: str) -> TableCell:
     """A part of the set-up; in the first one stands why there is none."""
     badges = lost(point.profiled) if part == SET_UP[0] else ()
     return _with_share(point, part_excess(point.profiled, part), badges)
 
 
-def _with_share(point: SizeRuns, value: float | None, badges: tuple[str, ...] = ()) -> Cell:
+def _with_share(point: SizeRuns, value: float | None, badges: tuple[str, ...] = ()) -> TableCell:
     """ms over their share of the profiled excess."""
     whole = profiled_excess(point.profiled)
     share = ratio(value, whole) if whole and whole > 0 else None
@@ -120,7 +120,7 @@ def calls_table(warmups: Warmups, setting: Setting) -> Table | None:
     time = "host self time (ms)"
     columns = [
         Column("size", number=False, value="size"),
-        Column("call or operator", number=False, value=lambda call: Cell(call["name"], code=True)),
+        Column("call or operator", number=False, value=lambda call: TableCell(call["name"], code=True)),
         Column("part", number=False, value="part"),
         *(Column(f"{which} step", group=time, value=f"{which}_ms") for which in _STEPS),
         Column("difference", group=time, value=lambda call: call["first_ms"] - call["steady_ms"]),

@@ -1,4 +1,4 @@
-"""The parts of a model, attention's softmax and products among them: their operations beside their GPU time."""
+"""The parts of a profiled model: their operations, and the time of the softmax over that of attention's products."""
 
 from dataclasses import dataclass
 
