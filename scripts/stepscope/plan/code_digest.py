@@ -32,6 +32,7 @@ class Declared:
 DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
     Declared("stepscope.axes", True, "what runs under a name: a precision's type, a mode's phases, a backend"),
+    Declared("stepscope.confidence", False, "what is said of numbers that are measured"),
     Declared(
         "stepscope.machine", False, "what the machine is, who waits for whom, which core is free: nothing measured"
     ),

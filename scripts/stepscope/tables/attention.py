@@ -19,6 +19,7 @@ from stepscope.tables.columns import (
     milliseconds,
     run_columns,
     statistics_columns,
+    with_intervals,
 )
 from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.writer import write_study
@@ -64,6 +65,7 @@ TABLES = (
         "a pass",
         (
             KEY,
+            number("process", "", "number of the cell's process, from 1"),
             LENGTH,
             text("phase", "`forward` or `backward`"),
             number("step", "", "number of the pass, from 0"),
@@ -79,6 +81,7 @@ TABLES = (
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write attention.csv and attention_samples.csv."""
     rows = [line for cell in cells for line in rows_of(cell)]
+    with_intervals(rows, [""], is_queued=True)
     write_study(folder, TABLES, rows, cells, [list(_place(cell).values()) for cell in cells])
 
 
@@ -100,7 +103,8 @@ def _row(cell: CellResult, entry: dict) -> dict:
     batch = spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
     is_causal = spec.get("causal") == "yes"
     done = flops.attention_flops(batch, spec.get("heads", 1), length, spec["d_head"], is_causal, entry["direction"])
-    median = entry.get("median")
+    times = statistics_columns("", entry)
+    median = times["median_ms"]
     return {
         **_place(cell),
         "tokens": spec.get("tokens"),
@@ -113,9 +117,9 @@ def _row(cell: CellResult, entry: dict) -> dict:
         "noise_mark": cell.noisy,
         "status": entry["status"],
         "reason": entry["reason"],
-        **statistics_columns("", entry, cell.noisy),
+        **times,
         "operations": done,
-        "tflops": done / median / 1e12 if median else None,
+        "tflops": done / median / 1e9 if median else None,
         "launch_ms": milliseconds(entry.get("launch_seconds")),
         "first_pass_ms": milliseconds(entry.get("first_seconds")),
         "before_backward_bytes": entry.get("before_backward_bytes"),

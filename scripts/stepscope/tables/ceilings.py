@@ -17,6 +17,7 @@ from stepscope.tables.columns import (
     WARMUP,
     run_columns,
     statistics_columns,
+    with_intervals,
 )
 from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.writer import write_study
@@ -41,11 +42,13 @@ TABLES = (
         "an operation",
         (
             KEY,
+            number("process", "", "number of the cell's process, from 1"),
             number("step", "", "number of the operation, from 0"),
             text("phase", "the operation"),
             flag("warmup", "before the measured operations"),
             number("seconds", "s", "time by the host's clock"),
             number("event_seconds", "s", "time between two CUDA events"),
+            number("launch_seconds", "s", "time until the host had launched the work; on a GPU"),
             *TELEMETRY,
         ),
     ),
@@ -55,13 +58,15 @@ TABLES = (
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write ceilings.csv and ceilings_samples.csv."""
     rows = [row(cell) for cell in cells]
+    with_intervals(rows, [""])
     write_study(folder, TABLES, rows, cells, [[line[name] for name in KEY.names] for line in rows])
 
 
 def row(cell: CellResult) -> dict:
     """One cell as one row; the product of two matrices of order n has 2 n^3 operations, a copy reads and writes."""
     spec, found = cell.entry["spec"], cell.record.get("summary", {})
-    median = found.get("median")
+    times = statistics_columns("", found)
+    median = times["median_ms"]
     order, moved = spec.get("order"), 2 * spec["mebibytes"] * 2**20 if "mebibytes" in spec else None
     return {
         "cell": cell.name,
@@ -75,8 +80,8 @@ def row(cell: CellResult) -> dict:
         "noise_mark": cell.noisy,
         "status": found.get("status", cell.status),
         "reason": found.get("reason", cell.reason),
-        **statistics_columns("", found, cell.noisy),
-        "tflops": 2 * order**3 / median / 1e12 if median and order else None,
-        "gb_per_s": moved / median / 1e9 if median and moved else None,
+        **times,
+        "tflops": 2 * order**3 / median / 1e9 if median and order else None,
+        "gb_per_s": moved / median / 1e6 if median and moved else None,
         **run_columns(cell),
     }

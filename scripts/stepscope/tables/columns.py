@@ -1,5 +1,10 @@
 """Columns that the tables of all studies share, and how they are filled from a cell."""
 
+import math
+import statistics
+from collections.abc import Iterable
+
+from stepscope import confidence
 from stepscope.tables.cells import CellResult
 from stepscope.tables.schema import Group, count, flag, number, text
 
@@ -20,17 +25,31 @@ REASON = text("reason", "why the status is not `ok`, in one line")
 STATISTICS = Group(
     "statistics",
     (
-        count("samples", "how many samples the statistics are made of"),
-        count("outliers", "samples more than 1.5 interquartile ranges outside the quartiles; they are kept"),
-        number("mean_ms", "ms", "mean"),
-        number("std_ms", "ms", "sample standard deviation"),
-        number("median_ms", "ms", "median"),
-        number("iqr_ms", "ms", "interquartile range"),
-        number("ci_low_ms", "ms", "lower end of the 95 % confidence interval of the median"),
-        number("ci_high_ms", "ms", "upper end of the 95 % confidence interval of the median"),
+        count("processes", "fresh processes that measured it"),
+        count("samples", "how many samples the statistics are made of, of all processes"),
+        count(
+            "outliers", "samples more than 1.5 interquartile ranges outside their process's quartiles; they are kept"
+        ),
+        number("mean_ms", "ms", "mean of the processes' means"),
+        number("std_ms", "ms", "standard deviation of the samples within a process, pooled over the processes"),
+        number("median_ms", "ms", "geometric mean of the processes' medians"),
+        number("iqr_ms", "ms", "mean of the processes' interquartile ranges"),
+        number("ci_low_ms", "ms", "lower end of the 95 % confidence interval of `median_ms`, between processes"),
+        number("ci_high_ms", "ms", "upper end of that interval; both are empty with a single process"),
         flag("noisy", "half the confidence interval is a larger share of the median than the noise mark"),
+        text("process_medians_ms", "the processes' medians in ms, separated by spaces"),
+        number("launch_share", "share", "of the time that passes until the host has launched the work; on a GPU"),
+        text("limited_by", "`launches`: the host's launches fill the time; `gpu`: they do not; `processor`: on a CPU"),
+        number(
+            "spread",
+            "share",
+            "standard deviation of a process's logarithm, pooled over the table's series that the same limits",
+        ),
+        count("spread_degrees", "degrees of freedom of `spread`"),
     ),
 )
+LAUNCHES, GPU, PROCESSOR = "launches", "gpu", "processor"
+LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches fill a series' time
 
 TELEMETRY = (
     number("sm_clock_mhz", "MHz", "clock of the GPU's multiprocessors, read at most 0.1 s before"),
@@ -47,6 +66,21 @@ RUN = Group(
         number("temperature_max_c", "°C", "highest temperature of the GPU"),
         text("throttle", "what slowed the GPU down, joined by `; `"),
         count("other_processes", "other processes on the GPU"),
+        number(
+            "host_python_ms",
+            "ms",
+            "a fixed loop of plain Python, median of before and after the steps",
+            is_optional=True,
+        ),
+        number(
+            "host_launches_ms",
+            "ms",
+            "a fixed loop of tiny launches, median of before and after; on a GPU",
+            is_optional=True,
+        ),
+        number(
+            "host_drift", "ratio", "the slowest of the cell's loops of plain Python over the quickest", is_optional=True
+        ),
         text("code", "digest of the code that measured"),
         text("accepted", "edits of it accepted since: `DIGEST on DATE: REASON`, joined by `; `", is_optional=True),
         text("git_commit", "commit of the checkout, with `-dirty` if it had changes"),
@@ -87,6 +121,7 @@ def machine_columns(record: dict) -> dict:
         "temperature_max_c": telemetry.get("temperature_max_c"),
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
+        **_host_columns(record.get("host") or {}),
         "code": record["code"],
         "accepted": "; ".join(f"{one['code']} on {one['date']}: {one['reason']}" for one in record.get("accepted", [])),
         "git_commit": provenance.get("git_commit"),
@@ -104,17 +139,97 @@ def machine_columns(record: dict) -> dict:
     }
 
 
-def statistics_columns(prefix: str, found: dict, noisy_share: float | None) -> dict:
-    """STATISTICS of a series, whose summary is in seconds; empty where it has none."""
-    columns = {f"{prefix}samples": found.get("count"), f"{prefix}outliers": found.get("outliers")}
-    for key in ("mean", "std", "median", "iqr", "ci_low", "ci_high"):
-        columns[f"{prefix}{key}_ms"] = milliseconds(found.get(key))
-    if "median" in found:
-        half = (found["ci_high"] - found["ci_low"]) / 2
-        columns[f"{prefix}noisy"] = noisy_share is not None and half > noisy_share * found["median"]
-    else:
-        columns[f"{prefix}noisy"] = None
-    return columns
+def _host_columns(host: dict) -> dict:
+    """What the fixed loops took, of all processes; an older record has none."""
+    python, launches = host.get("python") or [], host.get("launches") or []
+    return {
+        "host_python_ms": 1000 * statistics.median(python) if python else None,
+        "host_launches_ms": 1000 * statistics.median(launches) if launches else None,
+        "host_drift": max(python) / min(python) if python else None,
+    }
+
+
+def statistics_columns(prefix: str, found: dict) -> dict:
+    """STATISTICS of a series, whose summary is in seconds, as far as the cell tells by itself; empty where it has none.
+
+    with_intervals() fills in what other cells are needed for.
+    """
+    columns = dict.fromkeys(f"{prefix}{name}" for name in STATISTICS.names)
+    parts = processes_of(found)
+    if not parts:
+        return columns
+    launches = [part["launch"] / part["median"] for part in parts if part.get("launch") is not None]
+    own = {
+        "processes": len(parts),
+        "samples": sum(part["count"] for part in parts),
+        "outliers": sum(part["outliers"] for part in parts),
+        "mean_ms": 1000 * statistics.fmean(part["mean"] for part in parts),
+        "std_ms": milliseconds(_pooled_std(parts)),
+        "median_ms": 1000 * median_of(found),
+        "iqr_ms": 1000 * statistics.fmean(part["iqr"] for part in parts),
+        "process_medians_ms": " ".join(repr(1000 * part["median"]) for part in parts),
+        "launch_share": statistics.median(launches) if launches else None,
+    }
+    return columns | {f"{prefix}{name}": value for name, value in own.items()}
+
+
+def processes_of(found: dict) -> list[dict]:
+    """The statistics of each process of a series; a summary of an older version is that of one process."""
+    return found.get("processes") or ([found] if "median" in found else [])
+
+
+def median_of(found: dict) -> float | None:
+    """The value of a series, in seconds: the geometric mean of its processes' medians; None where it has none."""
+    parts = processes_of(found)
+    return confidence.centre([part["median"] for part in parts]) if parts else None
+
+
+def _pooled_std(parts: list[dict]) -> float | None:
+    """Within processes, by degrees of freedom; None where no process has two samples."""
+    known = [part for part in parts if part["std"] is not None]
+    free = sum(part["count"] - 1 for part in known)
+    return math.sqrt(sum(part["std"] ** 2 * (part["count"] - 1) for part in known) / free) if free else None
+
+
+def with_intervals(rows: list[dict], prefixes: Iterable[str], is_queued: bool = False) -> None:
+    """Fill in what limits each series, the spread between processes of all series that the same limits on the same
+    machine, and with it the intervals and whether they are wider than the row's noise mark.
+
+    prefixes: of the series' columns. is_queued: the GPU never waited for launches.
+    """
+    classes: dict[tuple, list[list[float]]] = {}
+    series = [(row, prefix) for row in rows for prefix in prefixes if row[f"{prefix}processes"]]
+    for row, prefix in series:
+        row[f"{prefix}limited_by"] = _limited_by(row, row[f"{prefix}launch_share"], is_queued)
+        classes.setdefault(_class_of(row, prefix), []).append(_medians(row, prefix))
+    spreads = {which: confidence.pooled(cells) for which, cells in classes.items()}
+    for row, prefix in series:
+        spread, middle = spreads[_class_of(row, prefix)], row[f"{prefix}median_ms"]
+        if spread:
+            row[f"{prefix}spread"], row[f"{prefix}spread_degrees"] = spread.deviation, spread.degrees
+        if ends := confidence.interval(middle, row[f"{prefix}processes"], spread):
+            row[f"{prefix}ci_low_ms"], row[f"{prefix}ci_high_ms"] = ends
+            mark = row["noise_mark"]
+            row[f"{prefix}noisy"] = mark is not None and (ends[1] - ends[0]) / 2 > mark * middle
+
+
+def _class_of(row: dict, prefix: str) -> tuple:
+    return row["hardware"], row[f"{prefix}limited_by"]
+
+
+def _medians(row: dict, prefix: str) -> list[float]:
+    return [float(text) for text in row[f"{prefix}process_medians_ms"].split()]
+
+
+def _limited_by(row: dict, launch_share: float | None, is_queued: bool) -> str | None:
+    """What fills a series' time; None where an older record does not tell."""
+    if row["device"] == "cpu":
+        return PROCESSOR
+    if is_queued:
+        return GPU
+    if launch_share is None:
+        return None
+    return LAUNCHES if launch_share >= LAUNCH_LIMITED else GPU
 
 
 def milliseconds(seconds: float | None) -> float | None:

@@ -6,7 +6,7 @@ from stepscope.model import flops
 from stepscope.model.footprint import Setup
 from stepscope.tables import ladder_chain, ladder_checkpoint, peaks
 from stepscope.tables.cells import CellResult
-from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, run_columns
+from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, run_columns, with_intervals
 from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.training import (
     KEY,
@@ -95,6 +95,9 @@ def write(cells: list[CellResult], folder: Path) -> None:
 def rows(cells: list[CellResult]) -> list[dict]:
     """A row for each cell, in the plan's order."""
     own = {cell.name: _row(cell) for cell in cells}
+    with_intervals(list(own.values()), [f"{name}_" for name in PHASES])
+    for row in own.values():
+        row["noisy"] = next((found for key in TIMES if (found := row[f"{key}_noisy"]) is not None), None)
     ladders: dict[tuple, list[CellResult]] = {}
     for cell in cells:
         ladders.setdefault(ladder_chain.group_of(cell.entry), []).append(cell)
@@ -109,14 +112,14 @@ def _row(cell: CellResult) -> dict:
     """What the cell tells by itself; the columns of a comparison are still empty."""
     summary = summary_of(cell)
     about, run = summary.get("ladder") or {}, run_columns(cell)
-    times = phase_columns(summary, PHASES, cell.noisy)
+    times = phase_columns(summary, PHASES)
     return {
         **place_columns(cell),
         "noise_mark": cell.noisy,
         **worst_status(cell),
         **dict.fromkeys(each.name for each in STANDING),
         **times,
-        "noisy": next((times[f"{key}_noisy"] for key in TIMES if times[f"{key}_noisy"] is not None), None),
+        "noisy": None,
         **_rates(cell, times, run.get("device_name")),
         **_memory(cell, summary["modes"]),
         **{each.name: about.get(each.name) for each in COUNTED},

@@ -75,5 +75,5 @@ def row(cell: CellResult, lost: str = "") -> dict:
         "trace": f"results/{cell.name}/trace/{trace['file']}" if trace.get("file") else None,
     }
     for phase in PHASES:
-        columns |= statistics_columns(f"{phase}_", series.get(phase, {}), cell.noisy)
+        columns |= statistics_columns(f"{phase}_", series.get(phase, {}))
     return columns | peak_columns(mode) | run_columns(cell)

@@ -6,7 +6,7 @@ from stepscope.axes import STEP_PHASES
 from stepscope.model import flops
 from stepscope.tables import peaks
 from stepscope.tables.cells import CellResult
-from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, ratio, run_columns
+from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, median_of, ratio, run_columns, with_intervals
 from stepscope.tables.schema import Group, Table, number
 from stepscope.tables.training import (
     KEY,
@@ -75,8 +75,15 @@ TABLES = (
 
 def write(cells: list[CellResult], folder: Path) -> None:
     """Write timing.csv and timing_samples.csv."""
-    rows = [row(cell) for cell in cells]
+    rows = rows_of(cells)
     write_study(folder, TABLES, rows, cells, keys_of(rows))
+
+
+def rows_of(cells: list[CellResult]) -> list[dict]:
+    """Each cell as one row, in the plan's order."""
+    rows = [row(cell) for cell in cells]
+    with_intervals(rows, [f"{name}_" for name in PHASES])
+    return rows
 
 
 def row(cell: CellResult) -> dict:
@@ -86,7 +93,7 @@ def row(cell: CellResult) -> dict:
         **place_columns(cell),
         "noise_mark": cell.noisy,
         **worst_status(cell),
-        **phase_columns(summary, PHASES, cell.noisy),
+        **phase_columns(summary, PHASES),
         **_ratios(summary),
         **_rates_and_memory(cell, peaks.tflops(run.get("device_name"), cell.entry["spec"]["precision"])),
         **run,
@@ -96,7 +103,7 @@ def row(cell: CellResult) -> dict:
 def _ratios(summary: dict) -> dict:
     """What the phases' medians are to each other."""
     series = series_of(summary)
-    medians = {name: first_measured(series, candidates).get("median") for name, candidates in PHASES.items()}
+    medians = {name: median_of(first_measured(series, candidates)) for name, candidates in PHASES.items()}
     phases, step = [medians[name] for name in STEP_PHASES], medians["step"]
     return {
         "forward_backward_over_forward": ratio(medians["forward_backward"], medians["free_forward"]),
@@ -111,7 +118,7 @@ def _rates_and_memory(cell: CellResult, peak: float | None) -> dict:
     series = series_of(summary)
     columns = {"peak_tflops": peak}
     for prefix, (mode, key, operations) in MODES.items():
-        seconds = series.get(key, {}).get("median")
+        seconds = median_of(series.get(key, {}))
         done = operations(shape, spec["batch"], spec["context"])
         columns[f"{prefix}_tokens_per_s"] = None if seconds is None else spec["batch"] * spec["context"] / seconds
         columns[f"{prefix}_tflops"] = None if seconds is None else done / seconds / 1e12

@@ -52,6 +52,7 @@ KEY = Group("the key of a training cell", (CELL, HARDWARE, SIZE, CONTEXT, PRECIS
 SAMPLES = Group(
     "a sample of a training cell",
     (
+        number("process", "", "number of the cell's process, from 1"),
         text("mode", "how far the step goes: `inference`, `forward`, `forward-backward` or `step`"),
         text("kind", "`phased`: the device is waited for around each phase; `free`: only around the step"),
         number("step", "", "number of the step, from 0"),
@@ -59,6 +60,7 @@ SAMPLES = Group(
         flag("warmup", "before the measured steps"),
         number("seconds", "s", "time by the host's clock"),
         number("event_seconds", "s", "time between two CUDA events"),
+        number("launch_seconds", "s", "time until the host had launched the work; on a GPU"),
         *TELEMETRY,
     ),
 )
@@ -151,7 +153,7 @@ def phase_fields(phases: Mapping[str, Sequence[Series]]) -> Group:
     return Group("phase", members, {f"{name}_": words(candidates) for name, candidates in phases.items()})
 
 
-def phase_columns(summary: dict, phases: Mapping[str, Sequence[Series]], noise_mark: float | None) -> dict:
+def phase_columns(summary: dict, phases: Mapping[str, Sequence[Series]]) -> dict:
     """Status and statistics of each phase: those of the first of its series that was measured to its end.
 
     Without one, the status is that of the last series' mode, the lightest that has the phase.
@@ -161,5 +163,5 @@ def phase_columns(summary: dict, phases: Mapping[str, Sequence[Series]], noise_m
         found = first_measured(series, candidates)
         mode = summary["modes"].get(candidates[-1][0], {})
         columns[f"{name}_status"] = "ok" if found else mode.get("status")
-        columns |= statistics_columns(f"{name}_", found, noise_mark)
+        columns |= statistics_columns(f"{name}_", found)
     return columns

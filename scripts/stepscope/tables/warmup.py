@@ -191,7 +191,7 @@ def _times(cell: CellResult, series: Series, steady: Steady | None) -> dict:
     for prefix in PHASES:
         own = {step: seconds for step, seconds in series.get(prefix, {}).items() if step >= spec["warmup"]}
         found = summarise(list(own.values())) if own else {}
-        columns |= statistics_columns(f"{prefix}_", found, cell.noisy)
+        columns |= statistics_columns(f"{prefix}_", found)
         first = None if is_profiled(cell) else own.get(spec["warmup"])
         state = steady.medians[prefix] if steady else None
         columns[f"{prefix}_first_ms"] = milliseconds(first)

@@ -65,7 +65,18 @@ def _sample_lines(table: Table, cells: Sequence[CellResult], keys: list[list]) -
     for cell, key in zip(cells, keys, strict=True):
         start = io.StringIO()
         csv.writer(start, lineterminator="").writerow(key)
-        yield from (f"{start.getvalue()},{line}\n" for line in cell.samples[1:])
+        own = table.columns[len(key) :]
+        is_current = not cell.samples or cell.samples[0] == ",".join(own)
+        lines = cell.samples[1:] if is_current else _of_older_version(cell.samples, own)
+        yield from (f"{start.getvalue()},{line}\n" for line in lines)
+
+
+def _of_older_version(lines: Sequence[str], columns: list[str]) -> Iterator[str]:
+    """Samples with other columns than today's: what they do not say stays empty, and all are of one process."""
+    for row in csv.DictReader(lines):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow({"process": 1, **row}.get(name, "") for name in columns)
+        yield line.getvalue()
 
 
 def write_whole(contents: Mapping[Path, Iterable[str]]) -> None:

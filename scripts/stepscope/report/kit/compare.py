@@ -1,25 +1,41 @@
 """Two measurements that differ in one axis: which belong together, how much faster, and what may be said of that.
 
-Whatever the report calls faster or slower than something else of the same point is decided by verdict().
+Whatever the report calls faster, slower or the same as something else of the same point is decided by judged(): the
+unit is the process, the spread is that of the series' class (stepscope.confidence), and no difference counts that is
+not larger than what unchanged cells of the same run differ by.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, difference, discoveries
 from stepscope.report.kit.formatting import known, significant
+from stepscope.tables.columns import GPU, LAUNCHES
 
-FASTER, SLOWER, UNCLEAR = "faster", "slower", "unclear"
+FASTER, SLOWER, SAME, UNCLEAR, NOT_COMPARABLE = "faster", "slower", "same", "unclear", "not comparable"
+LEAST_MARGIN = math.log(1.02)  # a smaller difference counts as none, however sure it is
+HOSTS_AGREE = 0.10  # by how much the fixed loops of two hosts may differ for launches to be compared
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The median of a series and the ends of its 95 % interval, all in one unit; the ends are None where not known."""
+    """The times of a series: the geometric mean of its processes' medians and its 95 % interval, all in one unit.
+
+    low, high: None where a single process measured it. spread: of a process in the series' class. limited_by: that
+    class, as in the tables. clock_mhz: of the multiprocessors. host: milliseconds of the fixed loops, (Python, launches).
+    """
 
     median: float
     low: float | None = None
     high: float | None = None
     noisy: bool = False
+    processes: int = 1
+    spread: Spread | None = None
+    hardware: str = ""
+    limited_by: str | None = None
+    clock_mhz: float | None = None
+    host: tuple[float, ...] = ()
 
     @property
     def has_interval(self) -> bool:
@@ -33,62 +49,120 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         return None
     ends = [row.get(f"{prefix}ci_{end}_ms") for end in ("low", "high")]
     low, high = ends if all(map(known, ends)) and min(ends) > 0 else (None, None)
-    return Timed(median, low, high, bool(row.get(f"{prefix}noisy")))
+    deviation, degrees = row.get(f"{prefix}spread"), row.get(f"{prefix}spread_degrees")
+    processes, clock = row.get(f"{prefix}processes"), row.get("sm_clock_median_mhz")
+    return Timed(
+        median,
+        low,
+        high,
+        bool(row.get(f"{prefix}noisy")),
+        int(processes) if known(processes) else 1,
+        Spread(deviation, int(degrees)) if known(deviation) and known(degrees) else None,
+        row.get("hardware") or "",
+        row.get(f"{prefix}limited_by"),
+        clock if known(clock) else None,
+        tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if known(row.get(name))),
+    )
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What unchanged cells of the run differ by, as differences of logarithms: (hardware, what limits them) → floor."""
+
+    by_class: Mapping[tuple[str, str | None], float] = field(default_factory=dict)
+
+    def of(self, series: Timed) -> float:
+        """That of a series' class; of a class without a control the largest of its machine, and 0 without any."""
+        own = self.by_class.get((series.hardware, series.limited_by))
+        others = [floor for (hardware, _), floor in self.by_class.items() if hardware == series.hardware]
+        return max(others, default=0.0) if own is None else own
+
+    def margin(self, *series: Timed) -> float:
+        """The difference of logarithms up to which these count as the same."""
+        return max([LEAST_MARGIN, *map(self.of, series)])
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """How many times as fast one series is as a reference.
 
-    low, high: the least and the most that the two intervals allow. verdict: FASTER, SLOWER or UNCLEAR. by_repeats:
-    whether what repeated runs of both differ by decided it. times: of the reference and of the series, ms.
+    low, high: the ends of the ratio's 95 % interval; None where a single process measured one of both. verdict:
+    FASTER, SLOWER, SAME, UNCLEAR or NOT_COMPARABLE. margin: the ratio up to which they count as the same. times: of
+    the reference and of the series, ms.
     """
 
     ratio: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     verdict: str
-    by_repeats: bool
+    margin: float
     times: tuple[float, float]
 
 
-def compare(
-    own: Timed | None, reference: Timed | None, spreads: tuple[float | None, float | None] = (None, None)
-) -> Comparison | None:
-    """`own` beside `reference`; None unless both have a time.
+def compare(own: Timed | None, reference: Timed | None, floors: Floors) -> Comparison | None:
+    """`own` beside `reference`, the only two that are compared; None unless both have a time."""
+    return judged([(own, reference)], floors)[0]
 
-    spreads: the relative difference between repeated runs of each, None where it was not repeated. Unless both were,
-    the intervals must be disjoint besides.
+
+def judged(both: Sequence[tuple[Timed | None, Timed | None]], floors: Floors) -> list[Comparison | None]:
+    """Each series beside its reference; None for a pair unless both have a time.
+
+    The pairs are one family: at most 5 % of what is called faster or slower among them is expected to be neither.
     """
+    found = [_difference(*pair) for pair in both]
+    margins = [floors.margin(*pair) if None not in pair else 0.0 for pair in both]
+    tested = [i for i, each in enumerate(found) if each and not are_other_hosts(*both[i])]
+    real = dict(zip(tested, discoveries([found[i].p_beyond(margins[i]) for i in tested]), strict=True))
+    return [
+        _comparison(*pair, found[i], margins[i], real.get(i, False)) if None not in pair else None
+        for i, pair in enumerate(both)
+    ]
+
+
+def _difference(own: Timed | None, reference: Timed | None) -> Difference | None:
+    """ln(reference / own): above 0 where `own` is faster."""
     if own is None or reference is None:
         return None
-    by_repeats = None not in spreads
-    word = verdict(own, reference, math.fsum(filter(None, spreads)), disjoint=not by_repeats)
-    (low, high), (before_low, before_high) = _ends(own), _ends(reference)
-    times = (reference.median, own.median)
-    return Comparison(reference.median / own.median, before_low / high, before_high / low, word, by_repeats, times)
+    over, under = ((each.median, each.processes, each.spread) for each in (reference, own))
+    is_one_class = (own.hardware, own.limited_by, own.spread) == (
+        reference.hardware,
+        reference.limited_by,
+        reference.spread,
+    )
+    return difference(over, under, is_one_class)
 
 
-def verdict(own: Timed | None, reference: Timed | None, spread: float = 0.0, *, disjoint: bool = True) -> str:
-    """FASTER or SLOWER where `own` differs from `reference` by more than `spread` (a difference of logarithms).
+def _comparison(own: Timed, reference: Timed, found: Difference | None, margin: float, is_real: bool) -> Comparison:
+    low, high = found.ends if found else (None, None)
+    if are_other_hosts(own, reference):
+        word = NOT_COMPARABLE
+    elif is_real and _holds_in_cycles(own, reference, found, margin):
+        word = FASTER if found.logarithm > 0 else SLOWER
+    elif found and not is_real and -margin <= low and high <= margin:
+        word = SAME
+    else:
+        word = UNCLEAR
+    ends = (math.exp(low), math.exp(high)) if found else (None, None)
+    return Comparison(reference.median / own.median, *ends, word, math.exp(margin), (reference.median, own.median))
 
-    disjoint: the two 95 % intervals must not overlap either; without both intervals it is UNCLEAR.
-    """
-    if own is None or reference is None:
-        return UNCLEAR
-    if disjoint and overlap(own, reference):
-        return UNCLEAR
-    difference = math.log(reference.median / own.median)
-    if abs(difference) <= spread:
-        return UNCLEAR
-    return FASTER if difference > 0 else SLOWER
 
-
-def overlap(own: Timed, reference: Timed) -> bool:
-    """Whether the two intervals have a value in common, or may have, since one of them is not known."""
-    if not (own.has_interval and reference.has_interval):
+def _holds_in_cycles(own: Timed, reference: Timed, found: Difference, margin: float) -> bool:
+    """Whether a difference of what one GPU limits is one of its work too, and not of its clock alone."""
+    if own.hardware != reference.hardware or {own.limited_by, reference.limited_by} != {GPU}:
         return True
-    return own.low <= reference.high and reference.low <= own.high
+    if own.clock_mhz is None or reference.clock_mhz is None:
+        return True
+    cycles = Difference(found.logarithm + math.log(reference.clock_mhz / own.clock_mhz), found.error, found.degrees)
+    return cycles.logarithm * found.logarithm > 0 and cycles.p_beyond(margin) <= FALSE_DISCOVERIES
+
+
+def are_other_hosts(own: Timed, reference: Timed) -> bool:
+    """Whether launches fill the time of one of them, and their machines' hosts are not known to be equally fast."""
+    if own.hardware == reference.hardware or LAUNCHES not in (own.limited_by, reference.limited_by):
+        return False
+    if not own.host or len(own.host) != len(reference.host):
+        return True
+    return any(abs(math.log(a / b)) > math.log1p(HOSTS_AGREE) for a, b in zip(own.host, reference.host, strict=True))
 
 
 def ratio_text(ratio: float) -> str:
@@ -103,11 +177,6 @@ def ratio_range(ratios: Iterable[float]) -> str:
     ratios = list(ratios)
     low, high = ratio_text(min(ratios)), ratio_text(max(ratios))
     return low if low == high else f"{low} to {high}"
-
-
-def _ends(series: Timed) -> tuple[float, float]:
-    """The interval, or the median itself where there is none."""
-    return (series.low, series.high) if series.has_interval else (series.median, series.median)
 
 
 def pairs(

@@ -1,0 +1,122 @@
+"""What may be said of times that a second run takes anew: intervals and p-values between processes.
+
+The unit is the process: its value is the median of its steps, and steps are never pooled (Kalibera and Jones 2013,
+"Rigorous benchmarking in reasonable time", sections 5 and 6: repeat at the level that varies most). All of it works on
+natural logarithms, since times differ by factors. The two or three processes of one cell cannot tell their own spread,
+so it is pooled over the cells of a class: those of one machine that the same thing limits.
+"""
+
+import functools
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+FALSE_DISCOVERIES = 0.05  # the share of the differences called real that may be none
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Standard deviation of the logarithm of a process's value, and its degrees of freedom."""
+
+    deviation: float
+    degrees: int
+
+
+def centre(values: Sequence[float]) -> float:
+    """The geometric mean of what the processes gave. Raises ValueError without values."""
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def pooled(cells: Iterable[Sequence[float]]) -> Spread | None:
+    """The spread within cells, each given as the values of its processes; None where no cell has two.
+
+    The pooled variance of one-way analysis of variance: squares within, over their degrees of freedom.
+    """
+    squares, degrees = 0.0, 0
+    for values in cells:
+        if len(values) > 1:
+            logarithms = [math.log(value) for value in values]
+            squares += statistics.variance(logarithms) * (len(logarithms) - 1)
+            degrees += len(logarithms) - 1
+    return Spread(math.sqrt(squares / degrees), degrees) if degrees else None
+
+
+def interval(middle: float, processes: int, spread: Spread | None) -> tuple[float, float] | None:
+    """95 % confidence interval of a cell's centre, in its unit; None without a spread, or of a single process."""
+    if spread is None or processes < 2:
+        return None
+    half = quantile(spread.degrees) * spread.deviation / math.sqrt(processes)
+    return middle * math.exp(-half), middle * math.exp(half)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The logarithm of the ratio of two centres, with its standard error and degrees of freedom."""
+
+    logarithm: float
+    error: float
+    degrees: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """95 % confidence interval of the logarithm."""
+        half = quantile(self.degrees) * self.error
+        return self.logarithm - half, self.logarithm + half
+
+    def p_beyond(self, margin: float) -> float:
+        """How likely a difference at least as large would be if the true one were no larger than ± margin."""
+        excess = abs(self.logarithm) - margin
+        if self.error == 0:
+            return 0.0 if excess > 0 else 1.0
+        return upper_tail(excess / self.error, self.degrees)
+
+
+def difference(
+    over: tuple[float, int, Spread | None], under: tuple[float, int, Spread | None], is_one_class: bool
+) -> Difference | None:
+    """ln(over / under), each as (centre, processes, spread of its class).
+
+    None where one was measured by a single process. In one class the spread is the same number and keeps its degrees
+    of freedom; else they are Welch's (1947), by Satterthwaite's formula (1946).
+    """
+    if any(spread is None or processes < 2 for _, processes, spread in (over, under)):
+        return None
+    variances = [spread.deviation**2 / processes for _, processes, spread in (over, under)]
+    total = math.fsum(variances)
+    degrees = [spread.degrees for _, _, spread in (over, under)]
+    if is_one_class or not total:
+        free = min(degrees)
+    else:
+        free = total**2 / math.fsum(v**2 / d for v, d in zip(variances, degrees, strict=True))
+    return Difference(math.log(over[0] / under[0]), math.sqrt(total), free)
+
+
+def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> list[bool]:
+    """Which hold, if at most the share `rate` of these may be wrong (Benjamini and Hochberg 1995, section 3)."""
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    held = [rank for rank, i in enumerate(ranked, 1) if p_values[i] <= rate * rank / len(ranked)]
+    kept = set(ranked[: max(held, default=0)])
+    return [i in kept for i in range(len(p_values))]
+
+
+@functools.cache
+def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
+    """Student's t: ± it holds the share `confidence` of the distribution. By bisection."""
+    low, high = 0.0, 1.0
+    while upper_tail(high, degrees) > (1 - confidence) / 2:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if upper_tail(middle, degrees) > (1 - confidence) / 2 else (low, middle)
+    return high
+
+
+@functools.cache
+def upper_tail(t: float, degrees: float) -> float:
+    """The share of Student's distribution above t, by the incomplete beta function (Abramowitz and Stegun 26.7.1)."""
+    import mpmath  # what torch brings with sympy; the report's environment pins it
+
+    share = float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)) / 2
+    return share if t >= 0 else 1 - share
