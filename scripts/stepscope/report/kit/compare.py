@@ -23,7 +23,7 @@ class Timed:
     """The times of a series: the geometric mean of its processes' medians and its 95 % interval, all in one unit.
 
     low, high: None where a single process measured it. spread: of a process in the series' class. limited_by: that
-    class, as in the tables. clock_mhz: of the multiprocessors. host: milliseconds of the fixed loops, (Python, launches).
+    class, as in the tables. clock_mhz: of the SMs. host: milliseconds of the fixed loops, (Python, launches).
     """
 
     median: float
