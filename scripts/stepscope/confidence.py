@@ -25,8 +25,8 @@ class Spread:
 
 
 def centre(values: Sequence[float]) -> float:
-    """The geometric mean of what the processes gave. Raises ValueError without values."""
-    return math.exp(statistics.fmean(map(math.log, values)))
+    """The geometric mean of what the processes gave; of one process what it gave. Raises ValueError without values."""
+    return values[0] if len(values) == 1 else math.exp(statistics.fmean(map(math.log, values)))
 
 
 def pooled(cells: Iterable[Sequence[float]]) -> Spread | None:

@@ -46,7 +46,8 @@ def own_core() -> Iterator[None]:
 
 def _quickest(usable: set[int]) -> int:
     """The processor, one of each core, that runs a fixed loop in the least time: the median of a few rounds."""
-    tried = [max(core) for core in _cores(frozenset(usable))][:MOST_TRIED]
+    cores = {frozenset(usable & (_siblings(processor) | {processor})) for processor in _full(usable)}
+    tried = sorted(map(max, cores), reverse=True)[:MOST_TRIED]
     times: dict[int, list[float]] = {processor: [] for processor in tried}
     for _ in range(ROUNDS):
         for processor in tried:
@@ -121,12 +122,17 @@ def _cores(usable: frozenset[int]) -> list[frozenset[int]]:
     A virtual machine may not show who shares a core. It is n and n + 1, or n and half the number more: of the second
     half every other processor is on a core of its own either way.
     """
-    full = usable - _processors(_text(SYS / "devices/cpu_atom/cpus")) or usable
+    full = _full(usable)
     cores = {usable & (_siblings(processor) | {processor}) for processor in full}
     if all(len(_siblings(processor)) < 2 for processor in full):
         order = sorted(full)
         cores = {frozenset({processor}) for processor in order[len(order) // 2 :][::-2]}
     return sorted(cores, key=max, reverse=True)
+
+
+def _full(usable: set[int]) -> set[int]:
+    """Those of the processors that are no efficiency cores."""
+    return usable - _processors(_text(SYS / "devices/cpu_atom/cpus")) or usable
 
 
 def _siblings(processor: int) -> set[int]:

@@ -81,7 +81,10 @@ class Cell(contextlib.AbstractContextManager):
         printing.configuration(self.spec, self._note)
         self._seen: list[dict] = []
         if "processes" not in self.spec:
+            from stepscope.measure import host
+
             self._prepare()
+            self._before = [host.probe("cpu")]  # the device is not touched before the first step
         return self
 
     def _prepare(self) -> None:
@@ -157,11 +160,11 @@ class Cell(contextlib.AbstractContextManager):
         tools."""
         if self._settings.out is None:
             return
-        from stepscope.measure import provenance, record
+        from stepscope.measure import host, provenance, record
 
         if self._files:
             _keep(self.folder, self._settings.out / self._files)
-        seen = self._seen or [self._sight()]
+        seen = self._seen or [self._sight() | {"host": [*self._before, host.probe(self._device)]}]
         origin = seen[0]["origin"] | provenance.Stopwatch().times()
         origin["versions"] |= versions or {}
         content = {

@@ -9,6 +9,7 @@ from stepscope.tables.columns import (
     HARDWARE,
     NOISE_MARK,
     PRECISION,
+    PROCESS,
     REASON,
     RUN,
     SEED,
@@ -65,7 +66,7 @@ TABLES = (
         "a pass",
         (
             KEY,
-            number("process", "", "number of the cell's process, from 1"),
+            PROCESS,
             LENGTH,
             text("phase", "`forward` or `backward`"),
             number("step", "", "number of the pass, from 0"),

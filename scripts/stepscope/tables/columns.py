@@ -25,7 +25,7 @@ REASON = text("reason", "why the status is not `ok`, in one line")
 STATISTICS = Group(
     "statistics",
     (
-        count("processes", "fresh processes that measured it"),
+        count("processes", "fresh processes that measured it", is_optional=True),
         count("samples", "how many samples the statistics are made of, of all processes"),
         count(
             "outliers", "samples more than 1.5 interquartile ranges outside their process's quartiles; they are kept"
@@ -37,20 +37,35 @@ STATISTICS = Group(
         number("ci_low_ms", "ms", "lower end of the 95 % confidence interval of `median_ms`, between processes"),
         number("ci_high_ms", "ms", "upper end of that interval; both are empty with a single process"),
         flag("noisy", "half the confidence interval is a larger share of the median than the noise mark"),
-        text("process_medians_ms", "the processes' medians in ms, separated by spaces"),
-        number("launch_share", "share", "of the time that passes until the host has launched the work; on a GPU"),
-        text("limited_by", "`launches`: the host's launches fill the time; `gpu`: they do not; `processor`: on a CPU"),
+        text("process_medians_ms", "the processes' medians in ms, separated by spaces", is_optional=True),
+        number(
+            "launch_share",
+            "share",
+            "of the time that passes until the host has launched the work; on a GPU",
+            is_optional=True,
+        ),
+        text(
+            "limited_by",
+            "`launches`: the host's launches fill the time; `gpu`: they do not; `processor`: on a CPU",
+            is_optional=True,
+        ),
         number(
             "spread",
             "share",
             "standard deviation of a process's logarithm, pooled over the table's series that the same limits",
+            is_optional=True,
         ),
-        count("spread_degrees", "degrees of freedom of `spread`"),
+        count("spread_degrees", "degrees of freedom of `spread`", is_optional=True),
     ),
 )
 LAUNCHES, GPU, PROCESSOR = "launches", "gpu", "processor"
-LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches fill a series' time
+LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches may fill a series' time
+# A host that is ahead waits once CUDA's queue is full (about a thousand kernels), so that its share is high too. But
+# then the GPU works on for as long as these kernels take: at least this, since each takes longer than its launch.
+QUEUED_MS = 2.0
 
+PROCESS = number("process", "", "number of the cell's process, from 1", is_optional=True)
+LAUNCHED = number("launch_seconds", "s", "time until the host had launched the work; on a GPU", is_optional=True)
 TELEMETRY = (
     number("sm_clock_mhz", "MHz", "clock of the GPU's multiprocessors, read at most 0.1 s before"),
     number("power_w", "W", "power that the GPU draws, read at most 0.1 s before"),
@@ -200,7 +215,7 @@ def with_intervals(rows: list[dict], prefixes: Iterable[str], is_queued: bool = 
     classes: dict[tuple, list[list[float]]] = {}
     series = [(row, prefix) for row in rows for prefix in prefixes if row[f"{prefix}processes"]]
     for row, prefix in series:
-        row[f"{prefix}limited_by"] = _limited_by(row, row[f"{prefix}launch_share"], is_queued)
+        row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
         classes.setdefault(_class_of(row, prefix), []).append(_medians(row, prefix))
     spreads = {which: confidence.pooled(cells) for which, cells in classes.items()}
     for row, prefix in series:
@@ -221,15 +236,16 @@ def _medians(row: dict, prefix: str) -> list[float]:
     return [float(text) for text in row[f"{prefix}process_medians_ms"].split()]
 
 
-def _limited_by(row: dict, launch_share: float | None, is_queued: bool) -> str | None:
+def _limited_by(row: dict, prefix: str, is_queued: bool) -> str | None:
     """What fills a series' time; None where an older record does not tell."""
     if row["device"] == "cpu":
         return PROCESSOR
     if is_queued:
         return GPU
-    if launch_share is None:
+    if (share := row[f"{prefix}launch_share"]) is None:
         return None
-    return LAUNCHES if launch_share >= LAUNCH_LIMITED else GPU
+    works_on = (1 - share) * row[f"{prefix}median_ms"]
+    return LAUNCHES if share >= LAUNCH_LIMITED and works_on < QUEUED_MS else GPU
 
 
 def milliseconds(seconds: float | None) -> float | None:

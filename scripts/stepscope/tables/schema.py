@@ -40,9 +40,9 @@ def number(name: str, unit: str, meaning: str, is_optional: bool = False) -> Fie
     return Field(name, NUMBER, meaning, unit, is_optional)
 
 
-def count(name: str, meaning: str) -> Field:
+def count(name: str, meaning: str, is_optional: bool = False) -> Field:
     """A column of numbers that count something."""
-    return number(name, "count", meaning)
+    return number(name, "count", meaning, is_optional)
 
 
 @dataclass(frozen=True)

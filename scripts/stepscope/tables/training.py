@@ -8,7 +8,9 @@ from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
     CELL,
     HARDWARE,
+    LAUNCHED,
     PRECISION,
+    PROCESS,
     SEED,
     STATISTICS,
     STATUS,
@@ -52,7 +54,7 @@ KEY = Group("the key of a training cell", (CELL, HARDWARE, SIZE, CONTEXT, PRECIS
 SAMPLES = Group(
     "a sample of a training cell",
     (
-        number("process", "", "number of the cell's process, from 1"),
+        PROCESS,
         text("mode", "how far the step goes: `inference`, `forward`, `forward-backward` or `step`"),
         text("kind", "`phased`: the device is waited for around each phase; `free`: only around the step"),
         number("step", "", "number of the step, from 0"),
@@ -60,7 +62,7 @@ SAMPLES = Group(
         flag("warmup", "before the measured steps"),
         number("seconds", "s", "time by the host's clock"),
         number("event_seconds", "s", "time between two CUDA events"),
-        number("launch_seconds", "s", "time until the host had launched the work; on a GPU"),
+        LAUNCHED,
         *TELEMETRY,
     ),
 )

@@ -16,12 +16,13 @@ COPY = {key: value for key, value in SPEC.items() if key != "order"} | {"operati
 
 @pytest.mark.parametrize("spec", [SPEC, COPY])
 def test_warm_ups_are_marked_and_do_not_count(spec):
-    found, rows = ceilings.measure(spec, Telemetry(None))
+    outcome = ceilings.measure(spec, Telemetry(None))
+    found, rows = ceilings.summary(outcome), outcome.rows
     assert [(row["step"], row["warmup"]) for row in rows] == [(0, True), (1, True), (2, False), (3, False), (4, False)]
     assert {row["phase"] for row in rows} == {spec["operation"]}
-    assert (found["status"], found["reason"], found["count"]) == ("ok", "", 3)
-    assert found["first_step"] == rows[0]["seconds"]
-    assert found["median"] == sorted(row["seconds"] for row in rows[2:])[1]
+    assert (found["status"], found["reason"], found["first_step"]) == ("ok", "", rows[0]["seconds"])
+    (one,) = found["processes"]
+    assert (one["count"], one["median"]) == (3, sorted(row["seconds"] for row in rows[2:])[1])
 
 
 @pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-4), ("bf16", 0.5)])
@@ -49,7 +50,14 @@ def test_operands_that_do_not_fit_are_oom(error, reason, monkeypatch):
         raise error
 
     monkeypatch.setattr(torch, "randn", too_large)
-    assert ceilings.measure(SPEC, Telemetry(None)) == ({"status": "oom", "reason": reason}, [])
+    outcome = ceilings.measure(SPEC, Telemetry(None))
+    assert outcome.rows == []
+    assert ceilings.summary(outcome) == {"status": "oom", "reason": reason}
+
+
+def test_one_process_without_memory_makes_the_cell_oom():
+    found = ceilings.merged([ceilings.Outcome(rows=[{"process": 1}]), ceilings.Outcome("oom", "full")])
+    assert (found.status, found.reason, found.rows) == ("oom", "full", [{"process": 1}])
 
 
 def test_other_errors_pass_through(monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from stepscope.measure import precision
 
 SHAPE = "--d-model 8 --d-ff 16 --num-layers 2 --num-heads 2 --vocab-size 11 --context 6 --batch 2"
-QUICK = "--device cpu --threads 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
+QUICK = "--device cpu --threads 1 --processes 1 --warmup 1 --steps 2 --max-steps 3 --max-seconds 0"
 TIME_STEP, CEILINGS = ("time_step.py", SHAPE), ("measure_ceilings.py", "--order 32")
 # The program in the process of a test's own code; its flags are that code's first argument.
 RUN = """
@@ -39,30 +39,38 @@ def medians(rows, *key):
 
 def test_a_timing_cells_record_agrees_with_its_samples_and_its_flags(run_program, tmp_path, tiny):
     # The environment's number of threads, as Snakemake sets it from --cores, changes nothing.
-    code, out, err = run_program("time_step.py", f"{SHAPE} {QUICK} --out {tmp_path}/cell", OMP_NUM_THREADS="2")
+    code, out, err = run_program(
+        "time_step.py", f"{SHAPE} {QUICK} --processes 2 --out {tmp_path}/cell", OMP_NUM_THREADS="2"
+    )
     assert (code, err) == (0, "")
     record, rows = read(tmp_path / "cell")
     assert sorted(path.name for path in (tmp_path / "cell").iterdir()) == ["record.json", "samples.csv"]
-    assert record["spec"] == tiny
+    assert record["spec"] == tiny | {"processes": 2}
     assert record["provenance"]["settings"]["threads"] == 1
     assert record["provenance"]["settings"]["cpus"] == len(os.sched_getaffinity(0))
     assert record["provenance"]["hardware"]["device"] == record["machine"]["device"] == "cpu"
     assert record["provenance"]["command"].startswith("python scripts/time_step.py --d-model 8 --d-ff 16 ")
-    shown = {(e["mode"], e["kind"], e["phase"]): e["median"] for e in record["summary"]["phases"]}
-    assert shown == medians(rows, "mode", "kind", "phase")
-    assert len(shown) == 1 + 1 + 3 + 4
+    shown = {
+        (str(number), e["mode"], e["kind"], e["phase"]): found["median"]
+        for e in record["summary"]["phases"]
+        for number, found in enumerate(e["processes"], 1)
+    }
+    assert shown == medians(rows, "process", "mode", "kind", "phase")
+    assert len(shown) == 2 * (1 + 1 + 1 + 4)
+    assert len(record["host"]["python"]) == 4 and min(record["host"]["python"]) > 0  # before and after each process
     # 2 x 11 x 8 + 2 x (4 x 64 + 3 x 8 x 16 + 2 x 8) + 8
     assert "parameters: 0.001 M" in out
-    for entry in record["summary"]["phases"]:
-        assert f"{1000 * entry['median']:.3f}" in out
+    for median in shown.values():
+        assert f"{1000 * median:.3f}" in out
 
 
 def test_a_ceilings_record_agrees_with_its_samples_and_its_rate(run_program, tmp_path):
     code, out, err = run_program("measure_ceilings.py", f"--order 64 {QUICK} --out {tmp_path}/cell")
     assert (code, err) == (0, "")
     record, rows = read(tmp_path / "cell")
-    assert {("matmul",): record["summary"]["median"]} == medians(rows, "phase")
-    assert f"{2 * 64**3 / record['summary']['median'] / 1e12:.3f} TFLOP/s" in out
+    (found,) = record["summary"]["processes"]
+    assert {("matmul",): found["median"]} == medians(rows, "phase")
+    assert f"{2 * 64**3 / found['median'] / 1e12:.3f} TFLOP/s" in out
 
 
 @pytest.mark.parametrize("program", [TIME_STEP[0], CEILINGS[0]])
@@ -128,7 +136,7 @@ LITTLE_MEMORY = "from stepscope.measure import process\nprocess.available_memory
 def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path):
     """Really out of memory: the forward pass of 24 layers keeps more than 24 x 33 MB of attention scores."""
     shape = "--d-model 16 --d-ff 16 --num-layers 24 --num-heads 4 --vocab-size 11 --context 512 --batch 8"
-    flags = f"{shape} --device cpu --threads 1 --warmup 0 --steps 1 --max-seconds 0 --out {tmp_path}"
+    flags = f"{shape} --device cpu --threads 1 --processes 1 --warmup 0 --steps 1 --max-seconds 0 --out {tmp_path}"
     code, out, err = run_python(LITTLE_MEMORY + RUN, flags)
     assert (code, err) == (0, "")
     record, rows = read(tmp_path)

@@ -75,30 +75,31 @@ def test_every_phase_of_every_step_is_a_row_and_only_measured_ones_count():
     rows, number = [], iter(range(100))
 
     def step():
-        yield "forward", (float(next(number)), None)
-        yield "backward", (float(next(number)), 0.5)
+        yield "forward", (float(next(number)), None, None)
+        yield "backward", (float(next(number)), 0.5, 0.25)
 
     series = Series(Telemetry(None), rows, {"mode": "step"}, first=7)
     series.warm_up(step, 1)
     series.measure(step, FixedNumber(2))
     readings = dict.fromkeys(("sm_clock_mhz", "power_w", "temperature_c"))
     assert rows[0] == {"mode": "step", "step": 7, "phase": "forward", "warmup": True, "seconds": 0.0, **readings} | {
-        "event_seconds": None
+        **{"process": 1, "event_seconds": None, "launch_seconds": None}
     }
+    assert (rows[1]["event_seconds"], rows[1]["launch_seconds"]) == (0.5, 0.25)
     assert [(row["step"], row["phase"], row["warmup"], row["seconds"]) for row in rows[1:]] == [
         (7, "backward", True, 1.0),
         *((8, "forward", False, 2.0), (8, "backward", False, 3.0)),
         *((9, "forward", False, 4.0), (9, "backward", False, 5.0)),
     ]
     assert series.measured == {"forward": [2.0, 4.0], "backward": [3.0, 5.0]}
-    assert (series.step, TIMES) == (10, ("seconds", "event_seconds"))
+    assert (series.step, TIMES) == (10, ("seconds", "event_seconds", "launch_seconds"))
 
 
 def test_a_phase_that_ended_before_its_step_failed_is_kept():
     rows = []
 
     def step():
-        yield "forward", (1.0, None)
+        yield "forward", (1.0, None, None)
         raise MemoryError
 
     with pytest.raises(MemoryError):
@@ -108,5 +109,5 @@ def test_a_phase_that_ended_before_its_step_failed_is_kept():
 
 def test_at_least_one_step_is_measured():
     rows = []
-    Series(Telemetry(None), rows).measure(lambda: [("step", (1.0, None))], StoppingRule(0, 0, 0))
+    Series(Telemetry(None), rows).measure(lambda: [("step", (1.0, None, None))], StoppingRule(0, 0, 0))
     assert len(rows) == 1

@@ -9,17 +9,13 @@ from stepscope.model.chosen import load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-# (kind, phase) of each mode, as the design has them: phased and free steps; a single phase has no phased ones.
-MEASURED = {
-    "inference": {("free", "inference")},
-    "forward": {("free", "forward")},
-    "forward-backward": {("phased", "forward"), ("phased", "backward"), ("free", "forward+backward")},
-    "step": {("phased", "forward"), ("phased", "backward"), ("phased", "optimizer"), ("free", "step")},
-}
+# What a mode's free steps are as a whole. The heaviest mode has phased ones too, unless it has a single phase.
+FREE = {"inference": "inference", "forward": "forward", "forward-backward": "forward+backward", "step": "step"}
+PHASED = {"forward-backward": {"forward", "backward"}, "step": {"forward", "backward", "optimizer"}}
 
 
 def outcomes_of(spec):
-    return list(steps.measure(spec, Telemetry(None)))
+    return steps.measure(spec, Telemetry(None))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -28,7 +24,9 @@ def test_every_mode_up_to_the_cells_is_measured_from_the_lightest(mode, tiny):
     assert [outcome.mode for outcome in found] == list(MODES)[: list(MODES).index(mode) + 1]
     for outcome in found:
         assert (outcome.status, outcome.reason) == ("ok", "")
-        assert {(row["kind"], row["phase"]) for row in outcome.rows} == MEASURED[outcome.mode]
+        phased = PHASED.get(mode, set()) if outcome.mode == mode else set()
+        expected = {("free", FREE[outcome.mode]), *(("phased", phase) for phase in phased)}
+        assert {(row["kind"], row["phase"]) for row in outcome.rows} == expected
         assert {row["mode"] for row in outcome.rows} == {outcome.mode}
         assert outcome.peaks["peak_resident_bytes"] > 0
 
@@ -50,7 +48,7 @@ def test_steps_are_numbered_and_warm_ups_are_marked_once_a_mode(tiny):
 def test_a_series_has_between_the_fewest_and_the_most_steps(steps_, max_steps, seconds, counts, tiny):
     spec = tiny | {"steps": steps_, "max_steps": max_steps, "max_seconds": seconds, "mode": "forward-backward"}
     for entry in steps.summary(outcomes_of(spec))["phases"]:
-        assert entry["count"] in counts
+        assert next(found["count"] for found in entry["processes"]) in counts
 
 
 def test_every_step_does_its_work_and_starts_without_gradients(tiny, monkeypatch):
@@ -86,9 +84,9 @@ def test_every_step_does_its_work_and_starts_without_gradients(tiny, monkeypatch
 
     monkeypatch.setattr(steps, "Workload", Watched)
     outcomes_of(tiny)
-    # In each mode one warm-up step and two measured ones of the first kind, two of the second.
+    # In each mode one warm-up step and two measured ones of the first kind, in the heaviest two of the second.
     assert seen == (
-        ["inference"] * 3 + ["forward"] * 3 + ["forward", "backward"] * 5 + ["forward", "backward", "optimizer"] * 5
+        ["inference"] * 3 + ["forward"] * 3 + ["forward", "backward"] * 3 + ["forward", "backward", "optimizer"] * 5
     )
 
 
@@ -171,7 +169,15 @@ def test_what_finished_before_memory_ran_out_is_kept_and_the_rest_is_oom(mode, e
         assert later.reason == f"{mode} ran out of memory before it"
         assert (later.rows, later.peaks) == ([], {})
     shown = steps.summary(found)
-    assert {entry["mode"] for entry in shown["phases"] if "median" in entry} == set(list(MODES)[:first])
+    assert {entry["mode"] for entry in shown["phases"] if entry["processes"]} == set(list(MODES)[:first])
+
+
+def test_where_a_step_does_not_fit_the_phases_are_those_of_forward_and_backward(tiny, monkeypatch):
+    fail_in(monkeypatch, "step", torch.OutOfMemoryError("full"))
+    rows = outcomes_of(tiny)[2].rows
+    assert {(row["kind"], row["phase"]) for row in rows if not row["warmup"]} == {
+        *(("free", "forward+backward"), ("phased", "forward"), ("phased", "backward"))
+    }
 
 
 def test_samples_from_before_memory_ran_out_are_kept(tiny, monkeypatch):
@@ -180,7 +186,7 @@ def test_samples_from_before_memory_ran_out_are_kept(tiny, monkeypatch):
     assert [row["warmup"] for row in found[0].rows] == [True, False]
     shown = steps.summary(found)
     expected = {"mode": "inference", "kind": "free", "phase": "inference", "status": "oom"}
-    assert shown["phases"] == [expected]
+    assert shown["phases"] == [expected | {"processes": []}]
     assert shown["modes"]["inference"]["first_step"] == found[0].rows[0]["seconds"]
 
 
@@ -201,8 +207,9 @@ def test_other_errors_pass_through(error, tiny, monkeypatch):
         outcomes_of(tiny)
 
 
-def row(kind, step, phase, seconds, warmup=False):
-    return {"mode": "step", "kind": kind, "step": step, "phase": phase, "warmup": warmup, "seconds": seconds}
+def row(kind, step, phase, seconds, warmup=False, process=1):
+    place = {"process": process, "mode": "step", "kind": kind, "step": step, "phase": phase}
+    return place | {"warmup": warmup, "seconds": seconds}
 
 
 ROWS = [
@@ -214,15 +221,32 @@ ROWS = [
     row("phased", 2, "backward", 6.0),
     row("free", 0, "step", 100.0),
     row("free", 1, "step", 5.0),
+    row("phased", 0, "forward", 7.0, process=2),
+    row("free", 0, "step", 4.0, process=2),
 ]
 
 
 def test_a_summary_of_hand_made_rows():
     shown = steps.summary([steps.Outcome("step", rows=ROWS, peaks={"peak_resident_bytes": 7})])
-    # The first step of the kind that ran first, all its phases.
+    # The first step of the kind that ran first, all its phases, in the first process.
     assert shown["modes"] == {"step": {"status": "ok", "reason": "", "first_step": 30.0, "peak_resident_bytes": 7}}
-    found = {(entry["kind"], entry["phase"]): (entry["count"], entry["median"]) for entry in shown["phases"]}
-    assert found == {("phased", "forward"): (2, 2.0), ("phased", "backward"): (2, 4.0), ("free", "step"): (2, 52.5)}
+    found = {
+        (entry["kind"], entry["phase"]): [(one["count"], one["median"]) for one in entry["processes"]]
+        for entry in shown["phases"]
+    }
+    assert found == {
+        **{("phased", "forward"): [(2, 2.0), (1, 7.0)], ("phased", "backward"): [(2, 4.0)]},
+        ("free", "step"): [(2, 52.5), (1, 4.0)],
+    }
+
+
+def test_of_several_processes_the_worst_status_and_the_largest_peak_count():
+    first = [steps.Outcome("forward", peaks={"peak_resident_bytes": 5}, rows=ROWS[:1]), steps.Outcome("step", rows=[])]
+    second = [steps.Outcome("forward", peaks={"peak_resident_bytes": 7}, rows=ROWS[1:2])]
+    second.append(steps.Outcome("step", "oom", "full", {"peak_resident_bytes": 9}))
+    forward, step = steps.merged([first, second])
+    assert (forward.status, forward.peaks, forward.rows) == ("ok", {"peak_resident_bytes": 7}, ROWS[:2])
+    assert (step.status, step.reason, step.peaks) == ("oom", "full", {"peak_resident_bytes": 9})
 
 
 def test_a_summary_without_rows_has_no_first_step():

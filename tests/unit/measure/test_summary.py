@@ -7,7 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from stepscope.measure.summary import is_narrow, median_interval, summarise
+from stepscope.measure.summary import is_narrow, median_interval, of_processes, summarise
 
 TAIL = 0.025  # on each side of a 95 % interval
 
@@ -82,7 +82,6 @@ def test_a_summary_is_what_numpy_computes(n):
     }.items():
         assert found[key] == pytest.approx(expected, rel=1e-12), key
     assert found["outliers"] == ((samples < first - reach) | (samples > third + reach)).sum()
-    assert (found["ci_low"], found["ci_high"]) == median_interval(list(samples))
 
 
 def test_outliers_are_counted_beyond_tukeys_fences():
@@ -93,7 +92,18 @@ def test_outliers_are_counted_beyond_tukeys_fences():
 
 def test_a_single_sample():
     expected = {"count": 1, "mean": 3.0, "std": None, "median": 3.0, "iqr": 0.0, "outliers": 0}
-    assert summarise([3.0]) == {**expected, "ci_low": 3.0, "ci_high": 3.0}
+    assert summarise([3.0]) == expected
+
+
+def sample(process, seconds, launch=None, warmup=False):
+    return {"process": process, "seconds": seconds, "launch_seconds": launch, "warmup": warmup}
+
+
+def test_every_process_is_summarised_by_itself_and_without_its_warm_up():
+    rows = [sample(1, 9.0, 9.0, warmup=True), sample(1, 2.0, 1.0), sample(2, 5.0), sample(1, 4.0, 3.0)]
+    first, second = of_processes(rows)
+    assert (first["count"], first["median"], first["launch"]) == (2, 3.0, 2.0)
+    assert (second["count"], second["median"], second["launch"]) == (1, 5.0, None)
 
 
 def test_narrow_is_within_one_percent_on_each_side():

@@ -48,9 +48,10 @@ def test_missing_keys_get_the_schemas_defaults(schema):
     assert (given, schema) == before
     assert filled["device"] == filled["threads"] == "auto"
     assert filled["model"] == {"vocab_size": 10000, "batch": 4, "seed": 0}
-    assert filled["timing"]["warmup"] == {"cuda": 5, "cpu": 7}
-    assert filled["timing"]["steps"]["cuda"] == {"min": 10, "max": 60, "seconds": 4}
-    assert filled["timing"]["noisy"] == {"cuda": 0.02, "cpu": 0.10}
+    assert filled["timing"]["processes"] == {"cuda": 3, "cpu": 2}
+    assert filled["timing"]["warmup"] == {"cuda": 3, "cpu": 7}
+    assert filled["timing"]["steps"]["cuda"] == {"min": 3, "max": 15, "seconds": 1}
+    assert filled["timing"]["noisy"] == {"cuda": 0.05, "cpu": 0.10}
     assert filled["timing"]["grid"] == {"cuda": [], "cpu": []}
     assert filled["ceilings"]["cuda"]["precision"] == ["fp32", "tf32", "bf16", "fp16"]
 
@@ -62,6 +63,7 @@ def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_roo
     expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention", "warmup")}
     first_rung, nothing = [{"precision": "fp32"}], {"cuda": [], "cpu": []}
     rungs = {"cuda": first_rung, "cpu": first_rung}
+    expected["timing"]["control"] = {"cuda": [], "cpu": []}
     expected["ladder"] = file["ladder"] | {"places": nothing, "asides": nothing, "rungs": rungs}
     assert checked({"sizes": file["sizes"]}, schema) == expected
 
@@ -191,12 +193,12 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
     "preset, device, counts",
     # timing, ceilings, profile, memory, attention, precision, warmup, ladder
     [
-        # config.yaml: 5 sizes x 4 contexts x 3 precisions, and 3 sizes x 2 precisions x 2 repeats; 4 matmuls, a copy
+        # config.yaml: 5 sizes x 4 contexts x 3 precisions, and as control 2 points x 2 precisions; 4 matmuls, a copy
         (
             "default",
             "cuda",
             [
-                60 + 12,
+                60 + 4,
                 4 + 1,
                 5 * 2 + 3 * 2 + 1,
                 2 * 4 * 2 * 2,
@@ -206,12 +208,12 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
                 3 * 8 + 2 * 4 + 1,
             ],
         ),
-        ("default", "cpu", [2 * 2 * 2, 2 + 1, 1, 2 * 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
-        ("smoke", "cuda", [2 * 2 * 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 8]),
-        ("smoke", "cpu", [2, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
+        ("default", "cpu", [2 * 2 * 2 + 1, 2 + 1, 1, 2 * 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
+        ("smoke", "cuda", [2 * 2 * 2 + 4, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 8]),
+        ("smoke", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
         # published.yaml, entry by entry
-        ("published", "cuda", [6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5, 4 + 1, 17, 32, 3 * 6 + 2 * 5, 3, 30, 33]),
-        ("published", "cpu", [2 * 2 * 2, 2 + 1, 1, 4, 5, 3, 4, 6]),
+        ("published", "cuda", [6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5 + 3, 4 + 1, 17, 32, 3 * 6 + 2 * 5, 3, 30, 33]),
+        ("published", "cpu", [2 * 2 * 2 + 1, 2 + 1, 1, 4, 5, 3, 4, 6]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):

@@ -38,6 +38,7 @@ def parse():
 def running(chance):
     steps = chance.randint(1, 50)
     return {
+        "processes": chance.randint(1, 9),
         "warmup": chance.randint(0, 9),
         "steps": steps,
         "max_steps": steps + chance.randint(0, 50),

@@ -12,9 +12,9 @@ ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 def cells_of(make_config):
     """The timing cells of grid entries on a CPU."""
 
-    def cells(*entries, **over):
+    def cells(*entries, control=(), **over):
         config = make_config(**over)
-        config["timing"]["grid"]["cpu"] = list(entries)
+        config["timing"] |= {"grid": {"cpu": list(entries)}, "control": {"cpu": list(control)}}
         return TIMING.cells(config, "cpu", "machine", 3)
 
     return cells
@@ -47,11 +47,11 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
     # config.yaml's values
     assert cell.spec == {
         **{"study": "timing", "d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10000},
-        **{"context": 64, "batch": 4, "precision": "fp32", "warmup": 2, "steps": 5, "max_steps": 20},
-        **{"max_seconds": 1, "seed": 0, "threads": 3, "device": "cpu"},
+        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
+        **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 3, "device": "cpu"},
     }
     assert cell.chosen == {"attention": "naive", "optimizer": "own"}
-    assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 1 ")
+    assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 0.5 ")
 
 
 def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
@@ -83,6 +83,16 @@ def test_a_cell_that_is_there_twice_is_refused_by_name(again, cells_of):
         cells_of(ENTRY, again)
 
 
+def test_the_control_is_measured_once_more_and_in_any_case(cells_of):
+    names = [cell.name.partition("/timing/")[2] for cell in cells_of(ENTRY, control=[{**ENTRY, "context": [64, 32]}])]
+    assert names == ["nano/ctx64/fp32", "nano/ctx32/fp32", "nano/ctx64/fp32/repeat=2", "nano/ctx32/fp32/repeat=2"]
+
+
+def test_a_control_that_says_how_often_is_refused(cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.control\.cpu: its cells are measured twice; remove"):
+        cells_of(ENTRY, control=[{**ENTRY, "repeat": [3]}])
+
+
 def test_an_unknown_size_is_refused_with_those_that_exist(cells_of):
     with pytest.raises(ConfigError, match=r"^config key timing\.grid\.cpu: there is no size 'huge'; .* nano, tiny,"):
         cells_of({**ENTRY, "size": ["huge"]})
@@ -96,7 +106,8 @@ def test_a_shape_that_no_model_can_have_is_refused_by_name(cells_of):
 
 def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
     cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
-    common = {"warmup": 2, "steps": 10, "max_steps": 30, "max_seconds": 1, "seed": 0, "threads": 3, "device": "cpu"}
+    series = {"processes": 2, "warmup": 2, "steps": 5, "max_steps": 15, "max_seconds": 0.5}
+    common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
         "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
         "matmul/bf16": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "bf16", **common},

@@ -27,13 +27,15 @@ def registry(make_config):
 
 def test_cells_are_named_in_the_grids_order(registry):
     found = registry(preset="smoke")
-    assert found.records("timing") == [f"results/machine/timing/nano/ctx{n}/fp32/record.json" for n in (64, 128)]
+    timing = "results/machine/timing/nano/{}/fp32/record.json"
+    control = "results/machine/timing/nano/ctx64/fp32/repeat=2/record.json"
+    assert found.records("timing") == [timing.format("ctx64"), timing.format("ctx128"), control]
     assert found.records("ceilings") == [
         "results/machine/ceilings/matmul/fp32/record.json",
         "results/machine/ceilings/copy/fp32/record.json",
     ]
     assert found.records() == found.records("timing") + found.records("ceilings")
-    assert found.count == 4
+    assert found.count == 5
     assert found.rules == {"time_step", "measure_ceilings"}
 
 
@@ -195,7 +197,7 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
     plan = json.loads(found.plan)
     assert plan["machines"]["h100"] == {"device": "cuda", "how": "jobs", "expect": "H100"}
     assert plan["studies"]["timing"]["machine"] == {"h100": None, "machine": identity.identity("cpu")}
-    assert plan["studies"]["timing"]["noisy"] == {"h100": 0.02, "machine": 0.10}
+    assert plan["studies"]["timing"]["noisy"] == {"h100": 0.05, "machine": 0.10}
     assert found.machine_json(found.studies["timing"][0]) == "null"
 
 

@@ -8,13 +8,13 @@ from stepscope.tables import cells, timing
 NAME = "machine/timing/nano/ctx6/fp32"
 
 
-def series(mode, kind, phase, median, half=0.0, status="ok"):
-    """A series' entry in a summary; seconds. Its interval reaches `half` to both sides."""
+def series(mode, kind, phase, median, status="ok"):
+    """A series' entry in a summary, of one process; seconds."""
     entry = {"mode": mode, "kind": kind, "phase": phase, "status": status}
     if status != "ok":
-        return entry
+        return entry | {"processes": []}
     numbers = {"count": 10, "outliers": 1, "mean": median + 1, "std": 0.5, "median": median, "iqr": 0.25}
-    return entry | numbers | {"ci_low": median - half, "ci_high": median + half}
+    return entry | {"processes": [numbers]}
 
 
 def mode(status="ok", reason="", first_step=None, **peaks):
@@ -76,12 +76,8 @@ def test_times_are_in_milliseconds_and_from_the_heaviest_mode(row_of):
         **{"forward_backward": 6000, "step": 7500},
     }
     assert (row["step_samples"], row["step_outliers"], row["step_mean_ms"]) == (10, 1, 8500)
-    assert (row["step_std_ms"], row["step_iqr_ms"], row["step_ci_low_ms"], row["step_ci_high_ms"]) == (
-        500,
-        250,
-        7500,
-        7500,
-    )
+    assert (row["step_std_ms"], row["step_iqr_ms"], row["step_processes"]) == (500, 250, 1)
+    assert (row["step_ci_low_ms"], row["step_ci_high_ms"]) == (None, None)
     assert {value for key, value in row.items() if key.endswith("_status")} == {"ok"}
 
 
@@ -115,15 +111,6 @@ def test_first_steps_and_peaks_are_of_their_mode(row_of):
     assert [row[f"{name}_first_step_ms"] for name in modes] == [10_000, 20_000, 30_000, 40_000]
     assert [row[f"{name}_peak_resident_bytes"] for name in modes] == [100, 200, 300, 400]
     assert [row[f"{name}_peak_allocated_bytes"] for name in modes] == [None, None, None, 390]
-
-
-@pytest.mark.parametrize(
-    "half, mark, noisy", [(0.019, 0.02, False), (0.021, 0.02, True), (0.021, 0.1, False), (1, None, False)]
-)
-def test_noisy_is_half_the_interval_beyond_the_mark(half, mark, noisy, row_of):
-    row = row_of([series("step", "free", "step", 1.0, half)], noisy=mark)
-    assert row["step_noisy"] is noisy
-    assert row["optimizer_noisy"] is None
 
 
 def test_a_step_out_of_memory_keeps_the_lighter_modes(row_of):
@@ -184,7 +171,9 @@ def test_the_machine_of_a_cpu_cell(row_of):
 
 def test_a_missing_cell_has_a_row_that_says_so_and_no_samples(results, timing_spec, tmp_path):
     results.expect(NAME, timing_spec)
-    results.measure(NAME, timing_spec, {"phases": PHASES, "modes": MODES}, samples="header\nstep,free,0\nstep,free,1\n")
+    results.measure(
+        NAME, timing_spec, {"phases": PHASES, "modes": MODES}, samples="mode,kind,step\nstep,free,0\nstep,free,1\n"
+    )
     results.expect("machine/timing/tiny/ctx6/fp32", timing_spec, size="tiny")
     found = cells.read_cells(results.plan(), "timing", results.folder, partial=True)
     timing.write(found, tmp_path / "tables")
@@ -195,8 +184,8 @@ def test_a_missing_cell_has_a_row_that_says_so_and_no_samples(results, timing_sp
     assert missing["step_median_ms"] == missing["device"] == missing["started"] == ""
     assert missing["parameters"] == good["parameters"]
     header, *lines = (tmp_path / "tables/timing_samples.csv").read_text().splitlines()
-    assert header.startswith("cell,hardware,size,context,precision,repeat,mode,kind,step,phase,warmup,seconds,")
-    assert lines == [f"{NAME},machine,nano,6,fp32,1,step,free,{n}" for n in (0, 1)]
+    assert header.startswith("cell,hardware,size,context,precision,repeat,process,mode,kind,step,phase,warmup,")
+    assert lines == [f"{NAME},machine,nano,6,fp32,1,1,step,free,{n},,,,,,,," for n in (0, 1)]
 
 
 def gpu(name):

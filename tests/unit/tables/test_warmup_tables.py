@@ -97,9 +97,9 @@ def test_every_sample_stands_after_its_cells_key(plan, tmp_path):
     plan.cell("s", 1, steps=2)
     rows_of(plan, tmp_path)
     lines = (tmp_path / "tables" / "warmup_samples.csv").read_text().splitlines()
-    assert lines[0].startswith("cell,hardware,size,context,precision,repeat,mode,kind,step,phase,warmup,seconds")
+    assert lines[0].startswith("cell,hardware,size,context,precision,repeat,process,mode,kind,step,phase,warmup,")
     assert len(lines) == 1 + 3 * 3
-    assert lines[1].startswith("gpu/warmup/s/ctx128/fp32/warmup=1,gpu,s,128,fp32,1,step,phased,0,forward,True,1.01")
+    assert lines[1].startswith("gpu/warmup/s/ctx128/fp32/warmup=1,gpu,s,128,fp32,1,1,step,phased,0,forward,True,1.01")
 
 
 def test_the_parts_are_those_of_the_program():

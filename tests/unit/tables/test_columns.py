@@ -1,0 +1,96 @@
+"""Statistics over processes, and intervals that borrow the spread from all series that the same limits."""
+
+import math
+
+import pytest
+from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR, statistics_columns, with_intervals
+
+# Student's t for 95 % by printed tables (Abramowitz and Stegun 26.10): degrees of freedom → t.
+T = {2: 4.303, 4: 2.776}
+
+
+def process(median, launch=None, **over):
+    own = {"count": 4, "mean": median, "std": 0.1, "median": median, "iqr": 0.2, "outliers": 0, "launch": launch}
+    return own | over
+
+
+def row(*medians, launch=None, hardware="h200", device="cuda", mark=0.05):
+    """A row with one series, its medians in seconds; `launch` is the share of the time until all is launched."""
+    parts = [process(median, None if launch is None else launch * median) for median in medians]
+    own = {"hardware": hardware, "device": device, "noise_mark": mark}
+    return own | statistics_columns("", {"processes": parts})
+
+
+def test_processes_are_put_together_and_steps_are_not_pooled():
+    parts = [process(1.0, 0.5, mean=2.0, std=0.3, count=3, outliers=1), process(4.0, 3.0, mean=4.0, std=0.6, count=5)]
+    columns = statistics_columns("step_", {"processes": parts})
+    expected = {
+        **{"processes": 2, "samples": 8, "outliers": 1, "mean_ms": 3000.0, "iqr_ms": 200.0},
+        "median_ms": 2000.0,  # the geometric mean of 1 s and 4 s
+        "std_ms": 1000 * math.sqrt((2 * 0.3**2 + 4 * 0.6**2) / 6),  # by degrees of freedom
+        "launch_share": (0.5 + 0.75) / 2,
+    }
+    assert {name: columns[f"step_{name}"] for name in expected} == pytest.approx(expected)
+    assert columns["step_process_medians_ms"] == "1000.0 4000.0"
+    assert columns["step_ci_low_ms"] is None
+
+
+def test_a_series_without_a_result_has_empty_columns():
+    assert set(statistics_columns("x_", {}).values()) == {None}
+
+
+def test_the_spread_is_pooled_over_the_series_of_a_class_and_the_interval_uses_it():
+    # Logarithms of the medians: 0, 0.1, 0.2 and three zeros: squares of 0.02 over 4 degrees of freedom.
+    wide, narrow = row(1.0, math.exp(0.1), math.exp(0.2), launch=0.3), row(2.0, 2.0, 2.0, launch=0.3)
+    with_intervals([wide, narrow], [""])
+    for each, middle in ((wide, 1000 * math.exp(0.1)), (narrow, 2000)):
+        assert each["spread"] == pytest.approx(math.sqrt(0.02 / 4))
+        assert each["spread_degrees"] == 4
+        half = T[4] * math.sqrt(0.02 / 4) / math.sqrt(3)
+        ends = (each["ci_low_ms"], each["ci_high_ms"])
+        assert ends == pytest.approx((middle * math.exp(-half), middle * math.exp(half)), rel=1e-4)
+        assert each["noisy"] is True  # about 12 %
+
+
+def test_classes_do_not_lend_each_other_their_spread():
+    launches, gpu = row(1.0, 1.1, 1.2, launch=0.999), row(1.0, 1.0, 1.0, launch=0.3)
+    other = row(1.0, 1.5, 2.0, launch=0.3, hardware="h100")
+    processor = row(1.0, 1.01, 1.02, device="cpu")
+    with_intervals([launches, gpu, other, processor], [""])
+    assert [each["limited_by"] for each in (launches, gpu, other, processor)] == [LAUNCHES, GPU, GPU, PROCESSOR]
+    assert gpu["spread"] == 0
+    assert (gpu["ci_low_ms"], gpu["ci_high_ms"], gpu["noisy"]) == (1000, 1000, False)
+    assert len({each["spread"] for each in (launches, gpu, other, processor)}) == 4
+    assert {each["spread_degrees"] for each in (launches, gpu, other, processor)} == {2}
+
+
+def test_a_host_that_waits_for_a_full_queue_does_not_limit():
+    # Of 150 ms the host is done after 95 %: the GPU still works for 7.5 ms. Of 10 ms: for 0.5 ms.
+    queued, bare = row(0.150, 0.150, launch=0.95), row(0.010, 0.010, launch=0.95)
+    with_intervals([queued, bare], [""])
+    assert (queued["limited_by"], bare["limited_by"]) == (GPU, LAUNCHES)
+
+
+def test_what_is_queued_before_it_begins_is_limited_by_the_gpu():
+    each = row(1.0, 1.0, launch=0.999)
+    with_intervals([each], [""], is_queued=True)
+    assert each["limited_by"] == GPU
+
+
+def test_a_single_process_has_no_interval_but_may_stand_beside_others():
+    alone, others = row(1.0, launch=0.3), row(1.0, 1.1, 1.2, launch=0.3)
+    with_intervals([alone, others], [""])
+    assert (alone["ci_low_ms"], alone["noisy"]) == (None, None)
+    assert alone["spread"] == others["spread"]
+    older = row(1.0)
+    with_intervals([older], [""])
+    assert (older["limited_by"], older["spread"], older["ci_low_ms"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("mark, noisy", [(0.11, True), (0.13, False), (None, False)])
+def test_noisy_is_half_the_interval_beyond_the_mark(mark, noisy):
+    half = T[2] * 0.05 / math.sqrt(3)  # 12.4 %
+    each = row(math.exp(-0.05), 1.0, math.exp(0.05), launch=0.3, mark=mark)
+    with_intervals([each], [""])
+    assert each["noisy"] is noisy
+    assert math.sinh(half) == pytest.approx((each["ci_high_ms"] - each["ci_low_ms"]) / 2 / each["median_ms"], rel=1e-3)
