@@ -1,6 +1,6 @@
 """Time attention by itself: one implementation, head dimension and precision over sequences of growing length.
 
-Prints for each length and direction the median time in milliseconds with its 95 % interval, TFLOP/s
+Prints for each length and direction the median time of several processes in milliseconds, that of each, TFLOP/s
 (4 batch heads length^2 d_head operations forward, half if causal, 2.5 times as many backward), the memory that is
 allocated when the first backward begins (inputs, output and what autograd saved) and the peak, in MiB. With --out it
 also writes record.json and samples.csv.
@@ -9,7 +9,7 @@ also writes record.json and samples.csv.
 import sys
 
 from stepscope.axes import IMPLEMENTATIONS, PRECISIONS
-from stepscope.measure import arguments
+from stepscope.measure import arguments, printing
 from stepscope.measure.cell import Cell, Settings
 from stepscope.measure.series import ATTENTION_COLUMNS
 
@@ -20,15 +20,14 @@ def main() -> None:
     with Cell("time_attention.py", spec, settings, chosen) as running:
         from stepscope.measure import attention
 
-        reason = running.unsupported()
-        outcomes = []
-        for outcome in [] if reason else attention.measure(spec, running.telemetry):
-            running.check_memory(outcome.status)
-            outcomes.append(outcome)
+        def measured() -> list[attention.Outcome]:
+            if reason := running.unsupported():
+                return attention.unsupported(spec, reason)
+            return list(attention.measure(spec, running.telemetry))
+
+        outcomes = attention.merged(running.in_processes(measured))
+        for outcome in outcomes:
             _say(spec, outcome)
-        if reason:
-            outcomes = attention.unsupported(spec, reason)
-            print(reason)
         rows = [row for outcome in outcomes for row in outcome.rows]
         running.finish(ATTENTION_COLUMNS, rows, attention.summary(outcomes))
 
@@ -40,14 +39,14 @@ def _say(spec: dict, outcome) -> None:
     (entry,) = attention.summary([outcome])["series"]
     name = f"{outcome.length:>7}  {outcome.direction:<9}"
     if entry["status"] != "ok":
-        print(f"{name}{entry['status']}: {entry['reason']}", flush=True)
+        print(f"{name}{entry['status']}: {entry['reason']}")
         return
     flops = attention.operations(spec, outcome.length, outcome.direction)
-    low, median, high = (1000 * entry[key] for key in ("ci_low", "median", "ci_high"))
+    found = printing.over_processes(entry["processes"])
     memory = [entry[key] for key in ("before_backward_bytes", "peak_bytes")]
     sizes = "".join("" if size is None else f"  {size / 2**20:,.1f} MiB" for size in memory)
-    rate = f"{flops / entry['median'] / 1e12:.1f} TFLOP/s"
-    print(f"{name}{entry['count']:>4}  {median:.4f} ms [{low:.4f}, {high:.4f}]  {rate}{sizes}", flush=True)
+    rate = f"{flops / found.median / 1e12:.1f} TFLOP/s"
+    print(f"{name}{found.count:>4}  {1000 * found.median:.4f} ms ({found.each(4)})  {rate}{sizes}")
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
@@ -62,14 +61,25 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     group.add_argument("--heads", type=arguments.not_negative, default=0, help="0: no dimension of heads")
     group.add_argument("--causal", choices=["no", "yes"], default="no", help="whether later positions are hidden")
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of Q, K and V; fp32 has TF32 off")
-    arguments.add_running(flags, fixed_steps=True)
+    arguments.add_running(flags, fixed_steps=True, processes=True)
     group.add_argument("--max-seconds", type=arguments.duration, default=2.0, help="seconds after which passes end")
     given = flags.parse_args(words)
     arguments.resolve_running(given, flags)
     if given.batch and given.tokens:
         flags.error("give --batch or --tokens, not both")
     many = {"tokens": given.tokens} if given.tokens else {"batch": given.batch or 8}
-    keys = ("d_head", "lengths", "precision", "warmup", "steps", "max_seconds", "seed", "threads", "device")
+    keys = (
+        "d_head",
+        "lengths",
+        "precision",
+        "processes",
+        "warmup",
+        "steps",
+        "max_seconds",
+        "seed",
+        "threads",
+        "device",
+    )
     spec = {"study": "attention", "implementation": given.implementation, **many}
     spec |= {key: getattr(given, key) for key in keys}
     if given.heads:

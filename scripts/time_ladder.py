@@ -1,9 +1,9 @@
 """Time one rung of the optimisation ladder: a Transformer's training step, run in one of the ways to make it cheaper.
 
-Runs forward and backward, then the whole step, and prints mean, standard deviation, median and its 95 % interval of
-each phase in milliseconds, how long compiling took, how many kernels a step launches, and the loss and the gradients'
-norm, which must be those of the plain step. With --out it also writes record.json and samples.csv. Running out of
-memory is a result, with exit code 0.
+Several processes run forward and backward, then the whole step. Prints mean, standard deviation and median of each
+phase in milliseconds, the median of each process, how long compiling took, how many kernels a step launches, and the
+loss and the gradients' norm, which must be those of the plain step. With --out it also writes record.json and
+samples.csv. Running out of memory is a result, with exit code 0.
 """
 
 import sys
@@ -17,15 +17,20 @@ def main() -> None:
     with training.TrainingCell("time_ladder.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder_steps, ladder_workload, steps
 
-        reason = running.unsupported() or ladder_workload.unsupported(running.spec)
-        rung = ladder_steps.unsupported(reason) if reason else ladder_steps.measure(running.spec, running.telemetry)
-        summary = steps.summary(rung.outcomes) | {"ladder": rung.about}
+        def measured() -> ladder_steps.Rung:
+            if reason := running.unsupported() or ladder_workload.unsupported(running.spec):
+                return ladder_steps.unsupported(reason)
+            return ladder_steps.measure(running.spec, running.telemetry)
+
+        rungs = running.in_processes(measured)
+        outcomes, about = steps.merged([rung.outcomes for rung in rungs]), rungs[0].about
+        summary = steps.summary(outcomes) | {"ladder": about}
         running.check_modes(summary["modes"])
         printing.phases(summary["phases"])
-        for name, value in rung.about.items():
+        for name, value in about.items():
             if isinstance(value, int | float):
                 print(f"{name.replace('_', ' ')}: {value:,.6g}")
-        running.finish(TRAINING_COLUMNS, steps.rows_of(rung.outcomes), summary)
+        running.finish(TRAINING_COLUMNS, steps.rows_of(outcomes), summary)
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
@@ -37,8 +42,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
         default=0,
         help="keep the input of every so many blocks only, and compute the rest again; 0: keep all",
     )
-    arguments.add_running(flags)
-    keys = ["warmup", "steps", "max_steps", "max_seconds"]
+    arguments.add_running(flags, processes=True)
+    keys = ["processes", "warmup", "steps", "max_steps", "max_seconds"]
     spec, settings = training.read(flags, words, "ladder", keys, refuse=False)
     every, blocks = spec.get("checkpoint", 0), spec["num_layers"]
     if every > blocks:

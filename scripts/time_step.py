@@ -1,8 +1,9 @@
-"""Time the phases of a Transformer's training step: one cell, measured by this process.
+"""Time the phases of a Transformer's training step: one cell, measured by several processes.
 
-Runs the modes from the lightest to the one asked for (inference, forward, forward-backward, step), each with phased
-and free steps, and prints mean, standard deviation, median and its 95 % interval of each phase in milliseconds.
-With --out it also writes record.json and samples.csv. Running out of memory is a result, with exit code 0.
+Each runs the modes from the lightest to the one asked for (inference, forward, forward-backward, step) with free steps,
+and the heaviest with phased ones too. Prints mean, standard deviation and median of each phase in milliseconds, and the
+median of each process. With --out it also writes record.json and samples.csv. Running out of memory is a result, with
+exit code 0.
 """
 
 import sys
@@ -17,26 +18,23 @@ def main() -> None:
     with training.TrainingCell("time_step.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import steps
 
-        reason, outcomes = running.unsupported(), []
-        if reason:
-            outcomes = steps.unsupported(modes_up_to(option(running.spec, "mode")), reason)
-        else:
-            printing.series_header()
-            for outcome in steps.measure(running.spec, running.telemetry):
-                running.check_memory(outcome.status)
-                outcomes.append(outcome)
-                for entry in steps.summary([outcome])["phases"]:
-                    printing.series(entry["mode"], entry["kind"], entry["phase"], entry)
+        def measured() -> list[steps.Outcome]:
+            if reason := running.unsupported():
+                return steps.unsupported(modes_up_to(option(running.spec, "mode")), reason)
+            return steps.measure(running.spec, running.telemetry)
+
+        outcomes = steps.merged(running.in_processes(measured))
         summary = steps.summary(outcomes)
         running.check_modes(summary["modes"])
+        printing.phases(summary["phases"])
         running.finish(TRAINING_COLUMNS, steps.rows_of(outcomes), summary)
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
     flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags)
-    return training.read(flags, words, "timing", ["warmup", "steps", "max_steps", "max_seconds"])
+    arguments.add_running(flags, processes=True)
+    return training.read(flags, words, "timing", ["processes", "warmup", "steps", "max_steps", "max_seconds"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Time training steps from a process's very first one on: what a benchmark gets with so many warm-up steps.
 
 Exactly --steps steps are measured after --warmup unmeasured ones; nothing runs before them and nothing is discarded.
-Prints mean, standard deviation, median and its 95 % interval of each phase in milliseconds. With --first profiled,
+Prints mean, standard deviation and median of each phase in milliseconds. With --first profiled,
 torch.profiler records the first step and, after the others, one more, and the difference is split into loading of
 kernels, allocation of memory, and so on. With --out it also writes record.json and samples.csv.
 """

@@ -1,28 +1,77 @@
-"""A processor core of its own for a cell on one of several GPUs. Standard library only.
+"""A processor core of its own for what one thread measures. Standard library only.
 
 A step of many short kernels takes as long as the host needs to launch them. Free to move, its threads change
-cores, which first have to wake. On one core that nobody else measures on, such a step is quicker and its time is
-much steadier, alone and beside others (benchmarks/several_gpus.py; figures in docs/measuring.md).
+cores, which first have to wake. On one core that nobody else measures on, such a step is quicker (figures in
+docs/measuring.md). Which core is free of others changes by the second on a shared host, so that the quickest is looked
+for before each series.
 
-Each GPU of the machine has its core, so whoever holds the GPU holds the core.
+Where several GPUs of a machine measure at once each has cores of its own to choose from.
 """
 
 import contextlib
 import itertools
 import os
 import re
+import statistics
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from stepscope.machine import gpus
 
 SYS = Path("/sys")
+TASKS = Path("/proc/self/task")
+TURNS = 10_000  # of the loop that compares cores, about half a millisecond
+ROUNDS = 3
+MOST_TRIED = 16  # cores
 
 # What starts other programs, which need cores too: Nsight Systems, a compiler's workers.
 _STARTING_OTHERS = ("profile_step.py", "compiled", "flex")
 
 
+@contextlib.contextmanager
+def own_core() -> Iterator[None]:
+    """Within it all threads of this process keep to the core that is the quickest now, if it has one thread to compute
+    with (OMP_NUM_THREADS); else, and where a sandbox does not let a process choose, nothing changes."""
+    before = os.sched_getaffinity(0)
+    if os.environ.get("OMP_NUM_THREADS") != "1" or len(before) < 2:
+        yield
+        return
+    try:
+        _move({_quickest(before)})
+        yield
+    finally:
+        _move(before)
+
+
+def _quickest(usable: set[int]) -> int:
+    """The processor, one of each core, that runs a fixed loop in the least time: the median of a few rounds."""
+    tried = [max(core) for core in _cores(frozenset(usable))][:MOST_TRIED]
+    times: dict[int, list[float]] = {processor: [] for processor in tried}
+    for _ in range(ROUNDS):
+        for processor in tried:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, {processor})
+                times[processor].append(_loop())
+    return min(tried, key=lambda processor: statistics.median(times[processor] or [float("inf")]))
+
+
+def _loop() -> float:
+    start, total = time.perf_counter(), 0
+    for turn in range(TURNS):
+        total += turn & 7
+    return time.perf_counter() - start
+
+
+def _move(processors: set[int]) -> None:
+    """Let every thread of this process run on these processors alone: autograd launches kernels from one of its own."""
+    for task in TASKS.iterdir():
+        with contextlib.suppress(OSError):  # it has ended, or a sandbox
+            os.sched_setaffinity(int(task.name), processors)
+
+
 def keep_to(command: list[str], uuid: str, uuids: list[str]) -> None:
-    """Keep this process, and the measuring program that it becomes, to the core of its GPU; or off the cores of all.
+    """Keep this process, and the measuring program that it becomes, to the cores of its GPU; or off the cores of all.
 
     `command` is the program with its flags, `uuid` its GPU, `uuids` those that jobs may measure on. One thread that
     starts no other program needs one core; any other leaves the cores of the GPUs alone. Nothing changes where programs
@@ -37,7 +86,7 @@ def keep_to(command: list[str], uuid: str, uuids: list[str]) -> None:
         return
     chosen = {Path(command[0]).name, flags.get("--attention"), flags.get("--implementation")}
     if flags.get("--compile", "none") == "none" and chosen.isdisjoint(_STARTING_OTHERS):
-        processors = {max(cores[uuid])}
+        processors = cores[uuid]
     else:
         processors = usable - set().union(*cores.values())
     with contextlib.suppress(OSError):  # a sandbox
@@ -45,9 +94,9 @@ def keep_to(command: list[str], uuid: str, uuids: list[str]) -> None:
 
 
 def _cores_of_gpus(usable: set[int], uuids: list[str]) -> dict[str, frozenset[int]]:
-    """For each GPU the usable processors of its core; of a group of GPUs for all or none.
+    """For each GPU the usable processors of its cores; of a group of GPUs for all or none.
 
-    A group are the GPUs that are near the same processors. It gets at most half of their cores.
+    A group are the GPUs that are near the same processors. It gets at most half of their cores, each as many.
     """
     on_bus = {
         info["GPU UUID"]: _processors(_text(SYS / "bus/pci/devices" / address / "local_cpulist"))
@@ -60,9 +109,9 @@ def _cores_of_gpus(usable: set[int], uuids: list[str]) -> dict[str, frozenset[in
     found: dict[str, frozenset[int]] = {}
     for near, members in groups.items():
         cores = [core for core in _cores(near) if not any(core & taken for taken in found.values())]
-        if len(cores) >= 2 * len(members):
-            apart = cores[:: len(cores) // len(members)]
-            found |= dict(zip(members, apart, strict=False))
+        each = len(cores) // (2 * len(members))
+        for place, member in enumerate(members if each else []):
+            found[member] = frozenset().union(*cores[place * each : (place + 1) * each])
     return found
 
 

@@ -48,16 +48,22 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
 
 
-def add_running(flags: argparse.ArgumentParser, fixed_steps: bool = False, steps: bool = True) -> None:
+def add_running(
+    flags: argparse.ArgumentParser, fixed_steps: bool = False, steps: bool = True, processes: bool = False
+) -> None:
     """How to run: device, threads, series (of a fixed number of steps, or until it is precise), limits, output.
 
-    steps: whether there are series at all.
+    steps: whether there are series at all. processes: whether several processes measure.
     """
     group = flags.add_argument_group("measuring")
     group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to measure on")
     group.add_argument(
         "--threads", type=positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
     )
+    if processes:
+        group.add_argument(
+            "--processes", type=positive, default=None, help="fresh processes that measure (3 on a GPU, else 2)"
+        )
     if steps:
         _add_series(group, fixed_steps)
     group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
@@ -93,6 +99,8 @@ def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParse
         flags.error(str(error))
     if arguments.threads is None:
         arguments.threads = 1 if arguments.device == "cuda" else identity.usable_cores()
+    if getattr(arguments, "processes", 0) is None:
+        arguments.processes = 3 if arguments.device == "cuda" else 2
     if not hasattr(arguments, "max_steps"):
         return
     if arguments.max_steps is None:

@@ -6,6 +6,7 @@ finds its inputs there, and a pass is queued as a whole before it begins, so tha
 host's for launching it, which is noted beside it.
 """
 
+import dataclasses
 import functools
 import re
 import shutil
@@ -21,7 +22,7 @@ from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, PhaseTimes, Series
-from stepscope.measure.summary import summarise
+from stepscope.measure.summary import STATUSES, of_processes
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import flops
 from stepscope.model.chosen import load
@@ -140,7 +141,8 @@ class _Passes:
         """(seconds of the pass, seconds that the host took to launch it; None on a CPU)."""
         if self._device == "cuda":
             return time_queued(work, before=self._flush)
-        return Clock(self._device).time(work)
+        seconds, _, launched = Clock(self._device).time(work)
+        return seconds, launched
 
     def _attend(self, inputs: list[Tensor]) -> Tensor:
         return self._attention(*inputs, self._spec.get("causal") == "yes")
@@ -258,7 +260,27 @@ def _entry(outcome: Outcome) -> dict:
         key: getattr(outcome, key)
         for key in ("length", "direction", "status", "reason", "first_seconds", "before_backward_bytes", "peak_bytes")
     }
-    measured = [row for row in outcome.rows if not row["warmup"]]
-    launches = [row["launch_seconds"] for row in measured if row["launch_seconds"] is not None]
+    entry["processes"] = of_processes(outcome.rows) if outcome.status == "ok" else []
+    launches = [found["launch"] for found in entry["processes"] if found["launch"] is not None]
     entry["launch_seconds"] = statistics.median(launches) if launches else None
-    return entry | (summarise([row["seconds"] for row in measured]) if outcome.status == "ok" else {})
+    return entry
+
+
+def merged(found: list[list[Outcome]]) -> list[Outcome]:
+    """What several processes found, as one: the worst status, the first process's first pass, the largest memory."""
+    return [_merged(one) for one in zip(*found, strict=True)]
+
+
+def _merged(found: tuple[Outcome, ...]) -> Outcome:
+    worst = max(found, key=lambda outcome: STATUSES.index(outcome.status))
+    memory_of = {
+        name: max((size for outcome in found if (size := getattr(outcome, name)) is not None), default=None)
+        for name in ("before_backward_bytes", "peak_bytes")
+    }
+    return dataclasses.replace(
+        found[0],
+        status=worst.status,
+        reason=worst.reason,
+        rows=[row for outcome in found for row in outcome.rows],
+        **memory_of,
+    )

@@ -1,34 +1,54 @@
 """A large matrix product and a large copy: the rates that a machine reaches at best."""
 
 from collections.abc import Callable
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 
 import torch
 
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
 from stepscope.measure.series import PhaseTimes, Series, StoppingRule
-from stepscope.measure.summary import summarise
+from stepscope.measure.summary import STATUSES, of_processes
 from stepscope.measure.telemetry import Telemetry
 
 
-def measure(spec: dict, telemetry: Telemetry) -> tuple[dict, list[dict]]:
-    """Summary in seconds with its status, and a row a sample; `oom` where the operands do not fit."""
-    rows: list[dict] = []
-    outcome = SimpleNamespace(status="ok", reason="")
+@dataclass
+class Outcome:
+    """What a process gave: `ok`, `oom` or `unsupported`, why, and a row for each sample."""
+
+    status: str = "ok"
+    reason: str = ""
+    rows: list[dict] = field(default_factory=list)
+
+
+def measure(spec: dict, telemetry: Telemetry) -> Outcome:
+    """Time the operation until it is steady; `oom` where the operands do not fit."""
+    outcome = Outcome()
     with memory.caught(outcome):
         operation, clock = _operation(spec), Clock(spec["device"])
 
         def step() -> PhaseTimes:
             return [(spec["operation"], clock.time(operation))]
 
-        series = Series(telemetry, rows)
+        series = Series(telemetry, outcome.rows)
         series.warm_up(step, spec["warmup"])
         series.measure(step, StoppingRule.of(spec))
         telemetry.read()
+    return outcome
+
+
+def merged(found: list[Outcome]) -> Outcome:
+    """What several processes found, as one: the worst status, and all rows."""
+    worst = max(found, key=lambda outcome: STATUSES.index(outcome.status))
+    return Outcome(worst.status, worst.reason, [row for outcome in found for row in outcome.rows])
+
+
+def summary(outcome: Outcome) -> dict:
+    """The record's summary: status, the very first operation and the statistics of each process, in seconds."""
+    found = {"status": outcome.status, "reason": outcome.reason}
     if outcome.status != "ok":
-        return vars(outcome), rows
-    return vars(outcome) | {"first_step": rows[0]["seconds"], **summarise(series.measured[spec["operation"]])}, rows
+        return found
+    return found | {"first_step": outcome.rows[0]["seconds"], "processes": of_processes(outcome.rows)}
 
 
 def _operation(spec: dict) -> Callable[[], object]:

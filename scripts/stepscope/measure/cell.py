@@ -8,16 +8,18 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from stepscope.machine import gpus, identity, locks
-from stepscope.measure import printing, process
+from stepscope.measure import printing, process, processes
 from stepscope.measure.telemetry import Telemetry
 from stepscope.plan.code_digest import Sources, chosen_modules
 from stepscope.plan.grid import command_of
 
+Outcomes = TypeVar("Outcomes")  # each with a status and the rows of its samples
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
 
@@ -30,7 +32,10 @@ class Settings:
 
 
 class Cell(contextlib.AbstractContextManager):
-    """Entering takes the device, prepares torch and prints the spec; finish() writes the record.
+    """Entering takes the device and prints the spec; finish() writes the record.
+
+    Where the spec says how many `processes` measure, in_processes() runs them, and this one never touches the device;
+    else this one measures.
 
     `chosen` maps options to the implementations that the program loads by name, `tools` are the programs that it
     uses, `note` is printed below the spec. `files` is the name of the folder of files that the program makes besides
@@ -64,23 +69,60 @@ class Cell(contextlib.AbstractContextManager):
         self.environment_of_helpers = {locks.HELD: device}  # for programs that measure under this one's lock
         process.limit_time(self._settings.time_limit)
         process.set_environment(self.spec["threads"])
-        self.telemetry = Telemetry(gpu.uuid if gpu else None)
-        self._used_before = self.telemetry.memory_used() or 0
-        self._others_before = self.telemetry.processes()
+        self._gpu = gpu.uuid if gpu else None
+        watching = Telemetry(self._gpu)
+        self._used_before = watching.memory_used() or 0
+        self._others_before = watching.processes()
+        watching.close()
+        import torch  # noqa: F401  (before the processes are forked: it takes seconds)
+
+        if self._files:
+            self.folder = self._open.enter_context(_growing(self._settings.out))
+        printing.configuration(self.spec, self._note)
+        self._seen: list[dict] = []
+        if "processes" not in self.spec:
+            self._prepare()
+        return self
+
+    def _prepare(self) -> None:
+        """Make the process that measures ready for it."""
         import torch
 
         from stepscope.measure import precision
 
+        self.telemetry = Telemetry(self._gpu)
         if self._device == "cuda" and not torch.cuda.is_available():
             sys.exit("error: --device cuda, but torch finds no usable GPU here; use --device cpu")
         torch.set_num_threads(self.spec["threads"])
         precision.configure(self.spec["precision"])
         if self._device == "cpu":
             process.limit_address_space()
-        if self._files:
-            self.folder = self._open.enter_context(_growing(self._settings.out))
-        printing.configuration(self.spec, self._note)
-        return self
+
+    def in_processes(self, measure: Callable[[], Outcomes]) -> list[Outcomes]:
+        """What `measure` returns in each of the spec's processes: outcomes, or something that has them as `outcomes`.
+
+        Their rows get the process's number. What did not run in the first process is not tried in another.
+        """
+        found = []
+        for outcomes, seen in processes.each(self.spec["processes"], lambda number: self._one(measure, number)):
+            found.append(outcomes)
+            self._seen.append(seen)
+            if not any(outcome.status == "ok" for outcome in _outcomes(outcomes)):
+                break
+        return found
+
+    def _one(self, measure: Callable[[], Outcomes], number: int) -> tuple[Outcomes, dict]:
+        """One process's outcomes, and what it saw of the machine."""
+        from stepscope.measure import host
+
+        print(f"process {number} of {self.spec['processes']}", flush=True)
+        self._prepare()
+        outcomes, probes = host.watched(self._device, measure)
+        for outcome in _outcomes(outcomes):
+            self.check_memory(outcome.status)
+            for row in outcome.rows:
+                row["process"] = number
+        return outcomes, self._sight() | {"host": probes}
 
     def __exit__(self, *error) -> bool | None:
         return self._open.__exit__(*error)
@@ -99,6 +141,17 @@ class Cell(contextlib.AbstractContextManager):
                 "program started; free the GPU and run again"
             )
 
+    def _sight(self) -> dict:
+        """What the process that measured saw: versions and settings, throttling, other processes on the GPU."""
+        from stepscope.measure import provenance
+
+        now = self.telemetry.processes()
+        return {
+            "origin": provenance.describe(self._device, self._command, self.telemetry),
+            "throttle": self.telemetry.throttle(),
+            "others": None if now is None else max(self._others_before or 0, now - 1, 0),
+        }
+
     def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
         """Write the files, the samples and the record, if a folder was given; `versions` are those of the study's own
         tools."""
@@ -108,7 +161,8 @@ class Cell(contextlib.AbstractContextManager):
 
         if self._files:
             _keep(self.folder, self._settings.out / self._files)
-        origin = provenance.describe(self._device, self._command, self.telemetry) | provenance.Stopwatch().times()
+        seen = self._seen or [self._sight()]
+        origin = seen[0]["origin"] | provenance.Stopwatch().times()
         origin["versions"] |= versions or {}
         content = {
             "study": self.spec["study"],
@@ -116,7 +170,8 @@ class Cell(contextlib.AbstractContextManager):
             "code": self._code,
             "machine": identity.identity(self._device, self._tools),
             "summary": summary,
-            "telemetry": self._readings(rows),
+            "telemetry": _readings(rows, seen),
+            "host": _host([probe for one in seen for probe in one.get("host", [])]),
             "provenance": origin,
         }
         try:
@@ -124,21 +179,31 @@ class Cell(contextlib.AbstractContextManager):
         except record.WriteError as error:
             sys.exit(f"error: {error}")
 
-    def _readings(self, rows: list[dict]) -> dict:
-        """Range of the clock, highest power and temperature, throttling, other processes."""
-        clocks = sorted(row["sm_clock_mhz"] for row in rows if row.get("sm_clock_mhz") is not None)
-        power = [row["power_w"] for row in rows if row.get("power_w") is not None]
-        heat = [row["temperature_c"] for row in rows if row.get("temperature_c") is not None]
-        now = self.telemetry.processes()
-        others = None if now is None else max(self._others_before or 0, now - 1, 0)
-        return {
-            "sm_clock_min_mhz": clocks[0] if clocks else None,
-            "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
-            "power_max_w": max(power, default=None),
-            "temperature_max_c": max(heat, default=None),
-            "throttle": self.telemetry.throttle(),
-            "other_processes": others,
-        }
+
+def _outcomes(found: object) -> list:
+    return getattr(found, "outcomes", found)
+
+
+def _readings(rows: list[dict], seen: list[dict]) -> dict:
+    """Range of the clock, highest power and temperature, throttling, other processes."""
+    clocks = sorted(row["sm_clock_mhz"] for row in rows if row.get("sm_clock_mhz") is not None)
+    power = [row["power_w"] for row in rows if row.get("power_w") is not None]
+    heat = [row["temperature_c"] for row in rows if row.get("temperature_c") is not None]
+    others = [one["others"] for one in seen if one["others"] is not None]
+    return {
+        "sm_clock_min_mhz": clocks[0] if clocks else None,
+        "sm_clock_median_mhz": clocks[len(clocks) // 2] if clocks else None,
+        "power_max_w": max(power, default=None),
+        "temperature_max_c": max(heat, default=None),
+        "throttle": list(dict.fromkeys(reason for one in seen for reason in one["throttle"])),
+        "other_processes": max(others, default=None),
+    }
+
+
+def _host(probes: list[dict]) -> dict[str, list[float]]:
+    """Seconds of the fixed loops, two of each process, in their order; empty where nothing was probed."""
+    names = dict.fromkeys(name for probe in probes for name in probe)
+    return {name: [probe[name] for probe in probes] for name in names}
 
 
 @contextlib.contextmanager

@@ -19,21 +19,23 @@ class Clock:
         if self._cuda:
             torch.cuda.synchronize()
 
-    def time(self, work: Callable[[], object]) -> tuple[float, float | None]:
-        """Seconds that `work` takes by the host's clock and, on a GPU, between two CUDA events (else None)."""
+    def time(self, work: Callable[[], object]) -> tuple[float, float | None, float | None]:
+        """Seconds that `work` takes by the host's clock and, on a GPU (else None), between two CUDA events, and until
+        the host had launched all of it."""
         if not self._cuda:
             start = time.perf_counter()
             work()
-            return time.perf_counter() - start, None
+            return time.perf_counter() - start, None, None
         before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         torch.cuda.synchronize()
         start = time.perf_counter()
         before.record()
         work()
+        launched = time.perf_counter() - start
         after.record()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - start
-        return seconds, before.elapsed_time(after) / 1000
+        return seconds, before.elapsed_time(after) / 1000, launched
 
 
 def time_queued(work: Callable[[], object], before: Callable[[], object]) -> tuple[float, float]:

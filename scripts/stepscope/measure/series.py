@@ -8,15 +8,16 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from stepscope.machine import cores
 from stepscope.measure.summary import is_narrow
 from stepscope.measure.telemetry import READINGS, Telemetry
 
 # Columns of samples.csv, in their order: of the studies that run training steps, and of those that do not.
-TIMES = ("seconds", "event_seconds")
-TRAINING_COLUMNS = ["mode", "kind", "step", "phase", "warmup", *TIMES, *READINGS]
-CEILINGS_COLUMNS = ["step", "phase", "warmup", *TIMES, *READINGS]
+TIMES = ("seconds", "event_seconds", "launch_seconds")
+TRAINING_COLUMNS = ["process", "mode", "kind", "step", "phase", "warmup", *TIMES, *READINGS]
+CEILINGS_COLUMNS = ["process", "step", "phase", "warmup", *TIMES, *READINGS]
 ATTENTION_TIMES = ("seconds", "launch_seconds")
-ATTENTION_COLUMNS = ["length", "phase", "step", "warmup", *ATTENTION_TIMES, *READINGS]
+ATTENTION_COLUMNS = ["process", "length", "phase", "step", "warmup", *ATTENTION_TIMES, *READINGS]
 
 CHECK_EVERY = 5  # samples between two looks at the interval
 
@@ -83,14 +84,15 @@ class Series:
             self._run(step, is_warmup=True)
 
     def measure(self, step: Step, rule: StoppingRule | FixedNumber) -> None:
-        """Run the step at least once, until the rule has enough."""
-        while not (self.measured and rule.enough(list(self.measured.values()))):
-            self._run(step, is_warmup=False)
+        """Run the step at least once, until the rule has enough; on a core of its own where one thread is all."""
+        with cores.own_core():
+            while not (self.measured and rule.enough(list(self.measured.values()))):
+                self._run(step, is_warmup=False)
 
     def _run(self, step: Step, is_warmup: bool) -> None:
         before = self._telemetry.read()
         for phase, times in step():
-            place = self._place | {"step": self.step, "phase": phase, "warmup": is_warmup}
+            place = {"process": 1} | self._place | {"step": self.step, "phase": phase, "warmup": is_warmup}
             self._rows.append(place | dict(zip(self._times, times, strict=True)) | before)
             if not is_warmup:
                 self.measured.setdefault(phase, []).append(times[0])

@@ -6,7 +6,7 @@ training loop runs. Gradients are cleared outside the phases and inside the free
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -16,7 +16,7 @@ from stepscope.axes import MODES, modes_up_to, option
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock
 from stepscope.measure.series import PhaseTimes, Series, StoppingRule
-from stepscope.measure.summary import summarise
+from stepscope.measure.summary import STATUSES, of_processes
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
 from stepscope.model.loss import cross_entropy
@@ -83,30 +83,41 @@ class Outcome:
     rows: list[dict] = field(default_factory=list)
 
 
-def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
-    """Measure every mode up to the spec's, one after the other; yields each as it ends.
+def measure(spec: dict, telemetry: Telemetry) -> list[Outcome]:
+    """Measure every mode up to the spec's, one after the other.
 
-    Where one runs out of memory, it and the heavier ones are `oom`. Other errors pass through.
+    Phased steps are of the heaviest mode alone. Where one runs out of memory, it and the heavier ones are `oom`, and
+    the phased steps are of the heaviest that did not. Other errors pass through.
     """
-    device = spec["device"]
-    workload, failed = None, None
-    for mode in modes_up_to(option(spec, "mode")):
+    device, modes = spec["device"], modes_up_to(option(spec, "mode"))
+    workload, outcomes, failed = None, [], None
+    for mode in modes:
         outcome = Outcome(mode)
+        outcomes.append(outcome)
         if failed:
             outcome.status, outcome.reason = "oom", f"{failed} ran out of memory before it"
-        else:
-            memory.reset_peaks(device)
-            with memory.caught(outcome):
-                workload = workload or Workload(spec)
-                warmup = spec["warmup"]
-                for kind in ("phased", "free") if len(workload.phases(mode)) > 1 else ("free",):
-                    _series(workload, mode, kind, warmup, spec, telemetry, outcome.rows)
-                    warmup = 0  # the free steps do the same work: they are warm
-            failed = mode if outcome.status == "oom" else None
-            outcome.peaks = memory.peaks(device)
-            if workload is not None:
-                tidy(workload, device)
-        yield outcome
+            continue
+        memory.reset_peaks(device)
+        with memory.caught(outcome):
+            workload = workload or Workload(spec)
+            _mode(workload, outcome, spec, telemetry, is_phased=mode == modes[-1])
+        failed = mode if outcome.status == "oom" else None
+        outcome.peaks = memory.peaks(device)
+        if workload is not None:
+            tidy(workload, device)
+    finished = [outcome for outcome in outcomes if outcome.status == "ok"]
+    if failed and finished and len(workload.phases(finished[-1].mode)) > 1:
+        _series(workload, finished[-1].mode, "phased", 1, spec, telemetry, finished[-1].rows)
+    return outcomes
+
+
+def _mode(workload: Workload, outcome: Outcome, spec: dict, telemetry: Telemetry, is_phased: bool) -> None:
+    """The free steps of a mode, and before them its phased ones."""
+    warmup, mode = spec["warmup"], outcome.mode
+    if is_phased and len(workload.phases(mode)) > 1:
+        _series(workload, mode, "phased", warmup, spec, telemetry, outcome.rows)
+        warmup = 0  # the free steps do the same work: they are warm
+    _series(workload, mode, "free", warmup, spec, telemetry, outcome.rows)
 
 
 def unsupported(modes: Iterable[str], reason: str) -> list[Outcome]:
@@ -158,19 +169,36 @@ def tidy(workload: Workload, device: str) -> None:
     memory.release(device)
 
 
+def merged(found: list[list[Outcome]]) -> list[Outcome]:
+    """What several processes found, as one: of each mode the worst status, the largest peaks and all rows."""
+    return [_merged(modes) for modes in zip(*found, strict=True)]
+
+
+def _merged(found: tuple[Outcome, ...]) -> Outcome:
+    worst = max(found, key=lambda outcome: STATUSES.index(outcome.status))
+    names = dict.fromkeys(name for outcome in found for name in outcome.peaks)
+    peaks = {name: max(outcome.peaks.get(name, 0) for outcome in found) for name in names}
+    rows = [row for outcome in found for row in outcome.rows]
+    return Outcome(worst.mode, worst.status, worst.reason, peaks, rows)
+
+
 def rows_of(outcomes: list[Outcome]) -> list[dict]:
     """The samples of all modes."""
     return [row for outcome in outcomes for row in outcome.rows]
 
 
 def _first_step(rows: list[dict]) -> float | None:
-    """Seconds of a mode's first step, all its phases together."""
-    first = [row["seconds"] for row in rows if row["step"] == 0 and row["kind"] == rows[0]["kind"]]
+    """Seconds of a mode's first step, all its phases together, in the first process."""
+    first = [
+        row["seconds"]
+        for row in rows
+        if row["step"] == 0 and all(row[key] == rows[0][key] for key in ("kind", "process"))
+    ]
     return math.fsum(first) if first else None
 
 
 def summary(outcomes: list[Outcome]) -> dict:
-    """The record's summary: each mode's status, peaks and first step, and each series' statistics, in seconds."""
+    """The record's summary: each mode's status, peaks and first step, and each series' statistics a process (s)."""
     modes = {
         outcome.mode: {
             "status": outcome.status,
@@ -186,8 +214,7 @@ def summary(outcomes: list[Outcome]) -> dict:
             series.setdefault((row["mode"], row["kind"], row["phase"]), []).append(row)
     phases = []
     for (mode, kind, phase), rows in series.items():
-        measured = [row["seconds"] for row in rows if not row["warmup"]]
         status = modes[mode]["status"]
         entry = {"mode": mode, "kind": kind, "phase": phase, "status": status}
-        phases.append(entry | (summarise(measured) if status == "ok" else {}))
+        phases.append(entry | {"processes": of_processes(rows) if status == "ok" else []})
     return {"modes": modes, "phases": phases}

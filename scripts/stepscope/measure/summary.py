@@ -4,9 +4,10 @@ import functools
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 CONFIDENCE = 0.95
+STATUSES = ("ok", "unsupported", "oom")  # from the best to the worst
 NARROW = 0.01  # half the interval over the median, at which a series may end
 
 
@@ -53,12 +54,12 @@ def _median_shares(n: int) -> list[tuple[int, int, float]]:
 
 
 def summarise(samples: Sequence[float]) -> dict:
-    """Count, mean, sample standard deviation, median, interquartile range, interval of the median, outliers.
+    """Count, mean, sample standard deviation, median, interquartile range, outliers: of the samples of one process.
 
-    In the samples' unit. Outliers lie more than 1.5 interquartile ranges outside the quartiles (Tukey 1977); they are
-    counted, not dropped. The standard deviation of a single sample is None.
+    In the samples' unit. No interval: what holds within a process says nothing of the next (stepscope.confidence).
+    Outliers lie more than 1.5 interquartile ranges outside the quartiles (Tukey 1977); they are counted, not dropped.
+    The standard deviation of a single sample is None.
     """
-    low, high = median_interval(samples)
     first, _, third = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
     reach = 1.5 * (third - first)
     return {
@@ -67,10 +68,25 @@ def summarise(samples: Sequence[float]) -> dict:
         "std": statistics.stdev(samples) if len(samples) > 1 else None,
         "median": statistics.median(samples),
         "iqr": third - first,
-        "ci_low": low,
-        "ci_high": high,
         "outliers": sum(not first - reach <= sample <= third + reach for sample in samples),
     }
+
+
+def of_processes(rows: Iterable[Mapping]) -> list[dict]:
+    """summarise() of the measured samples of each process, rows of one series, with the median until launched.
+
+    In seconds; `launch` is None where the device does not wait for launches.
+    """
+    found: dict[int, list[Mapping]] = {}
+    for row in rows:
+        if not row["warmup"]:
+            found.setdefault(row["process"], []).append(row)
+    summaries = []
+    for own in found.values():
+        launches = [row["launch_seconds"] for row in own if row.get("launch_seconds") is not None]
+        launch = {"launch": statistics.median(launches) if launches else None}
+        summaries.append(summarise([row["seconds"] for row in own]) | launch)
+    return summaries
 
 
 def is_narrow(samples: Sequence[float], share: float = NARROW) -> bool:

@@ -80,6 +80,13 @@ class Telemetry:
         milliwatts = self._ask(self._nvml.nvmlDeviceGetEnforcedPowerLimit) if self._handle is not None else None
         return {"power_limit_w": None if milliwatts is None else milliwatts / 1000}
 
+    def close(self) -> None:
+        """Let go of NVML, before processes are forked that open it themselves."""
+        if self._handle is not None:
+            self._handle = None
+            with contextlib.suppress(Exception):
+                self._nvml.nvmlShutdown()
+
     def _ask(self, question, *arguments):
         try:
             return question(self._handle, *arguments)

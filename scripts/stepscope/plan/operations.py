@@ -24,6 +24,7 @@ def attention_cells(target: Target) -> list[Cell]:
                 **axes,
                 **shape,
                 "lengths": ",".join(map(str, sorted(entry["lengths"]))),
+                "processes": study["processes"][device],
                 "warmup": study["warmup"][device],
                 "steps": study["passes"][device],
                 "max_seconds": study["seconds"][device],
@@ -61,7 +62,11 @@ def ceilings_cells(target: Target) -> list[Cell]:
     copy = {"operation": "copy", "mebibytes": settings["copy_mebibytes"]}
     parts = [{**matmul, "precision": precision} for precision in settings["precision"]]
     parts.append({**copy, "precision": "fp32"})
-    until = {"warmup": study["warmup"][target.device], **stopping_rule(settings["steps"])}
+    until = {
+        "processes": study["processes"][target.device],
+        "warmup": study["warmup"][target.device],
+        **stopping_rule(settings["steps"]),
+    }
     result = [
         target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common}) for part in parts
     ]

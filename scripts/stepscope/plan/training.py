@@ -15,8 +15,20 @@ WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the
 
 
 def timing_cells(target: Target) -> list[Cell]:
-    """The cells of the timing grid, in the configuration's order."""
-    return training_cells(target, timed_steps(target))
+    """The cells of the timing grid, in the configuration's order, then the control: some of them once more.
+
+    Raises ConfigError for a grid or a control that is wrong.
+    """
+    settings = timed_steps(target)
+    cells = training_cells(target, settings)
+    if any("repeat" in entry for entry in target.settings["control"][target.device]):
+        raise ConfigError(f"config key timing.control.{target.device}: its cells are measured twice; remove repeat")
+    for repeat in (1, 2):
+        entries = [entry | {"repeat": [repeat]} for entry in target.settings["control"][target.device]]
+        control = training_cells(target, settings, entries=entries) if entries else []
+        names = {cell.name for cell in cells}
+        cells += [cell for cell in control if cell.name not in names]
+    return cells
 
 
 def memory_cells(target: Target) -> list[Cell]:
@@ -52,6 +64,7 @@ def warmup_cells(target: Target) -> list[Cell]:
 def timed_steps(target: Target) -> dict:
     """How a study that runs until its numbers are steady warms up and stops, as parts of a spec."""
     return {
+        "processes": target.settings["processes"][target.device],
         "warmup": target.settings["warmup"][target.device],
         **stopping_rule(target.settings["steps"][target.device]),
     }

@@ -1,0 +1,50 @@
+"""Fresh processes, one after another: a cell's numbers are of several, since one process does not stand for the next.
+
+They are forked from the program once it has imported torch and before it has touched the device: each makes a CUDA
+context, loads kernels and allocates memory of its own, without the seconds that the import takes. On an H200 their
+medians spread as those of processes that import torch themselves (docs/measuring.md).
+"""
+
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from stepscope.measure import process
+
+Found = TypeVar("Found")
+
+
+def each(count: int, measure: Callable[[int], Found]) -> Iterator[Found]:
+    """What `measure`, called with the process's number from 1, returns in each of so many processes.
+
+    The next one starts when the one before has ended. Ends the program where one fails, with its exit code; what it
+    said stands on the terminal. What is returned has to be picklable.
+    """
+    for number in range(1, count + 1):
+        yield _forked(lambda number=number: measure(number), f"process {number} of {count}")
+
+
+def _forked(measure: Callable[[], Found], name: str) -> Found:
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=_run, args=(measure, ours, theirs))
+    sys.stdout.flush()
+    child.start()
+    theirs.close()
+    try:
+        found = ours.recv()
+    except EOFError:  # it ended without a word
+        child.join()
+        if child.exitcode < 0:
+            sys.exit(f"error: {name} was killed by signal {-child.exitcode}")
+        sys.exit(child.exitcode or f"error: {name} ended without a result")
+    child.join()
+    return found
+
+
+def _run(measure: Callable[[], Found], ours, theirs) -> None:
+    ours.close()
+    process.die_with_parent()  # the kernel forgets the wish at a fork
+    theirs.send(measure())
+    theirs.close()
