@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 METHODS = {"forward": "_forward", "backward": "_backward", "optimizer": "_optimize"}  # of steps.Workload
-CALIBRATIONS = 5
+CALIBRATIONS = 9
 CYCLES = 20_000_000  # of one calibration, about ten milliseconds
 PRODUCTS = 2_000  # the same on a CPU
 ORDER = 64  # of the matrices: a product takes some microseconds

@@ -48,6 +48,7 @@ OF_SERIES = {
     "with_intervals": "with intervals",
     "overlapping": "overlapping",
     "overlapping_share": "share",
+    "judged": "judged",
     "called": "called faster or slower",
     "called_share": "share",
     "median_difference": "median difference",

@@ -103,13 +103,18 @@ class Repeated:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether several processes measured it in both runs."""
+        """Whether it has an interval in both runs."""
         return self.first.has_interval and self.second.has_interval
 
     @property
     def overlaps(self) -> bool:
         """Whether the two intervals have a value in common; False where one of them is missing."""
         return self.has_intervals and self.first.low <= self.second.high and self.second.low <= self.first.high
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether enough is known of both to call one of them faster; not so of tables of an older version."""
+        return self.comparison.low is not None
 
     @property
     def is_called(self) -> bool:
@@ -206,7 +211,8 @@ def summary(series: Sequence[Repeated], changes: Sequence[Verdicts]) -> list[dic
 def _summary(study: str, limited_by: str, series: Sequence[Repeated], changes: Sequence[Verdicts]) -> dict:
     with_intervals = [each for each in series if each.has_intervals]
     overlapping = sum(each.overlaps for each in with_intervals)
-    called = sum(each.is_called for each in with_intervals)
+    judged_ones = sum(each.is_judged for each in series)
+    called = sum(each.is_called for each in series)
     differences = [each.difference for each in series]
     return {
         "table": study,
@@ -215,8 +221,9 @@ def _summary(study: str, limited_by: str, series: Sequence[Repeated], changes: S
         "with_intervals": len(with_intervals),
         "overlapping": overlapping,
         "overlapping_share": share(overlapping, len(with_intervals)),
+        "judged": judged_ones,
         "called": called,
-        "called_share": share(called, len(with_intervals)),
+        "called_share": share(called, judged_ones),
         "median_difference": statistics.median(differences) if differences else None,
         "largest_difference": max(differences, default=None),
         "verdicts": len(changes),

@@ -149,9 +149,18 @@ def test_only_16_bits_are_set_beside_fp32_and_only_at_the_same_point():
 def test_a_single_process_has_no_interval_and_no_verdict():
     first, second = run_of([({}, [10.0])]), run_of([({}, [20.0])])
     found = total(first, second)
-    assert (found["series"], found["with_intervals"], found["called"]) == (1, 0, 0)
-    assert found["overlapping_share"] is None
+    assert (found["series"], found["with_intervals"], found["judged"], found["called"]) == (1, 0, 0, 0)
+    assert (found["overlapping_share"], found["called_share"]) == (None, None)
     assert found["largest_difference"] == pytest.approx(math.log(2))
+
+
+def test_intervals_of_an_older_version_overlap_but_are_not_judged():
+    row = POINT | {"cell": "a/timing/small/ctx128/fp32"}
+    row |= {"step_median_ms": 10.0, "step_ci_low_ms": 9.9, "step_ci_high_ms": 10.1}
+    run = two_runs.run_of(dict.fromkeys(two_runs.STUDIES, pd.DataFrame()) | {"timing": pd.DataFrame([row])})
+    found = total(run, run)
+    assert (found["with_intervals"], found["overlapping"], found["judged"]) == (1, 1, 0)
+    assert found["called_share"] is None
 
 
 def test_series_are_grouped_by_what_limits_the_first_run():
@@ -227,7 +236,7 @@ def test_two_folders_of_tables_are_compared(tmp_path, capsys):
     row = json.loads((tmp_path / "all.json").read_text())["summary"][-1]
     assert (row["series"], row["overlapping"], row["called"], row["turned"]) == (2, 1, 1, 1)
     shown = capsys.readouterr().out
-    assert "| all | all | 2 | 2 | 1 | 0.5000 | 1 | 0.5000 | 0.6931 | 1.3863 |" in shown  # ln 4, and half of it
+    assert "| all | all | 2 | 2 | 1 | 0.5000 | 2 | 1 | 0.5000 | 0.6931 | 1.3863 |" in shown  # ln 4, and half of it
     assert "verdicts turned (1):\n- a/timing/small/ctx1/bf16/repeat=1 step: faster, then slower" in shown
 
 
