@@ -7,6 +7,7 @@ them calls faster or slower than the other is wrong, and a verdict that the seco
 import math
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,6 +310,16 @@ def _planted_row(planted: Planted, name: str, plain: Timed, found: Comparison) -
         "verdict": found.verdict,
         "outcome": outcome,
     }
+
+
+def outcomes(rows: Sequence[Mapping]) -> str:
+    """How many of a planted slowdown's series were found, in words."""
+    counts = Counter(row["outcome"] for row in rows)
+    longer, others = counts["found"] + counts["not found"], counts["right"] + counts["wrong"]
+    return (
+        f"found in {counts['found']} of {longer} series that it makes longer by more than the margin, and too small in "
+        f"{counts['too small']}; of {others} series without it {counts['wrong']} are called faster or slower"
+    )
 
 
 def is_part(phase: str, name: str) -> bool:

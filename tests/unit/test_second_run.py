@@ -228,6 +228,14 @@ def test_series_without_the_planted_phase_have_to_stay(monkeypatch):
     assert [planted_outcomes(factor)[0]["outcome"] for factor in (1.0, 1.1, 0.9)] == ["right", "wrong", "wrong"]
 
 
+def test_outcomes_are_counted():
+    rows = [{"outcome": each} for each in ("found", "found", "not found", "too small", "right", "right", "wrong")]
+    assert two_runs.outcomes(rows) == (
+        "found in 2 of 3 series that it makes longer by more than the margin, and too small in 1; "
+        "of 3 series without it 1 are called faster or slower"
+    )
+
+
 def test_two_folders_of_tables_are_compared(tmp_path, capsys):
     for name, time in (("one", 5), ("two", 20)):
         (tmp_path / name).mkdir()
