@@ -159,7 +159,7 @@ def find_planted(base: Path, phase: str, share: float, names: list[str] | None, 
     }
     names = names or smallest_and_largest(medians)
     if missing := [name for name in names if name not in medians]:
-        sys.exit(f"error: no timing cell with a {phase}: {', '.join(missing)}; there are {', '.join(medians)}")
+        sys.exit(f"error: no timing cell has the phase {phase}: {', '.join(missing)}; choose from {', '.join(medians)}")
     seconds = {name: share * medians[name] / 1000 for name in names}
     slowed = {name: planted_cell(out, plain[name], phase, share, seconds[name]) for name in names}
     timing.write([*plain.values(), *slowed.values()], out / "tables")  # with intervals for the planted cells too
@@ -185,8 +185,11 @@ def planted_cell(results: Path, plain: CellResult, phase: str, share: float, sec
     """
     entry = plain.entry | {"cell": f"{plain.name}/planted={phase}-{share:g}"}
     folder = results / entry["cell"]
-    if not is_measured(folder / "record.json", entry):
+    asked = {"spec": entry["spec"], "code": entry["code"], "seconds": seconds}
+    if not is_measured(folder, asked):
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / "record.json").unlink(missing_ok=True)
+        (folder / "asked.json").write_text(json.dumps(asked))
         words = ["--phase", phase, "--seconds", repr(seconds), "--", *shlex.split(flags_of(entry["spec"]))]
         program = [sys.executable, str(PLANTED_STEP), *words, "--out", str(folder)]
         with (folder / "measure.log").open("w") as log:
@@ -197,12 +200,9 @@ def planted_cell(results: Path, plain: CellResult, phase: str, share: float, sec
     return CellResult(entry, "measured", record, tuple(samples.splitlines()), folder=folder, noisy=plain.noisy)
 
 
-def is_measured(record: Path, entry: dict) -> bool:
-    """Whether there is a record of this entry of a plan."""
-    if not record.exists():
-        return False
-    found = json.loads(record.read_text())
-    return (found["spec"], found["code"]) == (entry["spec"], entry["code"])
+def is_measured(folder: Path, asked: dict) -> bool:
+    """Whether there is a record here of what is asked for now."""
+    return (folder / "record.json").exists() and json.loads((folder / "asked.json").read_text()) == asked
 
 
 if __name__ == "__main__":

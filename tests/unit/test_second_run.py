@@ -285,3 +285,12 @@ def test_a_kernel_runs_at_the_end_of_its_phase_and_of_no_other():
     workload._forward()
     workload._backward()
     assert done == ["build", "forward", "backward", "kernel on cpu"]
+
+
+def test_a_planted_cell_is_measured_again_when_something_else_is_asked_for(tmp_path):
+    asked = {"spec": {"context": 64}, "code": "c0de", "seconds": 0.001}
+    (tmp_path / "asked.json").write_text(json.dumps(asked))
+    assert not second_run.is_measured(tmp_path, asked)  # it was cut
+    (tmp_path / "record.json").touch()
+    assert second_run.is_measured(tmp_path, asked)
+    assert not second_run.is_measured(tmp_path, asked | {"seconds": 0.002})
