@@ -41,7 +41,7 @@ from stepscope.tables.training import (
 from stepscope.tables.writer import write_study
 
 MODE = "step"
-# The step from which on samples are steady: the first of these that leaves FEWEST of the process with the most warm-up.
+# The step from which on samples are steady: the first of these from which two processes have FEWEST steps, else one.
 STEADY_FROM = (10, 5)
 FEWEST = 3  # late steps without which a process is no part of the steady state
 # Parts of a profiled step -> the start of their columns, in the order in which they are shown.
@@ -90,9 +90,7 @@ TABLES = (
             text("first", "`profiled` where the first step ran under a profiler, else empty"),
             *(NOISE_MARK, STATUS, REASON),
             number("steady_from", "", "number of the step from which on the point's times count as steady"),
-            count(
-                "steady_processes", "the processes that the steady state is made of: with 3 such steps or more"
-            ),
+            count("steady_processes", "the processes that the steady state is made of: with 3 such steps or more"),
             count("steady_samples", "these steps, of all these processes"),
             Group(
                 "phase",
@@ -207,9 +205,12 @@ def steady_states(points: dict[str, list[tuple[CellResult, Series]]]) -> dict[st
 
 def _first_steady(own: list[tuple[CellResult, Series]]) -> int | None:
     """The step from which on a point's samples are steady."""
-    cell, series = max(own, key=lambda each: each[0].entry["spec"]["warmup"])
-    starts = (*STEADY_FROM, max(cell.entry["spec"]["warmup"], 1))
-    return next((start for start in starts if sum(step >= start for step in series["step"]) >= FEWEST), None)
+    starts = (*STEADY_FROM, max(1, *(cell.entry["spec"]["warmup"] for cell, _ in own)))
+    for processes in (2, 1):
+        for start in starts:
+            if sum(sum(step >= start for step in series["step"]) >= FEWEST for _, series in own) >= processes:
+                return start
+    return None
 
 
 def _late(own: list[tuple[CellResult, Series]], start: int) -> dict:

@@ -57,10 +57,24 @@ def test_a_process_without_late_steps_is_no_part_of_the_steady_state(plan, tmp_p
     plan.cell("s", 0)
     plan.cell("s", 2, steady=(1.0, 1.0, 1.0))  # steps 10 and 11: too few
     plan.cell("s", 5, steady=(20.0, 20.0, 5.0))
-    for row in rows_of(plan, tmp_path):  # steps 10 to 14 of the last cell
-        assert (row["steady_from"], row["steady_processes"], row["steady_samples"]) == ("10", "1", "5")
-        assert steady(row, "forward") == [pytest.approx(20), None, None]
-        assert steady(row) == [pytest.approx(45), None, None]
+    plan.cell("s", 10, steady=(20.0, 20.0, 5.0))
+    for row in rows_of(plan, tmp_path):  # steps 10 to 14 of the third cell, 10 to 19 of the last
+        assert (row["steady_from"], row["steady_processes"], row["steady_samples"]) == ("10", "2", "15")
+        assert steady(row, "forward") == pytest.approx([20, 20, 20])
+        assert steady(row) == pytest.approx([45, 45, 45])
+
+
+def test_earlier_steps_count_where_later_ones_are_of_one_process_alone(plan, tmp_path):
+    plan.cell("s", 0)
+    plan.cell("s", 10)
+    for row in rows_of(plan, tmp_path):  # steps 5 to 9 of the first cell, 5 to 19 of the other
+        assert (row["steady_from"], row["steady_processes"], row["steady_samples"]) == ("5", "2", "20")
+
+
+def test_one_process_has_no_interval(plan, tmp_path):
+    plan.cell("s", 10)
+    (row,) = rows_of(plan, tmp_path)
+    assert row["steady_processes"] == "1" and steady(row) == [pytest.approx(35), None, None]
 
 
 def test_the_steady_state_is_the_geometric_mean_of_its_processes(plan, tmp_path):
