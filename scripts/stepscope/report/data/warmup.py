@@ -111,10 +111,10 @@ def steady_of(row: dict, phase: str) -> Timed:
         row[f"{phase}_steady_ms"],
         low,
         high,
-        processes=int(row["steady_processes"]),
+        processes=int(row.get("steady_processes") or 1),
         spread=None if deviation is None else Spread(deviation, int(row[f"{phase}_steady_spread_degrees"])),
         hardware=row["hardware"],
-        limited_by=row[f"{phase}_steady_limited_by"],
+        limited_by=row.get(f"{phase}_steady_limited_by"),
         clock_mhz=clock if formatting.known(clock := row.get("sm_clock_median_mhz")) else None,
         host=tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if formatting.known(row.get(name))),
     )

@@ -110,7 +110,7 @@ def _steady_note(setting: Setting) -> str:
     for point in setting.measured:
         row = point.measured[0]
         if formatting.known(row["steady_from"]):
-            steps = row["steady_from"], row["steady_processes"], row["steady_samples"]
+            steps = row["steady_from"], row.get("steady_processes", 1), row["steady_samples"]
             found.setdefault(steps, []).append(point.size)
     if not found:
         return "No process ran enough steps for a steady state."
