@@ -96,6 +96,14 @@ def test_categories_of_two_moments_are_not_compared(tmp_path):
     assert "−10.0 % (s, context 128: the peak moves from backward (loss) to forward (LM head))" in found.text
 
 
+def test_inference_keeps_nothing_from_part_to_part(tmp_path):
+    one = made.cell(mode="inference", held=INFERENCE, peak_place=("inference", "blocks.0/FFN"))
+    held = INFERENCE | {"cast weights": 50}
+    other = made.cell("bf16", mode="inference", held=held, peak_place=("inference", "LM head"))
+    (found,) = findings(tmp_path, [one, other])[BF16]
+    assert values(found)["least_changes"] == {"cast weights": 50 * MIB} and "moves" not in found.text
+
+
 def test_causes_are_not_looked_for_where_the_predicted_peak_is_another(tmp_path):
     row = made.cell(predicted_phase="optimizer", predicted_peak_bytes=800 * MIB)
     assert "causes" not in values(findings(tmp_path, [row])[CLOSED_FORM][0])

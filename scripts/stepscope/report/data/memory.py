@@ -222,7 +222,7 @@ class PeakChange:
     @property
     def is_moved(self) -> bool:
         """Whether the two peaks are of different moments of a step, so that their categories are not comparable."""
-        return self.places[0] != self.places[1]
+        return is_moved(*self.places)
 
     @property
     def fitting(self) -> list[str]:
@@ -245,9 +245,15 @@ def peak_changes(memory: Memory) -> list[PeakChange]:
 def _peak_change(memory: Memory, row: dict, reference: dict) -> PeakChange:
     finished = row["status"] == reference["status"] == "ok"
     places = tuple(peak_place(memory, each) for each in (reference, row))
-    is_comparable = finished and places[0] == places[1]
+    is_comparable = finished and not is_moved(*places)
     changes = category_changes(memory.at_peak(reference), memory.at_peak(row)) if is_comparable else {}
     return PeakChange(row, reference, (memory.peak(reference), memory.peak(row)), changes, places)
+
+
+def is_moved(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two places are of different moments: other phases, or other parts of a phase in which gradients come or
+    activations pile up from part to part. Inference keeps nothing of a part but what autocast casts."""
+    return one != other and (one[0] != other[0] or one[0] != "inference")
 
 
 def peak_place(memory: Memory, row: dict) -> tuple[str, str]:
