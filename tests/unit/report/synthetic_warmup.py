@@ -78,7 +78,14 @@ def _rows(spec: dict, steady, first, noise: float, profiled: bool, launched: flo
         for at, (phase, base, more) in enumerate(zip(PHASES, steady, first, strict=True)):
             wobble = 1 + noise * (math.sin(12.9 * step + 4.1 * at + 78.2 * run + base) + math.sin(run + at))
             ms = (base * AFTER.get(step, 1.0) + (more if step == 0 else 0.0)) * wobble
-            row = {"mode": "step", "kind": "phased", "step": step, "phase": phase, "warmup": step < spec["warmup"]}
+            row = {
+                "process": 1,
+                "mode": "step",
+                "kind": "phased",
+                "step": step,
+                "phase": phase,
+                "warmup": step < spec["warmup"],
+            }
             row |= {"seconds": ms / 1e3, "event_seconds": ms / 1e3, "sm_clock_mhz": 1980}
             rows.append(row | ({} if launched is None else {"launch_seconds": launched * ms / 1e3}))
     return rows
