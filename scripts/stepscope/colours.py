@@ -68,7 +68,8 @@ ATTENTION_TEXT = {
 FIRST_STEP = {
     "module loading": "#1b7fbf",
     "memory allocation": "#0e9f79",
-    "compilation and autotuning": "#d9651d",
+    "matrix products": "#d9651d",
+    "compiled code": "#8a6fc0",
     "other API calls": "#c9709d",
     "waiting for the device": "#a8aeb5",
     "the profiler itself": "#6d7680",

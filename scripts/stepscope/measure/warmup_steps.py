@@ -5,7 +5,8 @@ Every step is phased: the device is waited for after each phase, and gradients a
 What a step spends the host's time on is told by torch.profiler, for the first one against a later one. CUDA loads a
 kernel's code when the kernel is first launched, within that launch ("lazy loading" in the CUDA C++ programming guide):
 what launches take longer in the first step is loading. The same holds for memory, which the first step takes from the
-driver, and for matrix products, whose library sets itself up and chooses an algorithm.
+driver, and for matrix products, whose library sets itself up and chooses an algorithm: a later step calls them as
+often, so that only what the first takes longer for them is set-up.
 """
 
 import contextlib
@@ -32,8 +33,8 @@ PARTS = {
     "module loading": r"Runtime Triggered Module Loading|Lazy Function Loading|(cuda|cu)(LaunchKernel"
     r"|LaunchCooperativeKernel|FuncGet\w+|FuncSet\w+|Module\w+|Library\w+|Kernel\w+|GetFuncBySymbol|GetProcAddress"
     r"|OccupancyMaxActive\w+|OccupancyAvailable\w+)",
-    "compilation and autotuning": r"aten::(_?addmm|mm|bmm|baddbmm|linear|matmul|_scaled_dot_product\w*|mkldnn\w*)"
-    r"|nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
+    "matrix products": r"aten::(_?addmm|mm|bmm|baddbmm|linear|matmul|_scaled_dot_product\w*|mkldnn\w*)",
+    "compiled code": r"nvrtc\w+|.*([Cc]ompil|[Aa]utotun|Inductor|triton)\w*",
     "other API calls": r"(cuda|cu)[A-Z]\w+",
 }
 OPERATORS, REST = "operators", "Python and the rest"

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from stepscope.report.data.machines import every_cell
+from stepscope.report.data.machines import at_once, every_cell, processes
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Box, Column, Table, TableCell
 from stepscope.report.kit.order import machine_labels, ordered
@@ -15,7 +15,7 @@ _OWN_BATCHES = ("attention",)  # studies whose batch follows from the operation,
 _FACTS = (
     ("device", "device_name", None),
     ("device memory", "device_memory_bytes", lambda value: f"{formatting.gib(value)} GiB"),
-    ("devices seen (UUID)", "device_uuid", None),
+    ("devices seen (UUID)", "device_uuid", str),
     ("driver", "driver", None),
     ("power limit", "power_limit_w", lambda value: f"{value:,.0f} W"),
     ("CPU threads", "threads", formatting.count),
@@ -24,6 +24,7 @@ _FACTS = (
     ("PyTorch", "torch", None),
     ("CUDA", "cuda", None),
     ("Triton", "triton", None),
+    ("profiler", "profiler_version", str),
     ("git commit", "git_commit", formatting.commit),
 )
 
@@ -73,6 +74,11 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     seconds = cells["duration_s"].astype(float).sum()
     if seconds:
         facts.append(("Time spent measuring", formatting.duration(seconds)))
+    facts += _together(cells)
+    counts = processes(tables)
+    if counts:
+        each = [f"{study} {formatting.listing(list(map(str, own)))}" for study, own in counts.items()]
+        facts.append(("Processes that measured a series of a cell", "; ".join(each)))
     names = {"Batch size": "batch", "Vocabulary": "vocab_size", "Warm-up steps": "warmup", "Seed": "seed"}
     for name, key in names.items():
         own = cells[~cells["study"].isin(_OWN_BATCHES)] if key == "batch" else cells
@@ -83,6 +89,17 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     if marks:
         facts.append(("Noise mark", f"± {', '.join(marks)} of the median"))
     return facts
+
+
+def _together(cells: pd.DataFrame) -> list[tuple[str, str]]:
+    """How many cells of a machine ran while another one did: what shares its host is measured less surely."""
+    found = at_once(cells)
+    lines = []
+    for hardware, names in found.items():
+        every = len(cells[(cells["hardware"] == hardware) & cells["started"].notna()])
+        where = f" on {hardware}" if len(found) > 1 else ""
+        lines.append(f"{len(names) if names else 'none'} of {every:,}{where}")
+    return [("Cells that ran while another cell ran on the machine", "; ".join(lines))] if lines else []
 
 
 def machine_table(tables: Tables) -> Table:
@@ -102,7 +119,8 @@ def machine_table(tables: Tables) -> Table:
 
 def _values(values: pd.Series, shown) -> str:
     distinct = ordered(values, key=str)
-    return ", ".join(str(value) if shown is None else shown(value) for value in distinct)
+    text = ", ".join(str(value) if shown is None else shown(value) for value in distinct)
+    return f"{len(distinct):,}: {text}" if shown is str and len(distinct) > 1 else text
 
 
 def sizes_table(tables: Tables) -> Table | None:

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from stepscope.report.agreement import agreement_findings, agreement_table
 from stepscope.report.data.machines import labels
 from stepscope.report.kit.escaping import Prose, markdown
 from stepscope.report.kit.finding import by_machine
@@ -99,10 +100,11 @@ def _context(request: Request, tables: Tables) -> dict:
         "title": request.title,
         "command": request.command,
         "box": incomplete_box(tables) if request.partial else None,
-        "findings": _findings(sections, tables, labels(tables)),
+        "findings": [*_findings(sections, tables, labels(tables)), *_agreement(tables)],
         "overview": overview(tables),
         "machine": machine_table(tables),
         "sizes": sizes_table(tables),
+        "agreement": agreement_table(tables),
         "methods": [name for name in sections if (request.templates / f"methods/{name}.md.j2").exists()],
         "sections": {name: section.context(tables) for name, section in sections.items()},
     }
@@ -126,6 +128,12 @@ def _findings(sections: dict, tables: Tables, labels: list[str]) -> list[tuple[s
             )
         )
     return [(about, machines) for about, machines in parts if machines]
+
+
+def _agreement(tables: Tables) -> list[tuple[str, list]]:
+    """The same of what several studies say of one point."""
+    found = by_machine(agreement_findings(tables), labels(tables))
+    return [("Points of several studies", found)] if found else []
 
 
 def _environment(templates: Path) -> Environment:

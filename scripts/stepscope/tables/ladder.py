@@ -76,6 +76,7 @@ TABLES = (
             PEAK_TFLOPS,
             Group("time", RATES, {f"{prefix}_": f"{words}, free steps" for prefix, words in TIMES.items()}),
             text("peak_mode", "the mode that the peaks are of"),
+            number("reached_bytes", "bytes", "most memory in use in any mode, also until it ran out", is_optional=True),
             *(*PEAKS, *PREDICTED, *COUNTED),
             ladder_chain.AGREEMENT,
             *GAINS,
@@ -154,6 +155,7 @@ def _memory(cell: CellResult, modes: dict) -> dict:
     setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
     return {
         "peak_mode": mode,
+        "reached_bytes": max((value for name in modes if (value := _in_use(modes[name]))), default=None),
         **peak_columns(modes.get(mode, {})),
         "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_chain.option(spec, "checkpoint")),
         "boundary_bytes": ladder_checkpoint.boundary_bytes(setup),
@@ -161,6 +163,11 @@ def _memory(cell: CellResult, modes: dict) -> dict:
         "predicted_checkpoint": ladder_checkpoint.best_by_rule(setup),
         "predicted_best_checkpoint": ladder_checkpoint.best_by_peak(setup, "step"),
     }
+
+
+def _in_use(mode: dict) -> float | None:
+    """Peak memory of a mode: the allocator's, on a CPU that of the process."""
+    return mode.get("peak_allocated_bytes") or mode.get("peak_resident_bytes")
 
 
 def _place(ladder: list[CellResult], own: dict[str, dict]) -> None:

@@ -1,4 +1,7 @@
-"""The warm-up study's tables: a row a cell, with its means beside the steady state, and every sample."""
+"""The warm-up study's tables: a row a cell, with its means beside the steady state, and every sample.
+
+A cell is one process. The steady state of a point is that of all its processes that ran late steps.
+"""
 
 import csv
 import json
@@ -20,6 +23,7 @@ from stepscope.tables.columns import (
     ratio,
     run_columns,
     statistics_columns,
+    with_intervals,
 )
 from stepscope.tables.schema import Group, Table, count, number, text
 from stepscope.tables.training import (
@@ -37,21 +41,38 @@ from stepscope.tables.training import (
 from stepscope.tables.writer import write_study
 
 MODE = "step"
-STEADY_FROM = (10, 5)  # the step from which on samples are steady: the first of these that leaves FEWEST of them
-FEWEST = 3
+# The step from which on samples are steady: the first of these from which two processes have FEWEST steps, else one.
+STEADY_FROM = (10, 5)
+FEWEST = 3  # late steps without which a process is no part of the steady state
 # Parts of a profiled step -> the start of their columns, in the order in which they are shown.
 PARTS = {
     "module loading": "module_loading",
     "memory allocation": "memory_allocation",
-    "compilation and autotuning": "compilation_and_autotuning",
+    "matrix products": "matrix_products",
+    "compiled code": "compiled_code",
     "other API calls": "other_api_calls",
     "waiting for the device": "waiting_for_the_device",
     "the profiler itself": "the_profiler_itself",
     "operators": "operators",
     "Python and the rest": "python_and_the_rest",
 }
-SET_UP = tuple(PARTS)[:4]  # what only has to be done once
+# A part of older records → the part that it is now; it held compiled code too, of which plain PyTorch has none.
+FORMER_PARTS = {"compilation and autotuning": "matrix products"}
+SET_UP = tuple(PARTS)[:5]  # what takes longer in the first step, since something is made ready
 REST = tuple(PARTS)[-1]  # the profiled time less all other parts
+# Column of the shared statistics → the same of the point's steady state, whose samples are those of its processes.
+STEADY = {
+    "median_ms": number("steady_ms", "ms", "the steady state: geometric mean of its processes' medians"),
+    "ci_low_ms": number("steady_ci_low_ms", "ms", "lower end of its 95 % confidence interval, between processes"),
+    "ci_high_ms": number("steady_ci_high_ms", "ms", "upper end; both are empty where no point has two processes"),
+    "limited_by": text("steady_limited_by", "what limits it: `launches`, `gpu` or `processor`"),
+    "spread": number(
+        "steady_spread",
+        "share",
+        "standard deviation of a process's logarithm, pooled over the machine's points that the same limits",
+    ),
+    "spread_degrees": count("steady_spread_degrees", "degrees of freedom of `steady_spread`"),
+}
 # Column prefix -> the phases that are added up.
 PHASES = {
     "forward": ("forward",),
@@ -69,14 +90,14 @@ TABLES = (
             text("first", "`profiled` where the first step ran under a profiler, else empty"),
             *(NOISE_MARK, STATUS, REASON),
             number("steady_from", "", "number of the step from which on the point's times count as steady"),
-            number("steady_warmup", "count", "warm-up steps of the cell that the steady state is from"),
-            number("steady_samples", "count", "steps of the steady state"),
+            count("steady_processes", "the processes that the steady state is made of: with 3 such steps or more"),
+            count("steady_samples", "these steps, of all these processes"),
             Group(
                 "phase",
                 (
                     *STATISTICS.members,
                     number("first_ms", "ms", "the first measured step"),
-                    number("steady_ms", "ms", "median of the point's steady state"),
+                    *STEADY.values(),
                     number("mean_over_steady", "ratio", "mean over the steady state"),
                     number("median_over_steady", "ratio", "median over the steady state"),
                     number("std_over_mean", "ratio", "standard deviation over mean"),
@@ -106,17 +127,18 @@ TABLES = (
     Table("warmup_samples", "a phase of a step", (KEY, SAMPLES)),
 )
 
-Series = dict[str, dict[int, float]]  # column prefix -> step -> seconds
+Series = dict[str, dict[int, tuple[float, float | None]]]  # prefix -> step -> seconds, seconds until it was launched
 
 
 @dataclass(frozen=True)
 class Steady:
-    """Medians (seconds) of a point's steady steps by column prefix: from which step of which cell, and how many."""
+    """A point's steady state: from which step on, of how many steps of how many processes, and its columns of STEADY
+    by column prefix."""
 
-    medians: dict[str, float]
     first_step: int
-    warmup: int
+    processes: int
     samples: int
+    columns: dict[str, dict]
 
 
 def write(cells: list[CellResult], folder: Path) -> None:
@@ -126,13 +148,13 @@ def write(cells: list[CellResult], folder: Path) -> None:
 
 
 def rows_of(cells: list[CellResult]) -> list[dict]:
-    """Each cell as one row; those of one point share the steady state of the one with the most warm-up."""
+    """Each cell as one row; those of one point share its steady state."""
     series = [series_of(cell) for cell in cells]
-    points: dict[str, list[tuple[int, Series]]] = defaultdict(list)
+    points: dict[str, list[tuple[CellResult, Series]]] = defaultdict(list)
     for cell, found in zip(cells, series, strict=True):
         if status_of(cell, _mode(cell))["status"] == "ok" and not is_profiled(cell):
-            points[_point(cell)].append((cell.entry["spec"]["warmup"], found))
-    states = {point: steady_state(found) for point, found in points.items()}
+            points[_point(cell)].append((cell, found))
+    states = steady_states(points)
     return [row(cell, own, states.get(_point(cell))) for cell, own in zip(cells, series, strict=True)]
 
 
@@ -143,26 +165,69 @@ def is_profiled(cell: CellResult) -> bool:
 
 def series_of(cell: CellResult) -> Series:
     """The cell's samples by column prefix and step, in seconds; sums of phases where a step has all of them."""
-    found: dict[str, dict[int, float]] = defaultdict(dict)
+    found: dict[str, dict[int, tuple[float, float | None]]] = defaultdict(dict)
     for line in csv.DictReader(cell.samples):
-        found[line["phase"]][int(line["step"])] = float(line["seconds"])
+        launched = line.get("launch_seconds")
+        found[line["phase"]][int(line["step"])] = float(line["seconds"]), float(launched) if launched else None
     every: Series = {}
     for prefix, phases in PHASES.items():
         steps = set.intersection(*(set(found[phase]) for phase in phases))
-        every[prefix] = {step: sum(found[phase][step] for phase in phases) for step in sorted(steps)}
+        every[prefix] = {step: _sum([found[phase][step] for phase in phases]) for step in sorted(steps)}
     return every
 
 
-def steady_state(found: list[tuple[int, Series]]) -> Steady | None:
-    """The steady state by the cell with the most warm-up, of (warm-up steps, series); None if it ran too few steps."""
-    warmup, series = max(found, key=lambda each: each[0])
-    steps = list(series["step"])
-    for start in (*STEADY_FROM, max(warmup, 1)):
-        late = [step for step in steps if step >= start]
-        if len(late) >= FEWEST:
-            medians = {prefix: statistics.median(own[step] for step in late) for prefix, own in series.items()}
-            return Steady(medians, start, warmup, len(late))
+def _sum(times: list[tuple[float, float | None]]) -> tuple[float, float | None]:
+    """Of the phases of a step; nothing is known of its launches where a phase's are not."""
+    launches = [launched for _, launched in times]
+    return sum(seconds for seconds, _ in times), None if None in launches else sum(launches)
+
+
+def steady_states(points: dict[str, list[tuple[CellResult, Series]]]) -> dict[str, Steady]:
+    """Point → its steady state; none of a point without a process that ran enough late steps.
+
+    points: the cells of each point that count, with their series. The spread between processes is that of all points
+    of a machine, for each phase.
+    """
+    starts = {name: start for name, own in points.items() if (start := _first_steady(own)) is not None}
+    rows = {name: _late(points[name], start) for name, start in starts.items()}
+    for prefix in PHASES:  # one by one: phases of a process, and their sums, do not vary independently
+        with_intervals(list(rows.values()), [f"{prefix}_"])
+    return {
+        name: Steady(
+            starts[name],
+            own["step_processes"],
+            own["step_samples"],
+            {prefix: {to.name: own[f"{prefix}_{name}"] for name, to in STEADY.items()} for prefix in PHASES},
+        )
+        for name, own in rows.items()
+    }
+
+
+def _first_steady(own: list[tuple[CellResult, Series]]) -> int | None:
+    """The step from which on a point's samples are steady."""
+    starts = (*STEADY_FROM, max(1, *(cell.entry["spec"]["warmup"] for cell, _ in own)))
+    for processes in (2, 1):
+        for start in starts:
+            if sum(sum(step >= start for step in series["step"]) >= FEWEST for _, series in own) >= processes:
+                return start
     return None
+
+
+def _late(own: list[tuple[CellResult, Series]], start: int) -> dict:
+    """Statistics of a point's late steps, a process a cell."""
+    first = own[0][0]
+    columns = {"hardware": first.hardware, "device": first.entry["spec"]["device"], "noise_mark": None}
+    for prefix in PHASES:
+        late = [[times for step, times in series[prefix].items() if step >= start] for _, series in own]
+        parts = [_process(times) for times in late if len(times) >= FEWEST]
+        columns |= statistics_columns(f"{prefix}_", {"processes": parts})
+    return columns
+
+
+def _process(times: list[tuple[float, float | None]]) -> dict:
+    """Statistics of one process's steps, with the median of the time until they were launched, where it is known."""
+    launches = [launched for _, launched in times if launched is not None]
+    return summarise([seconds for seconds, _ in times]) | {"launch": statistics.median(launches) if launches else None}
 
 
 def row(cell: CellResult, series: Series, steady: Steady | None) -> dict:
@@ -176,7 +241,7 @@ def row(cell: CellResult, series: Series, steady: Steady | None) -> dict:
         "noise_mark": cell.noisy,
         **status,
         "steady_from": steady.first_step if steady else None,
-        "steady_warmup": steady.warmup if steady else None,
+        "steady_processes": steady.processes if steady else None,
         "steady_samples": steady.samples if steady else None,
         **_times(cell, series if status["status"] == "ok" else {}, steady),
         **peak_columns(mode),
@@ -189,24 +254,28 @@ def _times(cell: CellResult, series: Series, steady: Steady | None) -> dict:
     """Each phase over the measured steps: statistics, the first of them, the steady state and ratios to it."""
     spec, columns = cell.entry["spec"], {}
     for prefix in PHASES:
-        own = {step: seconds for step, seconds in series.get(prefix, {}).items() if step >= spec["warmup"]}
-        found = summarise(list(own.values())) if own else {}
+        own = {step: times for step, times in series.get(prefix, {}).items() if step >= spec["warmup"]}
+        found = _process(list(own.values())) if own else {}
         columns |= statistics_columns(f"{prefix}_", found)
-        first = None if is_profiled(cell) else own.get(spec["warmup"])
-        state = steady.medians[prefix] if steady else None
+        first = own[spec["warmup"]][0] if spec["warmup"] in own and not is_profiled(cell) else None
+        state = steady.columns[prefix] if steady else dict.fromkeys(each.name for each in STEADY.values())
+        columns |= {f"{prefix}_{name}": value for name, value in state.items()}
+        mean, median = (columns[f"{prefix}_{name}_ms"] for name in ("mean", "median"))
         columns[f"{prefix}_first_ms"] = milliseconds(first)
-        columns[f"{prefix}_steady_ms"] = milliseconds(state)
-        columns[f"{prefix}_mean_over_steady"] = ratio(found.get("mean"), state)
-        columns[f"{prefix}_median_over_steady"] = ratio(found.get("median"), state)
-        columns[f"{prefix}_std_over_mean"] = ratio(found.get("std"), found.get("mean"))
-        columns[f"{prefix}_tokens_per_s"] = ratio(spec["batch"] * spec["context"], found.get("mean"))
+        columns[f"{prefix}_mean_over_steady"] = ratio(mean, state["steady_ms"])
+        columns[f"{prefix}_median_over_steady"] = ratio(median, state["steady_ms"])
+        columns[f"{prefix}_std_over_mean"] = ratio(columns[f"{prefix}_std_ms"], mean)
+        columns[f"{prefix}_tokens_per_s"] = ratio(1000 * spec["batch"] * spec["context"], mean)
     return columns
 
 
 def _first_step(first: dict) -> dict:
-    """Both profiled steps: time (ms) as a whole and by part, calls, page faults; the largest differences as JSON."""
+    """Both profiled steps: time (ms) as a whole and by part, calls, page faults; the largest differences as JSON.
+
+    A part that the record does not know stays empty.
+    """
     whole, faults = first.get("profiled", {}), first.get("page_faults", {})
-    parts = {part["part"]: part for part in first.get("parts", [])}
+    parts = {_part(part["part"]): part for part in first.get("parts", [])}
     columns = {f"profiled_{which}_ms": milliseconds(whole.get(f"{which}_seconds")) for which in ("first", "steady")}
     for name, prefix in PARTS.items():
         part = parts.get(name, {})
@@ -214,8 +283,13 @@ def _first_step(first: dict) -> dict:
             columns[f"{prefix}_{which}_ms"] = milliseconds(part.get(f"{which}_seconds"))
             columns[f"{prefix}_{which}_calls"] = part.get(f"calls_{which}")
     columns |= {f"page_faults_{which}": faults.get(which) for which in ("first", "steady")}
-    largest = first.get("largest")
+    largest = [event | {"part": _part(event["part"])} for event in first.get("largest") or []]
     return columns | {"largest": json.dumps(largest, sort_keys=True) if largest else None}
+
+
+def _part(name: str) -> str:
+    """A part by the name that it has now."""
+    return FORMER_PARTS.get(name, name)
 
 
 def _mode(cell: CellResult) -> dict:

@@ -108,9 +108,12 @@ def test_what_is_faster_in_the_first_step_is_left_of_zero(plan, tmp_path):
     assert (start, width) == (0, pytest.approx(-100)) and panel.get_xlim()[0] < -100
 
 
-def test_warm_runs_that_differ_are_told(plan, tmp_path):
-    made.points(plan, ("m",), (0, 5, 10))
-    plan.cell("s", 5, steady=(6.0, 12.0, 3.0))
-    plan.cell("s", 10)
+def test_a_steady_state_that_is_not_known_well_is_told(plan, tmp_path):
+    for count in (0, 5, 10):
+        plan.cell("m", count, launched=0.4)
+    plan.cell("s", 5, steady=(6.0, 12.0, 3.0), launched=0.97)
+    plan.cell("s", 10, launched=0.97)
+    plan.cell("l", 10, launched=0.4, shape=(256, 512, 2, 2), steady=(50.0, 100.0, 25.0))
     words = texts(draw(draw_means, tables(plan, tmp_path)))
-    assert words.count("warm runs differ\nby 50 %") == 1 and sum("warm runs" in each for each in words) == 1
+    told = [each for each in words if each.startswith(("steady state", "one steady"))]
+    assert len(told) == 2 and told[0].startswith("steady state\n±") and told[1] == "one steady\nprocess"

@@ -63,9 +63,11 @@ def test_running_out_of_memory_keeps_the_steps_before(tiny, one_thread, monkeypa
         ("cudaEventRecord", "other API calls"),
         ("cudaMemcpyAsync", "other API calls"),
         ("cudaStreamIsCapturing", "other API calls"),
-        ("aten::mm", "compilation and autotuning"),
-        ("aten::bmm", "compilation and autotuning"),
-        ("TorchDynamo compile", "compilation and autotuning"),
+        ("aten::mm", "matrix products"),
+        ("aten::bmm", "matrix products"),
+        ("TorchDynamo compile", "compiled code"),
+        ("nvrtcCompileProgram", "compiled code"),
+        ("triton_poi_fused_add_0", "compiled code"),
         ("aten::mul", "operators"),
         ("autograd::engine::evaluate_function: MmBackward0", "operators"),
         ("currency", "operators"),
@@ -112,5 +114,5 @@ def test_the_programs_record_holds_the_first_steps_parts(run_program, tmp_path):
         total = math.fsum(part[f"{which}_seconds"] for part in first["parts"])
         assert total == pytest.approx(first["profiled"][f"{which}_seconds"], rel=1e-9)
     assert "module loading" in out
-    products = next(part for part in first["parts"] if part["part"] == "compilation and autotuning")
+    products = next(part for part in first["parts"] if part["part"] == "matrix products")
     assert products["calls_first"] == products["calls_steady"] > 0

@@ -47,7 +47,7 @@ def cell(precision="fp32", context=128, mode="step", hardware="gpu", size="s", h
     repeat = f"/repeat={more['repeat']}" if "repeat" in more else ""
     name = f"{hardware}/memory/{size}/ctx{context}/{precision}{option}{repeat}"
     held = HELD.get(precision, HELD["fp32"]) if held is None else held
-    whole = sum(held.values()) * MIB
+    whole, place = sum(held.values()) * MIB, more.get("peak_place", ("backward", "loss"))
     point = {"cell": name, "hardware": hardware, "size": size, "context": context, "precision": precision, "repeat": 1}
     row = {**point, "batch": 4, "mode": mode, "attention": "naive", "compile": "none", "optimizer": "own"}
     row |= {"checkpoint": 0, **SHAPE, "seed": 0, "status": "ok", "reason": "", "steps": 1, "warmup": 2}
@@ -56,10 +56,10 @@ def cell(precision="fp32", context=128, mode="step", hardware="gpu", size="s", h
     row |= {"baseline_model_bytes": 110 * MIB, "baseline_first_step_bytes": 310 * MIB}
     row |= {"baseline_start_bytes": 310 * MIB, "capacity_total_bytes": 80 * GIB, "capacity_free_bytes": 79 * GIB}
     row |= {"peak_allocated_bytes": 1.024 * whole, "peak_reserved_bytes": 1.25 * whole, "peak_resident_bytes": None}
-    row |= {"predicted_peak_bytes": whole - 10 * MIB, "predicted_phase": "backward", "predicted_part": "loss"}
+    row |= {"predicted_peak_bytes": whole - 10 * MIB, "predicted_phase": place[0], "predicted_part": "loss"}
     row |= {"predicted_first_context_too_long": 700, "residual_stream_bytes": 4 * context * 64 * 4}
     row |= {"command": f"python scripts/snapshot_memory.py --precision {precision}", "code": "c0de" * 16}
-    return row | {"log": f"results/{name}/measure.log", "held": held, "peak_place": ("backward", "loss")} | more
+    return row | {"log": f"results/{name}/measure.log", "held": held, "peak_place": place} | more
 
 
 def cpu(row: dict) -> dict:

@@ -115,6 +115,16 @@ def test_the_best_k_is_the_fastest_of_those_alike(tmp_path):
     assert one.best["checkpoint"] == "2"
 
 
+def test_where_a_step_ran_out_of_memory_what_it_reached_is_shown(tmp_path):
+    (lost,) = made.checkpoints(every=(2,))
+    lost = made.without_step(lost)  # forward and backward fit
+    for mode, peak in (("forward-backward", 63.5), ("step", 76.5)):
+        lost.record["summary"]["modes"][mode]["peak_allocated_bytes"] = peak * 2**30
+    (one,) = recomputed(ladders(tables_of(tmp_path, [*made.chain(), lost])))
+    table = checkpoint_table("gpu", [one])
+    assert ["76.5 GiB", ("oom",)] in [[cell.text, cell.badges] for cell in table.rows[-1]]
+
+
 def test_compiled_cells_have_their_note(tmp_path):
     cells = [made.cell("small", 128, "bf16", made.BLOCK | {"checkpoint": 2}, peak=2**30)]
     table = checkpoint_table("gpu", recomputed(ladders(tables_of(tmp_path, cells))))

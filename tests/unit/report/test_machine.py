@@ -1,11 +1,12 @@
 """What ran: counted in cells, also where a study's table has several rows a cell."""
 
+import pandas as pd
 import pytest
 import synthetic
 import synthetic_attention as made
 import synthetic_memory
 from stepscope.report.data.machines import every_cell
-from stepscope.report.machine import incomplete_box, overview
+from stepscope.report.machine import incomplete_box, machine_table, overview
 from stepscope.tables.reader import Tables
 
 
@@ -73,3 +74,44 @@ def test_the_log_of_an_analysis_that_failed(tmp_path):
     table = incomplete_box(tables).table
     assert [row[3].link for row in table.rows] == [row["log"] for row in rows]
     assert [row[4].link for row in table.rows] == [f"{rows[0]['cell']}/analysis.log", ""]
+
+
+TOGETHER = "Cells that ran while another cell ran on the machine"
+
+
+def cells_at(folder, spans, **more) -> Tables:
+    """Timing cells that start so many minutes after noon and run for so many seconds: (hardware, minutes, seconds)."""
+    rows = [
+        {"cell": f"{hardware}/timing/{at}", "hardware": hardware, "status": "ok", "reason": "", "batch": 4}
+        | {"started": f"2026-10-01T12:{minutes:02d}:00+00:00", "duration_s": seconds}
+        | {name: values[at] for name, values in more.items()}
+        for at, (hardware, minutes, seconds) in enumerate(spans)
+    ]
+    folder.mkdir(exist_ok=True)
+    pd.DataFrame(rows).to_csv(folder / "timing.csv", index=False)
+    return Tables(folder, ["timing"])
+
+
+def test_cells_that_ran_at_once_are_counted(tmp_path):
+    # The first runs for three minutes, the second within it; the third begins when the first ends, the last alone.
+    spans = [("gpu", 0, 180.0), ("gpu", 1, 30.0), ("gpu", 3, 60.4), ("gpu", 4, 10.0), ("gpu", 9, 10.0)]
+    assert dict(overview(cells_at(tmp_path, spans)))[TOGETHER] == "2 of 5"
+    # A cell that starts within a long one counts even though another began and ended between.
+    spans = [("gpu", 0, 600.0), ("gpu", 1, 10.0), ("gpu", 5, 10.0), ("other", 5, 10.0), ("other", 6, 10.0)]
+    assert dict(overview(cells_at(tmp_path, spans)))[TOGETHER] == "3 of 3 on gpu; none of 2 on other"
+
+
+def test_how_many_gpus_and_profilers_there_were(tmp_path):
+    spans = [("gpu", 0, 10.0), ("gpu", 1, 10.0), ("gpu", 2, 10.0)]
+    several = {"device_uuid": ["GPU-1", "GPU-2", "GPU-1"], "profiler_version": ["2025.3", None, "2024.6"]}
+    table = machine_table(cells_at(tmp_path, spans, **several))
+    facts = {row[0].text: row[1].text for row in table.rows}
+    assert facts["devices seen (UUID)"] == "2: GPU-1, GPU-2" and facts["profiler"] == "2: 2024.6, 2025.3"
+
+
+def test_how_many_processes_measured_a_cell(tmp_path):
+    spans = [("gpu", 0, 10.0), ("gpu", 1, 10.0)]
+    counts = {"step_processes": [3, 2], "forward_processes": [3, None], "other_processes": [7, 7]}
+    tables = cells_at(tmp_path, spans, **counts)
+    assert dict(overview(tables))["Processes that measured a series of a cell"] == "timing 2 and 3"
+    assert "Processes that measured a series of a cell" not in dict(overview(cells_at(tmp_path, spans)))

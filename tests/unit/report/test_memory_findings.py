@@ -87,6 +87,50 @@ def test_what_bf16_does_over_several_points(tmp_path):
     assert values(found) == ends | {"less": 1, "more": 1, "same": 1}
 
 
+def test_categories_of_two_moments_are_not_compared(tmp_path):
+    """In bf16 the peak lies before the gradients: that they are not there then saves nothing."""
+    late = made.cell(held={"parameters": 400, "gradients": 400, "activations": 200})
+    early = made.cell("bf16", held={"parameters": 400, "activations": 500}, peak_place=("forward", "LM head"))
+    (found,) = findings(tmp_path, [late, early])[BF16]
+    assert values(found) == {"least": pytest.approx(-0.1)} and "gradients" not in found.text
+    assert "−10.0 % (s, context 128: the peak moves from backward (loss) to forward (LM head))" in found.text
+
+
+def test_inference_keeps_nothing_from_part_to_part(tmp_path):
+    one = made.cell(mode="inference", held=INFERENCE, peak_place=("inference", "blocks.0/FFN"))
+    held = INFERENCE | {"cast weights": 50}
+    other = made.cell("bf16", mode="inference", held=held, peak_place=("inference", "LM head"))
+    (found,) = findings(tmp_path, [one, other])[BF16]
+    assert values(found)["least_changes"] == {"cast weights": 50 * MIB} and "moves" not in found.text
+
+
+def test_causes_are_not_looked_for_where_the_predicted_peak_is_another(tmp_path):
+    row = made.cell(predicted_phase="optimizer", predicted_peak_bytes=800 * MIB)
+    assert "causes" not in values(findings(tmp_path, [row])[CLOSED_FORM][0])
+
+
+def test_peaks_say_of_which_sizes_they_are_and_what_else_was_timed(tmp_path):
+    recorded = [made.cell(), made.cell(size="m", held={"parameters": 2000})]
+    peaks = {"s": 1000, "m": 2048, "tiny": 10, "huge": 70 * 1024, "lost": 80 * 1024}
+    timings = [
+        made.timing(
+            made.cell(size=size),
+            step_peak_allocated_bytes=peak * MIB,
+            step_status="oom" if size == "lost" else "ok",
+        )
+        for size, peak in peaks.items()
+    ]
+    found = findings(tmp_path, recorded, timings=timings)
+    told = values(found[PEAKS][0])
+    assert (told["timed_least"], told["timed_most"]) == (10 * MIB, 70 * 1024 * MIB)
+    assert "(sizes m and s) peaks" in found[PEAKS][0].text and "70.0 GiB (huge," in found[PEAKS][0].text
+    assert "The largest recorded peak that fits (m, context 128, fp32, step; of sizes m and s)" in (
+        found["what fills the memory"][0].text
+    )
+    same = findings(tmp_path / "same", recorded[:1], timings=timings[:1])
+    assert "timed_most" not in values(same[PEAKS][0])
+
+
 def test_one_precision_has_no_comparison(tmp_path):
     assert BF16 not in findings(tmp_path, [made.cell("bf16")])
 
@@ -121,21 +165,25 @@ def test_a_grid_that_contradicts_the_prediction(tmp_path, context, status, contr
 def test_one_cell(tmp_path):
     found = findings(tmp_path, [made.cell(predicted_first_context_too_long=5000)])
     assert values(found[LIMITS][0]) == {"tokens": 5000}
-    assert values(found[CLOSED_FORM][0]) == {"worst": -0.01}
-    assert " at 1.00 GiB (s, context 128, fp32), in backward (loss)." in found[PEAKS][0].text
+    assert values(found[CLOSED_FORM][0]) == {"worst": -0.01, "allocated": pytest.approx(990 / 1024 - 1)}
+    assert "(size s) peaks at 1.00 GiB (s, context 128, fp32), in backward (loss)." in found[PEAKS][0].text
 
 
 def test_how_far_the_closed_form_is_off(of_grid):
     (found,) = of_grid[CLOSED_FORM]
-    assert values(found) == {"near": 1, "worst": -10 / 160, "causes": {"activations": -10 * MIB}}
+    of_allocated = pytest.approx(150 / (1.024 * 160) - 1)  # the same cell, of what the allocator counts
+    expected = {"near": 1, "worst": -10 / 160, "causes": {"activations": -10 * MIB}, "allocated": of_allocated}
+    assert values(found) == expected
     assert found.numbers["worst"].cells == ("gpu/memory/s/ctx128/fp32/mode=inference",)
+    assert "the bytes that tensors ask for at the peak" in found.text and "of the peak as allocated" in found.text
 
 
 def test_a_prediction_to_the_byte(tmp_path):
     cells = [made.cell(context=context, predicted_peak_bytes=1000 * MIB + 8) for context in (128, 256)]
     (found,) = findings(tmp_path, cells)[CLOSED_FORM]
     assert values(found)["worst"] == pytest.approx(8 / (1000 * MIB))
-    assert found.text == "The closed form predicts the peak of all 2 cells to within 0.001 %."
+    start = "The closed form predicts the bytes that tensors ask for at the peak of all 2 cells to within 0.001 %; "
+    assert found.text.startswith(start) and values(found)["allocated"] == pytest.approx(1 / 1.024 - 1, abs=1e-6)
 
 
 def test_each_machine_has_its_own_findings(tmp_path):
@@ -205,7 +253,11 @@ def test_a_step(tmp_path):
     assert values(found["how much does a step allocate"]) == churn
     unused = {"unused": 250 * MIB, "reserved": 1250 * MIB, "share": 0.2}
     assert values(found["how much does the allocator hold in vain"]) == unused
-    assert values(found["facts"]) == {"peak": 1024 * MIB, "reserved": 1250 * MIB, "error": -0.01}
+    assert values(found["facts"]) == {
+        "peak": 1024 * MIB,
+        "reserved": 1250 * MIB,
+        "error": pytest.approx(990 / 1024 - 1),
+    }
 
 
 def test_inference_with_several_steps(tmp_path):

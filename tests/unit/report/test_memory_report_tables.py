@@ -31,8 +31,9 @@ def four(tmp_path):
     """fp32 and bf16, inference and step."""
     held = {"parameters": 100, "activations": 60}
     cells = [made.cell(), made.cell("bf16")]
-    cells.append(made.cell(mode="inference", held=held, peak_place=("inference", "LM head")))
-    cells.append(made.cell("bf16", mode="inference", held=held | {"activations": 30, "cast weights": 50}))
+    place = {"mode": "inference", "peak_place": ("inference", "LM head")}
+    cells.append(made.cell(held=held, **place))
+    cells.append(made.cell("bf16", held=held | {"activations": 30, "cast weights": 50}, **place))
     return memory_of(tmp_path, cells, [made.timing(cells[0]), made.timing(cells[1], step_ms=25.0)])
 
 
@@ -135,6 +136,13 @@ def test_bf16_saves_in_a_step_and_loses_in_inference(four):
     assert texts(table, "less of") == ["activations −30.0 MiB", "activations −250 MiB"]
     assert texts(table, "more of") == ["cast weights +50.0 MiB", "cast weights +50.0 MiB"]
     assert "precision" not in [one.label for one in table.columns]
+
+
+def test_a_peak_that_moved_has_no_categories_to_compare(tmp_path):
+    memory = memory_of(tmp_path, [made.cell(), made.cell("bf16", peak_place=("backward", "blocks.3/FFN"))])
+    table = memory_tables.precision_table(memory)
+    assert texts(table, "less of") == ["the peak moved"] and texts(table, "more of") == ["–"]
+    assert texts(table, "%", "difference") == ["−20"]
 
 
 def test_no_table_with_one_precision(tmp_path):

@@ -8,6 +8,7 @@ from stepscope.report.data import profile_parts as parts
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.roofline import Roof, measured_roof
 from stepscope.report.kit.order import with_order
+from stepscope.report.studies.profile.findings import findings
 from stepscope.tables.reader import Tables
 
 
@@ -106,3 +107,16 @@ def test_memory_bound_or_compute_bound(operations_a_byte, mean, word):
 
 def test_the_other_categories_are_bound_by_memory_or_latency():
     assert (bound.bound_of_others(5.0), bound.bound_of_others(4.99)) == ("memory-bound", "latency-bound")
+
+
+def test_ranges_say_over_how_many_cells_they_are(tmp_path):
+    step, other, inference = made.cell(), made.cell(context=256), made.cell(context=512, mode="inference", busy=4.0)
+    other["cell"] += "/long"
+    own = profile(tmp_path, [step, other, inference], [made.timing(step, 20.0), made.timing(inference, 20.0)])
+    told = {each.question: each.text for each in findings(own)}
+    bound_or_not = told["does launching kernels or running them set the time"]
+    assert "of 3 profiled cells: " in bound_or_not
+    assert bound_or_not.endswith("; not known of 1, which were not timed without a profiler.")
+    products = told["what share do matrix products take"]
+    assert "of the step (2 of 3 cells); no forward pass beside a step in" in products and "512" in products
+    assert "as long as without (2 of 3 cells)" in told["what does the profiler cost"]

@@ -1,6 +1,7 @@
 """The warm-up study's tables, from records with round numbers: see tests/unit/report/synthetic_warmup.py."""
 
 import csv
+import json
 import math
 import sys
 from pathlib import Path
@@ -46,14 +47,71 @@ def test_means_beside_the_steady_state(plan, tmp_path):
     assert float(cold["step_first_ms"]) == pytest.approx(1285)
 
 
-def test_the_steady_state_is_that_of_the_most_warm_up(plan, tmp_path):
+def steady(row: dict, phase: str = "step") -> list[float | None]:
+    """The steady state and the ends of its interval, ms."""
+    texts = [row[f"{phase}_steady_{name}"] for name in ("ms", "ci_low_ms", "ci_high_ms")]
+    return [float(text) if text else None for text in texts]
+
+
+def test_a_process_without_late_steps_is_no_part_of_the_steady_state(plan, tmp_path):
     plan.cell("s", 0)
+    plan.cell("s", 2, steady=(1.0, 1.0, 1.0))  # steps 10 and 11: too few
     plan.cell("s", 5, steady=(20.0, 20.0, 5.0))
-    rows = rows_of(plan, tmp_path)
-    for row in rows:  # steps 10 to 14 of the second cell
-        assert (row["steady_from"], row["steady_warmup"], row["steady_samples"]) == ("10", "5", "5")
-        assert float(row["forward_steady_ms"]) == pytest.approx(20)
-        assert float(row["step_steady_ms"]) == pytest.approx(45)
+    plan.cell("s", 10, steady=(20.0, 20.0, 5.0))
+    for row in rows_of(plan, tmp_path):  # steps 10 to 14 of the third cell, 10 to 19 of the last
+        assert (row["steady_from"], row["steady_processes"], row["steady_samples"]) == ("10", "2", "15")
+        assert steady(row, "forward") == pytest.approx([20, 20, 20])
+        assert steady(row) == pytest.approx([45, 45, 45])
+
+
+def test_earlier_steps_count_where_later_ones_are_of_one_process_alone(plan, tmp_path):
+    plan.cell("s", 0)
+    plan.cell("s", 10)
+    for row in rows_of(plan, tmp_path):  # steps 5 to 9 of the first cell, 5 to 19 of the other
+        assert (row["steady_from"], row["steady_processes"], row["steady_samples"]) == ("5", "2", "20")
+
+
+def test_one_process_has_no_interval(plan, tmp_path):
+    plan.cell("s", 10)
+    (row,) = rows_of(plan, tmp_path)
+    assert row["steady_processes"] == "1" and steady(row) == [pytest.approx(35), None, None]
+
+
+def test_the_steady_state_is_the_geometric_mean_of_its_processes(plan, tmp_path):
+    plan.cell("s", 5, steady=(10.0, 15.0, 5.0))
+    plan.cell("s", 10, steady=(15.0, 20.0, 5.0))
+    row, _ = rows_of(plan, tmp_path)
+    assert (row["steady_processes"], row["steady_samples"]) == ("2", "15")
+    # Steps of 30 and 40 ms: the logarithms' standard deviation is ln(4/3) / √2, with one degree of freedom.
+    middle, half = math.sqrt(30 * 40), 12.7062 * math.log(4 / 3) / 2
+    assert steady(row) == pytest.approx([middle, middle * math.exp(-half), middle * math.exp(half)], rel=1e-4)
+    assert steady(row, "optimizer") == pytest.approx([5, 5, 5])  # both took the same
+    assert float(row["step_steady_spread"]) == pytest.approx(math.log(4 / 3) / math.sqrt(2))
+    assert row["step_steady_spread_degrees"] == "1"
+    assert float(row["step_mean_over_steady"]) == pytest.approx(30 / middle)
+
+
+def test_the_spread_is_that_of_all_points_of_the_machine(plan, tmp_path):
+    for hardware in ("gpu", "other"):
+        plan.cell("s", 5, steady=(10.0, 15.0, 5.0), hardware=hardware)
+        plan.cell("s", 10, steady=(15.0, 20.0, 5.0), hardware=hardware)
+    plan.cell("m", 5)
+    plan.cell("m", 10)
+    rows = {(row["hardware"], row["size"]): row for row in rows_of(plan, tmp_path)}
+    # The second point's processes agree: half the variance, two degrees of freedom; on the other machine it is alone.
+    half = 4.30265 * math.log(4 / 3) / math.sqrt(2) / 2
+    assert steady(rows["gpu", "m"]) == pytest.approx([140, 140 * math.exp(-half), 140 * math.exp(half)], rel=1e-4)
+    assert rows["gpu", "s"]["step_steady_spread_degrees"] == "2"
+    assert rows["other", "s"]["step_steady_spread_degrees"] == "1"
+
+
+def test_points_that_launches_limit_have_a_spread_of_their_own(plan, tmp_path):
+    for size, launched in (("s", 0.95), ("m", 0.5)):
+        plan.cell(size, 5, launched=launched)
+        plan.cell(size, 10, launched=launched, steady=tuple(2 * each for each in made.STEADY[size]))
+    rows = {row["size"]: row for row in rows_of(plan, tmp_path)}
+    assert {size: row["step_steady_limited_by"] for size, row in rows.items()} == {"s": "launches", "m": "gpu"}
+    assert [row["step_steady_spread_degrees"] for row in rows.values()] == ["1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +131,7 @@ def test_cells_without_a_result_give_no_steady_state(plan, tmp_path):
     plan.cell("s", 10, profiled=True, steady=(1.0, 1.0, 1.0))
     plan.cell("m", 0)
     cold, lost, missing, profiled, other = rows_of(plan, tmp_path)
-    assert (cold["steady_warmup"], cold["steady_from"]) == ("0", "5")
+    assert (cold["steady_processes"], cold["steady_from"]) == ("1", "5")
     assert (lost["status"], lost["step_mean_ms"], lost["peak_allocated_bytes"]) == ("oom", "", str(3 * 2**30))
     assert "2.00 GiB" in lost["reason"] and float(lost["step_steady_ms"]) == pytest.approx(35)
     assert (missing["status"], missing["log"]) == ("missing", "")
@@ -91,13 +149,24 @@ def test_the_parts_of_the_profiled_first_step(plan, tmp_path):
     assert (row["operators_first_calls"], row["python_and_the_rest_first_calls"]) == ("900", "")
     assert (row["page_faults_first"], row["page_faults_steady"]) == ("54321", "12")
     assert '"name": "cudaLaunchKernel"' in row["largest"]
+    assert float(row["matrix_products_first_ms"]) == pytest.approx(150)
+    assert float(row["compiled_code_first_ms"]) == pytest.approx(50)
+
+
+def test_an_older_record_has_matrix_products_and_compiled_code_in_one_part(plan, tmp_path):
+    older = {"compilation and autotuning": 0.2, "module loading": 0.8}
+    plan.cell("s", 10, profiled=True, parts=(older, dict.fromkeys(older, 0.01)))
+    (row,) = rows_of(plan, tmp_path)
+    assert float(row["matrix_products_first_ms"]) == pytest.approx(200)
+    assert (row["compiled_code_first_ms"], row["compiled_code_first_calls"]) == ("", "")
+    assert {event["part"] for event in json.loads(row["largest"])} == {"module loading", "matrix products"}
 
 
 def test_every_sample_stands_after_its_cells_key(plan, tmp_path):
     plan.cell("s", 1, steps=2)
     rows_of(plan, tmp_path)
     lines = (tmp_path / "tables" / "warmup_samples.csv").read_text().splitlines()
-    assert lines[0].startswith("cell,hardware,size,context,precision,repeat,process,mode,kind,step,phase,warmup,")
+    assert lines[0].startswith("cell,hardware,size,context,precision,repeat,process,mode,kind,step,phase,warmup")
     assert len(lines) == 1 + 3 * 3
     assert lines[1].startswith("gpu/warmup/s/ctx128/fp32/warmup=1,gpu,s,128,fp32,1,1,step,phased,0,forward,True,1.01")
 

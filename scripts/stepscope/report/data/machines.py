@@ -14,6 +14,7 @@ from stepscope.tables import peaks
 from stepscope.tables.reader import Tables
 
 NEAR = 0.8  # of a ratio, from which on a speed-up reaches it
+ROUNDING = 1.0  # seconds: a start may be given in whole ones
 # What all studies say of a cell, and of the machine that it ran on.
 _OF_CELLS = (
     *("cell", "hardware", "status", "reason", "log", "command", "started", "duration_s"),
@@ -21,7 +22,7 @@ _OF_CELLS = (
 )
 _OF_MACHINES = (
     *("device_name", "device_memory_bytes", "device_uuid", "driver", "power_limit_w", "threads", "cpus"),
-    *("python", "torch", "cuda", "triton", "git_commit"),
+    *("python", "torch", "cuda", "triton", "profiler_version", "git_commit"),
 )
 # The status of a cell that has several rows is the first of these that any of them has.
 _MOST_TELLING = ("missing", "failed", "oom", "ok", "unsupported")
@@ -41,6 +42,36 @@ def every_cell(tables: Tables) -> pd.DataFrame:
         if not frame.empty:
             frames.append(_one_row_a_cell({"study": study, **{name: column(frame, name) for name in shared}}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["study", *shared])
+
+
+def at_once(cells: pd.DataFrame) -> dict[str, list[str]]:
+    """Hardware → its cells that ran while another of its cells ran, by `started` and `duration_s`.
+
+    An overlap of less than ROUNDING does not count.
+    """
+    found = {}
+    for hardware, own in cells.dropna(subset=["started", "duration_s"]).groupby("hardware", sort=False):
+        starts = pd.to_datetime(own["started"], utc=True, format="ISO8601")
+        spans = sorted(zip(starts, starts + pd.to_timedelta(own["duration_s"], unit="s"), own["cell"], strict=True))
+        both, last = set(), None  # the span that ends last of those before
+        for span in spans:
+            if last and (min(last[1], span[1]) - span[0]).total_seconds() >= ROUNDING:
+                both |= {last[2], span[2]}
+            last = span if last is None or span[1] > last[1] else last
+        found[hardware] = [cell for cell in own["cell"] if cell in both]
+    return found
+
+
+def processes(tables: Tables) -> dict[str, list[int]]:
+    """Study → how many processes measured a series of it, each number once, ascending."""
+    found = {}
+    for study in tables.studies:
+        frame = tables[study]
+        names = [name for name in frame if name == "processes" or name.endswith("_processes")]
+        names = [name for name in names if name not in ("other_processes", "steady_processes")]
+        values = {int(value) for name in names for value in frame[name].astype(float).dropna() if value}
+        found |= {study: sorted(values)} if values else {}
+    return found
 
 
 def _one_row_a_cell(columns: dict) -> pd.DataFrame:

@@ -205,7 +205,8 @@ class PeakChange:
     row: dict
     reference: dict
     peaks: tuple[float | None, float | None]  # bytes, of the reference and of the cell
-    changes: dict[str, float]  # category -> bytes, largest change first; only where both finished
+    changes: dict[str, float]  # category -> bytes, largest change first; only where both peaks lie in the same place
+    places: tuple[tuple[str, str], tuple[str, str]]  # (phase, part of the model) of the reference's peak and the cell's
 
     @property
     def share(self) -> float | None:
@@ -217,6 +218,11 @@ class PeakChange:
     def difference(self) -> float | None:
         """Of the peaks, in bytes; None unless both finished."""
         return None if self.share is None else self.peaks[1] - self.peaks[0]
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the two peaks are of different moments of a step, so that their categories are not comparable."""
+        return is_moved(*self.places)
 
     @property
     def fitting(self) -> list[str]:
@@ -238,8 +244,22 @@ def peak_changes(memory: Memory) -> list[PeakChange]:
 
 def _peak_change(memory: Memory, row: dict, reference: dict) -> PeakChange:
     finished = row["status"] == reference["status"] == "ok"
-    changes = category_changes(memory.at_peak(reference), memory.at_peak(row)) if finished else {}
-    return PeakChange(row, reference, (memory.peak(reference), memory.peak(row)), changes)
+    places = tuple(peak_place(memory, each) for each in (reference, row))
+    is_comparable = finished and not is_moved(*places)
+    changes = category_changes(memory.at_peak(reference), memory.at_peak(row)) if is_comparable else {}
+    return PeakChange(row, reference, (memory.peak(reference), memory.peak(row)), changes, places)
+
+
+def is_moved(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Whether two places are of different moments: other phases, or other parts of a phase in which gradients come or
+    activations pile up from part to part. Inference keeps nothing of a part but what autocast casts."""
+    return one != other and (one[0] != other[0] or one[0] != "inference")
+
+
+def peak_place(memory: Memory, row: dict) -> tuple[str, str]:
+    """(phase, part of the model) in which a cell's recorded peak lies; empty words where it is in none."""
+    summary = memory.summary(row)
+    return str(summary.get("peak_phase") or ""), str(summary.get("peak_module") or "")
 
 
 def apart(predicted: object, measured: object) -> float | None:
@@ -260,7 +280,12 @@ def prediction_error(memory: Memory, row: dict) -> float | None:
 
 
 def prediction_causes(memory: Memory, row: dict) -> dict[str, float]:
-    """Category -> predicted less measured bytes at the peak, of those that differ by more than a little."""
+    """Category -> predicted less measured bytes at the peak, of those that differ by more than a little.
+
+    None where the predicted peak lies in another phase than the measured one: other things are alive there.
+    """
+    if str(row.get("predicted_phase") or "") != peak_place(memory, row)[0]:
+        return {}
     predicted: dict[str, float] = {}
     for each in memory.rows("predicted", row):
         predicted[str(each["category"])] = predicted.get(str(each["category"]), 0.0) + each["bytes"]

@@ -1,32 +1,35 @@
 """The warm-up study's cells as the report needs them: the runs of one size, and settings of several sizes."""
 
 import json
-import statistics
+import math
 from dataclasses import dataclass
 
 import pandas as pd
 
-from stepscope.report.data.repeats import spreads
+from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread
+from stepscope.report.data.control import floors
 from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import Floors, Timed
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank, with_order
-from stepscope.tables.columns import ratio
 from stepscope.tables.reader import Tables
 from stepscope.tables.warmup import PARTS, PHASES, SET_UP
 
 SAMPLES = ["cell", "step", "phase", "warmup", "seconds"]
 CLOSE = 0.05  # a mean is as good as the steady state if it differs by no more than this share of it
-WARM = 5  # warm-up steps from which on processes of this study are compared as runs of the same thing
-RUN_PHASES = ("forward", "backward", "step")  # of which runs of the same cell are compared
 
 
 @dataclass(frozen=True)
 class SizeRuns:
-    """A size at a setting: a row for each number of warm-up steps, ascending, and one with the profiled first step."""
+    """A size at a setting: a row for each number of warm-up steps, ascending, and one with the profiled first step.
+
+    floors: what unchanged cells of the run differ by.
+    """
 
     size: str
     parameters: float
     timed: tuple[dict, ...]
     profiled: dict | None
+    floors: Floors
 
     @property
     def measured(self) -> list[dict]:
@@ -45,18 +48,39 @@ class SizeRuns:
 
     def steady(self, phase: str) -> float | None:
         """The phase's steady state, ms."""
-        return next((value for row in self.measured if formatting.known(value := row[f"{phase}_steady_ms"])), None)
+        state = self.steady_state(phase)
+        return state.median if state else None
+
+    def steady_state(self, phase: str) -> Timed | None:
+        """The phase's steady state with its interval between processes; None without one."""
+        row = next((row for row in self.measured if formatting.known(row.get(f"{phase}_steady_ms"))), None)
+        return steady_of(row, phase) if row else None
 
     @property
-    def disagreement(self) -> float | None:
-        """(Largest − smallest) / median of the median steps of the processes with WARM or more warm-up steps."""
-        medians = [row["step_median_ms"] for row in self.measured if row["warmup"] >= WARM]
-        return (max(medians) - min(medians)) / statistics.median(medians) if len(medians) > 1 else None
+    def width(self) -> float | None:
+        """Half the interval of the steady step over it; None without an interval."""
+        state = self.steady_state("step")
+        return (state.high - state.low) / 2 / state.median if state and state.has_interval else None
 
     @property
     def is_settled(self) -> bool:
-        """Whether the warm processes agree on the steady state, so that a mean can be held against it."""
-        return self.disagreement is None or self.disagreement <= CLOSE
+        """Whether the steady step is known so well that a mean can be called close to it."""
+        return self.width is not None and self.width <= CLOSE
+
+    def is_beyond(self, phase: str, ratio: float | None) -> bool | None:
+        """Whether one process's time over the steady state is off by more than one fresh process from others.
+
+        By Student's prediction interval, beyond the margin up to which times count as the same. None where that is not
+        known, as with a steady state of one process.
+        """
+        state = self.steady_state(phase)
+        if state is None or state.spread is None or not state.has_interval or not formatting.known(ratio):
+            return None
+        if ratio <= 0:
+            return True
+        error = state.spread.deviation * math.sqrt(1 + 1 / state.processes)
+        off = Difference(math.log(ratio), error, state.spread.degrees)
+        return off.p_beyond(self.floors.margin(state)) <= FALSE_DISCOVERIES
 
     def enough(self, phase: str) -> float | None:
         """The fewest warm-up steps from which on every mean is CLOSE to the steady state; None if no number is."""
@@ -70,8 +94,30 @@ class SizeRuns:
 
     def excess(self, phase: str) -> float | None:
         """What the unprofiled first step takes above the steady state, ms."""
-        steady = self.steady(phase)
-        return self.cold[f"{phase}_first_ms"] - steady if self.cold and steady is not None else None
+        steady, first = self.steady(phase), (self.cold or {}).get(f"{phase}_first_ms")
+        return first - steady if formatting.known(first) and steady is not None else None
+
+    def is_first_beyond(self, phase: str) -> bool | None:
+        """is_beyond() of the unprofiled first step."""
+        steady, first = self.steady(phase), (self.cold or {}).get(f"{phase}_first_ms")
+        return self.is_beyond(phase, first / steady) if formatting.known(first) and steady else None
+
+
+def steady_of(row: dict, phase: str) -> Timed:
+    """The steady state of a row's point in a phase, ms."""
+    fields = {name: row.get(f"{phase}_steady_{name}") for name in ("ci_low_ms", "ci_high_ms", "spread")}
+    low, high, deviation = (value if formatting.known(value) else None for value in fields.values())
+    return Timed(
+        row[f"{phase}_steady_ms"],
+        low,
+        high,
+        processes=int(row.get("steady_processes") or 1),
+        spread=None if deviation is None else Spread(deviation, int(row[f"{phase}_steady_spread_degrees"])),
+        hardware=row["hardware"],
+        limited_by=row.get(f"{phase}_steady_limited_by"),
+        clock_mhz=clock if formatting.known(clock := row.get("sm_clock_median_mhz")) else None,
+        host=tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if formatting.known(row.get(name))),
+    )
 
 
 @dataclass(frozen=True)
@@ -97,16 +143,6 @@ class Setting:
         """The points of which some cell has a mean."""
         return [point for point in self.points if point.measured]
 
-    @property
-    def settled(self) -> list[SizeRuns]:
-        """Those of them whose steady state is sure."""
-        return [point for point in self.measured if point.is_settled]
-
-    @property
-    def unsettled(self) -> list[SizeRuns]:
-        """The others."""
-        return [point for point in self.measured if not point.is_settled]
-
 
 class Warmups:
     """All that the report reads of the study."""
@@ -114,7 +150,7 @@ class Warmups:
     def __init__(self, tables: Tables):
         self.tables = tables
         self.cells = with_order(tables["warmup"])
-        self.settings = _settings(self.cells)
+        self.settings = _settings(self.cells, floors(with_order(tables["timing"])))
         self.hardware = machine_labels(self.cells["hardware"]) if len(self.cells) else []
         self.measured = [setting for setting in self.settings if setting.measured]
 
@@ -136,23 +172,23 @@ class Warmups:
         return self.tables.samples("warmup", [row["cell"] for row in point.measured], SAMPLES)
 
 
-def _settings(cells: pd.DataFrame) -> list[Setting]:
+def _settings(cells: pd.DataFrame, of_run: Floors) -> list[Setting]:
     if cells.empty:
         return []
     axes = ["hardware", "context", "precision", "batch", "options", "repeat"]
     found = []
     for values, own in cells.groupby(axes, sort=False):
-        points = [_point(size, part) for size, part in own.groupby("size", sort=False)]
+        points = [_point(size, part, of_run) for size, part in own.groupby("size", sort=False)]
         found.append(Setting(*values, tuple(points)))
     order = machine_labels(each.hardware for each in found)
     return sorted(found, key=lambda each: (order.index(each.hardware), precision_rank(each.precision), each.context))
 
 
-def _point(size: str, part: pd.DataFrame) -> SizeRuns:
+def _point(size: str, part: pd.DataFrame, of_run: Floors) -> SizeRuns:
     rows = part.sort_values("warmup", kind="stable").to_dict("records")
     timed = [row for row in rows if not is_profiled(row)]
     profiled = next((row for row in rows if is_profiled(row)), None)
-    return SizeRuns(size, float(part["parameters"].max()), tuple(timed), profiled)
+    return SizeRuns(size, float(part["parameters"].max()), tuple(timed), profiled, of_run)
 
 
 def is_profiled(row: dict) -> bool:
@@ -171,9 +207,9 @@ def part_excess(row: dict | None, part: str) -> float | None:
 
 
 def set_up_excess(row: dict | None) -> float | None:
-    """The excess of loading, allocation, autotuning and other API calls together, ms."""
-    parts = [part_excess(row, part) for part in SET_UP]
-    return None if None in parts else sum(parts)
+    """The excess of the parts of set-up together, ms; of those that the record knows."""
+    parts = [value for part in SET_UP if (value := part_excess(row, part)) is not None]
+    return sum(parts) if parts else None
 
 
 def difference(row: dict | None, prefix: str) -> float | None:
@@ -212,41 +248,3 @@ def by_step(samples: pd.DataFrame) -> pd.DataFrame:
     long = wide.melt(var_name="phase", value_name="ms", ignore_index=False).dropna().reset_index()
     found = long.groupby(["phase", "step"])["ms"].agg(["median", "min", "max", "size"]).reset_index()
     return found.set_axis(columns, axis=1)
-
-
-def runs(warmups: Warmups) -> pd.DataFrame:
-    """What `spreads` gives for the timing study's repeats and for this study's warm processes, and `study`."""
-    timing, cells = with_order(warmups.tables["timing"]), warmups.cells
-    if len(cells):
-        cells = cells[(cells["warmup"] >= WARM) & (cells["first"] != "profiled")]
-    found = [spreads(each).assign(study=study) for study, each in (("timing", timing), ("warmup", cells))]
-    found = [each for each in found if len(each)]
-    every = pd.concat(found) if found else pd.DataFrame(columns=["hardware", "phase"])
-    return every[every["phase"].isin(RUN_PHASES)].reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class TimedElsewhere:
-    """The timing study's phased steps of a point of this study, over its steady state, and their cells."""
-
-    size: str
-    over_steady: float
-    cells: tuple[str, ...]
-
-
-def timed_elsewhere(warmups: Warmups, setting: Setting) -> list[TimedElsewhere]:
-    """The points that the timing study timed too."""
-    timing = with_order(warmups.tables["timing"])
-    phases = [f"{phase}_median_ms" for phase in PHASES["step"]]
-    if timing.empty or not all(name in timing for name in ("mode", *phases)):
-        return []
-    same = timing["mode"] == "step"
-    for name in ("hardware", "context", "precision", "batch", "options"):
-        same &= timing[name] == getattr(setting, name)
-    timing = timing[same].assign(phased=timing[phases].sum(axis=1, skipna=False)).dropna(subset="phased")
-    found = []
-    for point in setting.measured:
-        own = timing[timing["size"] == point.size]
-        if len(own) and (value := ratio(statistics.median(own["phased"]), point.steady("step"))):
-            found.append(TimedElsewhere(point.size, float(value), tuple(own["cell"])))
-    return found

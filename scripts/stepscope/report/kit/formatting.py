@@ -81,6 +81,13 @@ def cells(number: int) -> str:
     return "1 cell" if number == 1 else f"{number:,} cells"
 
 
+def of_cells(told: int, every: int) -> str:
+    """Over how many of how many cells a range is: `all 5 cells`, `4 of 5 cells`, `1 cell`."""
+    if told < every:
+        return f"{told:,} of {cells(every)}"
+    return cells(every) if every == 1 else f"all {cells(every)}"
+
+
 def parameters(value: object) -> str:
     """Parameter count: 128.6 M, 3.41 B."""
     if not known(value):

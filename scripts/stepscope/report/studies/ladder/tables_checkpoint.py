@@ -60,8 +60,12 @@ def _k_cell(line: _Line) -> TableCell:
 
 
 def _measured(line: _Line) -> TableCell:
+    """The peak of a step; where memory ran out, what was reached in any mode until then."""
     _, row = line
-    return size_cell(peak(row), badges=("oom",) * (row["status"] == "oom"))
+    if row["status"] != "oom":
+        return size_cell(peak(row))
+    reached = row.get("reached_bytes")
+    return size_cell(reached if formatting.known(reached) else peak(row), badges=("oom",))
 
 
 def _varied(value, line: _Line) -> float | None:

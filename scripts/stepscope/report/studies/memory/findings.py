@@ -11,14 +11,16 @@ from stepscope.report.data.memory import (
     is_inference,
     limits,
     part,
+    peak_apart,
     peak_changes,
     prediction_causes,
     prediction_error,
     saved_by_blocks,
     title,
 )
-from stepscope.report.data.unprofiled import mode
+from stepscope.report.data.unprofiled import FREE, mode
 from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import by_fields
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
 from stepscope.report.kit.sizes import EXACT, changes, largest_shares, percent_change, shares, size
@@ -68,7 +70,7 @@ def _modes(rows: Iterable[dict]) -> list[str]:
 
 
 def _peaks(memory: Memory, rows: list[dict], hardware: str) -> list[Finding]:
-    """How large the peaks of a mode are, and where they lie."""
+    """How large the peaks of a mode are, of which sizes, and where they lie."""
     found = []
     for name in _modes(rows):
         own = [row for row in rows if mode(row) == name]
@@ -77,9 +79,30 @@ def _peaks(memory: Memory, rows: list[dict], hardware: str) -> list[Finding]:
         numbers["places"] = Number(_places(memory, own), _cells(own), _places_text)
         low, high = (f"{{{which}}} ({title(row, memory, ('mode', 'hardware'))})" for which, row in ends.items())
         text = f"from {low} to {high}" if len(own) > 1 else f"at {low}"
-        answer = f"Memory of {_what(name)} peaks {text}, {{places}}."
-        found.append(Finding("how high does memory peak, and where", answer, numbers, hardware))
+        wider, more = _timed_peaks(memory, own, name, hardware)
+        answer = f"Recorded memory of {_what(name)} ({_sizes(own)}) peaks {text}, {{places}}{wider}."
+        found.append(Finding("how high does memory peak, and where", answer, numbers | more, hardware))
     return found
+
+
+def _sizes(rows: list[dict]) -> str:
+    """`sizes small and 2.7B`."""
+    names = list(dict.fromkeys(str(row["size"]) for row in rows))
+    return f"size{'s' * (len(names) > 1)} {formatting.listing(names)}"
+
+
+def _timed_peaks(memory: Memory, own: list[dict], name: str, hardware: str) -> tuple[str, dict[str, Number]]:
+    """The peaks of the timing study's steps, where it has points whose memory was not recorded: words and numbers."""
+    field, point = f"{name}_peak_allocated_bytes", by_fields("size", "context", "precision")
+    every = [row for row in memory.timing.to_dict("records") if row["hardware"] == hardware]
+    fitting = [row for row in every if row.get(f"{FREE.get(name, name)}_status") == "ok"]
+    timed = [row for row in fitting if formatting.known(row.get(field))]
+    if {point(row) for row in timed} <= {point(row) for row in own}:
+        return "", {}
+    ends = {"timed_least": min(timed, key=lambda row: row[field]), "timed_most": max(timed, key=lambda row: row[field])}
+    numbers = {which: Number(row[field], _cells([row]), size) for which, row in ends.items()}
+    low, high = (f"{{{which}}} ({title(row, memory, ('mode', 'hardware'))})" for which, row in ends.items())
+    return f"; of all that the timing study measured and that fits, from {low} to {high}", numbers
 
 
 def _places(memory: Memory, rows: list[dict]) -> dict[str, Counter]:
@@ -116,7 +139,8 @@ def _largest_step(memory: Memory, rows: list[dict], hardware: str) -> Finding | 
     held = largest_shares(memory.at_peak(row), memory.requested(row))
     if not held:
         return None
-    answer = f"The largest peak that fits ({title(row, memory, ('hardware',))}) consists of {{shares}}."
+    where = f"{title(row, memory, ('hardware',))}; of {_sizes(own)}"
+    answer = f"The largest recorded peak that fits ({where}) consists of {{shares}} of the bytes asked for."
     return Finding("what fills the memory", answer, {"shares": Number(held, _cells([row]), shares)}, hardware)
 
 
@@ -139,7 +163,7 @@ def _precision(memory: Memory, found: list[PeakChange], hardware: str) -> Findin
         ends = {"least": known[0], "most": known[-1]} if len(known) > 1 else {"least": known[0]}
         for which, each in ends.items():
             numbers |= _extreme(each, which)
-        texts = [f"{{{which}}} ({_point(memory, each)}{{{which}_changes}})" for which, each in ends.items()]
+        texts = [f"{{{which}}} ({_point(memory, each)}{_why(each, which)})" for which, each in ends.items()]
         parts.append(" to ".join(texts))
     if len(known) > 1:
         counts = Counter("same" if abs(each.share) <= _SAME else "more" if each.share > 0 else "less" for each in known)
@@ -155,12 +179,27 @@ def _precision(memory: Memory, found: list[PeakChange], hardware: str) -> Findin
     if not parts:
         return None
     precision = found[0].row["precision"]
-    what = f"{precision} against {REFERENCE}, the peak of {_what(mode(found[0].row))}"
+    sizes = _sizes([each.row for each in found])
+    what = f"{precision} against {REFERENCE}, the peak of {_what(mode(found[0].row))} ({sizes})"
     return Finding(f"what does {precision} save", f"{what}: {'; '.join(parts)}.", numbers, hardware)
 
 
 def _point(memory: Memory, found: PeakChange) -> str:
     return title(found.row, memory, ("mode", "precision", "hardware"))
+
+
+def _why(found: PeakChange, which: str) -> str:
+    """The categories that changed; or that the peak is of another moment, at which other things are alive."""
+    if not found.is_moved:
+        return f"{{{which}_changes}}"
+    before, after = (_place_text(place) for place in found.places)
+    return f": the peak moves from {before} to {after}"
+
+
+def _place_text(place: tuple[str, str]) -> str:
+    phase, module = place
+    words = {"optimizer": "the optimizer", "": "no phase"}.get(phase, phase)
+    return f"{words} ({part(module)})" if module else words
 
 
 def _both(found: PeakChange) -> tuple[str, ...]:
@@ -171,10 +210,8 @@ def _extreme(found: PeakChange, which: str) -> dict[str, Number]:
     """The change, and the two categories that grew and the two that shrank most; those that explain it come first."""
     named = [list(found.named(sign).items())[:2] for sign in ((-1, 1) if found.difference <= 0 else (1, -1))]
     categories = dict(named[0] + named[1])
-    return {
-        which: Number(found.share, _both(found), percent_change),
-        f"{which}_changes": Number(categories, _both(found), _categories),
-    }
+    numbers = {which: Number(found.share, _both(found), percent_change)}
+    return numbers if found.is_moved else numbers | {f"{which}_changes": Number(categories, _both(found), _categories)}
 
 
 def _categories(of_each: Mapping[str, float]) -> str:
@@ -263,19 +300,35 @@ def _predictions(memory: Memory, rows: list[dict], hardware: str) -> Finding | N
     if causes:
         numbers["causes"] = Number(causes, _cells([worst]), lambda of_each: formatting.listing(changes(of_each), 2))
         reason = ": {causes}"
+    allocated, more = _off_allocated(memory, rows)
     if abs(most) < EXACT:
         where = f"of all {len(found):,} cells" if len(found) > 1 else f"of {name}"
-        answer = f"The closed form predicts the peak {where} to within {100 * EXACT:.3f} %."
+        answer = f"The closed form predicts {_ASKED} {where} to within {100 * EXACT:.3f} %{allocated}."
     elif len(found) == 1:
-        answer = f"The closed form predicts the peak of {name} with {{worst}} error{reason}."
+        answer = f"The closed form predicts {_ASKED} of {name} with {{worst}} error{reason}{allocated}."
     else:
         numbers["near"] = Number(sum(abs(error) <= 0.01 for _, error in found), cells, formatting.count)
         often = "all {near}" if numbers["near"].value == len(found) else f"{{near}} of {len(found):,}"
         answer = (
-            f"The closed form predicts the peak within 1 % in {often} cells; it is farthest off by {{worst}} "
-            f"({name}{reason})."
+            f"The closed form predicts {_ASKED} within 1 % in {often} cells; it is farthest off by {{worst}} "
+            f"({name}{reason}){allocated}."
         )
+    numbers |= more
     return Finding("how good is the closed form", answer, numbers, hardware)
+
+
+_ASKED = "the bytes that tensors ask for at the peak"
+
+
+def _off_allocated(memory: Memory, rows: list[dict]) -> tuple[str, dict[str, Number]]:
+    """How far the closed form is off what the allocator counts, as peaks are given elsewhere: words and numbers."""
+    found = [(row, error) for row in rows if (error := peak_apart(row, row.get("peak_allocated_bytes"))) is not None]
+    if not found:
+        return "", {}
+    worst, error = max(found, key=lambda entry: abs(entry[1]))
+    at_most = " at most" if len(found) > 1 else ""
+    words = f"; of the peak as allocated, in blocks that the allocator rounds up, it is off by {{allocated}}{at_most}"
+    return words, {"allocated": Number(error, _cells([worst]), percent_change)}
 
 
 def _lost(memory: Memory, hardware: str) -> Finding | None:

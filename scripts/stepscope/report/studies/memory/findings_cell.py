@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from stepscope.report.data.memory import Memory, is_inference, part, prediction_error
+from stepscope.report.data.memory import Memory, is_inference, part, peak_apart
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.sizes import largest_shares, percent_change, shares, size
@@ -18,12 +18,12 @@ _PASSES = {
 def facts(memory: Memory, row: dict) -> Finding:
     """The line that is seen before the cell's part is opened."""
     numbers = _numbers(row, size, peak=memory.peak(row), reserved=memory.reserved(row))
-    numbers |= _numbers(row, percent_change, error=prediction_error(memory, row))
+    numbers |= _numbers(row, percent_change, error=peak_apart(row, memory.peak(row)))
     peak = f"peak {{peak}} in {memory.summary(row).get('peak_phase') or 'no phase'}"
     words = {
         "peak": "out of memory at {peak}" if _is_lost(row) else peak,
         "reserved": "reserved {reserved}",
-        "error": "predicted {error}",
+        "error": "the closed form is off by {error}",
     }
     return Finding("what is the peak", "; ".join(words[name] for name in numbers), numbers)
 

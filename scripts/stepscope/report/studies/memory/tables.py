@@ -39,9 +39,9 @@ _TIME_NOTE = (
     "the rate divides by their median."
 )
 _PRECISION_NOTE = (
-    "Negative: saved. The categories are those of the two peaks, which need not lie in the same phase; named are "
-    f"changes of {100 * NAMED_FROM:.1f} % of the peak in {REFERENCE} or more. What the allocator adds by rounding is "
-    f"in none of them. Peak lies in: first in {REFERENCE}, where they differ."
+    "Negative: saved. The categories are named where both peaks lie in the same place: elsewhere other things are "
+    f"alive. Named are changes of {100 * NAMED_FROM:.1f} % of the peak in {REFERENCE} or more. What the allocator adds "
+    f"by rounding is in none of them. Peak lies in: first in {REFERENCE}, where they differ."
 )
 _PREDICTED_NOTE = (
     "Measured: what tensors asked for, before the allocator rounds each block up. Difference: (predicted − measured) / "
@@ -232,7 +232,9 @@ def _reached(row: dict, peak: float | None) -> TableCell:
 
 
 def _less(found: PeakChange) -> str:
-    """What shrank; or which of the two fits, where not both do."""
+    """What shrank, or that the peak moved; or which of the two fits, where not both do."""
+    if found.share is not None and found.is_moved:
+        return "the peak moved"
     if found.share is not None:
         return _changed(found, -1)
     return f"fits only in {found.fitting[0]}" if found.fitting else "fits in neither"

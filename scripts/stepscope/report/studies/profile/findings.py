@@ -67,7 +67,9 @@ def _bound(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
             numbers[key] = Number(len(same), _names(row for row, _ in same), formatting.count)
             parts.append(f"{verdict} in {{{key}}} ({formatting.listing(names, 4, '; ')})")
     share = "the share of the unprofiled step in which the GPU is busy"
-    answer = f"Launching kernels or running them ({share}), of {_cells(len(found))}: {'; '.join(parts)}."
+    lost = len(rows) - len(found)
+    more = f"; not known of {lost:,}, which were not timed without a profiler" if lost else ""
+    answer = f"Launching kernels or running them ({share}), of {_cells(len(rows))}: {'; '.join(parts)}{more}."
     return Finding("does launching kernels or running them set the time", answer, numbers, hardware)
 
 
@@ -80,10 +82,15 @@ def _product_shares(profile: Profile, rows: list[dict], hardware: str) -> Findin
         cells = _names(row for row, _ in same)
         for at, phase in enumerate(("forward", "step")):
             numbers[f"{precision}_{phase}"] = Number([own[at] for _, own in same], cells, _percent_range)
-        parts.append(f"in {precision} {{{precision}_forward}} of the forward pass and {{{precision}_step}} of the step")
+        of = formatting.of_cells(len(same), sum(row["precision"] == precision for row in rows))
+        shares_of = f"{{{precision}_forward}} of the forward pass and {{{precision}_step}} of the step"
+        parts.append(f"in {precision} {shares_of} ({of})")
     if not parts:
         return None
-    answer = f"Matrix products take this share of the {profile.words_of(rows).time}: {'; '.join(parts)}."
+    told = set(_names(row for row, _ in shares))
+    left = [profile.title(row, on_its_machine=True) for row in rows if row["cell"] not in told]
+    more = f"; no forward pass beside a step in {formatting.listing(left, 4, '; ')}" if left else ""
+    answer = f"Matrix products take this share of the {profile.words_of(rows).time}: {'; '.join(parts)}{more}."
     return Finding("what share do matrix products take", answer, numbers, hardware)
 
 
@@ -129,7 +136,8 @@ def _size(row: dict) -> tuple[float, float, int]:
 
 def _softmax(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
     found = [(row, own) for row in rows if (own := softmax_against_products(profile, row))]
-    return _softmax_ratios(found, profile.words_of(rows), hardware) if found else None
+    of = f" ({formatting.of_cells(len(found), len(rows))})"
+    return _softmax_ratios(found, profile.words_of(rows), hardware, of) if found else None
 
 
 def softmax(profile: Profile, row: dict) -> Finding | None:
@@ -138,8 +146,8 @@ def softmax(profile: Profile, row: dict) -> Finding | None:
     return _softmax_ratios([(row, found)], profile.words(row), row["hardware"]) if found else None
 
 
-def _softmax_ratios(found: list[tuple[dict, SoftmaxRatios]], words: Words, hardware: str) -> Finding:
-    """Time beside operations: a range over the cells."""
+def _softmax_ratios(found: list[tuple[dict, SoftmaxRatios]], words: Words, hardware: str, of: str = "") -> Finding:
+    """Time beside operations: a range over the cells; `of` says over how many of them."""
     cells = _names(row for row, _ in found)
     numbers = {
         "time": Number([own.time for _, own in found], cells, _two_digits),
@@ -150,9 +158,10 @@ def _softmax_ratios(found: list[tuple[dict, SoftmaxRatios]], words: Words, hardw
         cells = _names(row for row, _ in with_kernels)
         numbers["kernels"] = Number([own.kernels for _, own in with_kernels], cells, _two_digits)
         alone = ", {kernels} times that of their matmul alone"
+        alone += f" ({formatting.of_cells(len(with_kernels), len(found))})" * (len(with_kernels) < len(found))
     answer = (
         f"In attention the softmax takes {{time}} times the {words.time} of the two products (scores, attention × V, "
-        f"with their copies and scaling){alone}, for {{flops}} times their floating-point operations."
+        f"with their copies and scaling){alone}, for {{flops}} times their floating-point operations{of}."
     )
     return Finding("what does the softmax cost", answer, numbers, hardware)
 
@@ -169,7 +178,8 @@ def _cost(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
         tools = ordered([_TOOLS.get(row.get("profiler"), row.get("profiler")) for row in rows])
         tool = formatting.listing([str(tool) for tool in tools]) or "The profiler"
         numbers["ratio"] = Number([line["ratio"] for line in compared], _names(compared), _two_decimals)
-        parts.append(f"Under {tool} a phase takes {{ratio}} times as long as without.")
+        of = formatting.of_cells(len({line["cell"] for line in compared}), len(rows))
+        parts.append(f"Under {tool} a phase takes {{ratio}} times as long as without ({of}).")
     apart = _furthest_apart(found)
     if apart:
         numbers["apart"] = Number(abs(apart["difference"]), (apart["cell"],), formatting.percent)

@@ -47,9 +47,14 @@ def _mfu(own: pd.DataFrame, hardware: str) -> Finding | None:
         ends = {f"{precision}_least": cells[0], f"{precision}_most": cells[-1]}
         numbers |= {name: Number(row[f"{mode}_mfu"], (row["cell"],), formatting.percent) for name, row in ends.items()}
         low, high = (f"{{{name}}} ({row['size']}, context {row['context']:,.0f})" for name, row in ends.items())
-        parts.append(f"{low} in {precision}" if len(cells) == 1 else f"from {low} to {high} in {precision}")
+        of = formatting.of_cells(len(cells), int((own["precision"] == precision).sum()))
+        parts.append(
+            f"{low} in {precision} ({of})" if len(cells) == 1 else f"from {low} to {high} in {precision} ({of})"
+        )
     what = "a training step" if mode == "step" else label(mode)
-    answer = f"MFU, the share of the data sheet's peak rate, of {what}: {'; '.join(parts)}."
+    without = [each for each in ordered(own["precision"], key=precision_rank) if each not in set(known["precision"])]
+    more = f"; none in {formatting.listing(without)}" if without else ""
+    answer = f"MFU, the share of the data sheet's peak rate, of {what}: {'; '.join(parts)}{more}."
     return Finding(_PEAK, answer, numbers, hardware)
 
 
@@ -87,11 +92,13 @@ def _phases(tables: Tables, points: list[RoofPoint], hardware: str) -> list[Find
         parts, numbers = [], {}
         for precision in sorted(both, key=precision_rank):
             roof = both[precision][name]
-            own = [p for p in points if (p.phase, p.precision) == (phase, precision) and p.share(roof)]
+            every = [p for p in points if (p.phase, p.precision) == (phase, precision)]
+            own = [p for p in every if p.share(roof)]
             if own:
                 shares = [100 * point.share(roof) for point in own]
                 numbers[precision] = Number(shares, tuple(point.cell for point in own), _percent_range)
-                parts.append(f"{{{precision}}} in {precision} ({limits(own, roof)})")
+                lost = f"; {len(every) - len(own):,} without a time" if len(own) < len(every) else ""
+                parts.append(f"{{{precision}}} in {precision} ({limits(own, roof)}{lost})")
         above = ""
         if any(max(number.value) > 100 for number in numbers.values()):
             above = " Above 100 % data stayed in the caches, or the large product or copy was no ceiling."

@@ -1,6 +1,6 @@
 """The warm-up study's figures: what to see in them, the fixed parameters, and their alt text."""
 
-from stepscope.report.data.warmup import WARM, Warmups, profiled_points
+from stepscope.report.data.warmup import CLOSE, Warmups, profiled_points
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.order import ordered
@@ -36,8 +36,9 @@ def pictures(warmups: Warmups) -> dict[str, Picture]:
         values = ordered(warmups.cells[name])
         texts = [value if isinstance(value, str) else f"{value:,.0f}" for value in values]
         fixed += [f"{words} {', '.join(texts)}".strip()] if texts else []
-    is_unsure = any(setting.unsettled for setting in warmups.measured)
-    unsettled = f" Where processes with {WARM} or more warm-up steps differ, the steady state is unsure." * is_unsure
+    is_unsure = any(not point.is_settled for setting in warmups.measured for point in setting.measured)
+    wide = f" Where the steady state is not known to within ± {formatting.percent(CLOSE, 1)}, its interval is said."
+    unsettled = wide * is_unsure
     is_drawn = {"warmup_first_step": any(profiled_points(setting) for setting in warmups.settings)}
     return {
         name: Picture(name, f"{caption.format(steps=warmups.steps, unsettled=unsettled)} {'; '.join(fixed)}.", other)

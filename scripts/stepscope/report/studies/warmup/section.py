@@ -1,12 +1,12 @@
 """The warm-up study's part of the report."""
 
-from stepscope.report.data.warmup import Warmups, runs
+from stepscope.report.data.warmup import Warmups
 from stepscope.report.kit.blocks import Table
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.warmup import findings as warmup_findings
 from stepscope.report.studies.warmup.captions import pictures
-from stepscope.report.studies.warmup.tables import means_table, rates_table, runs_table, steps_table, verdicts_table
+from stepscope.report.studies.warmup.tables import means_table, rates_table, steps_table, verdicts_table
 from stepscope.report.studies.warmup.tables_first import calls_table, excess_table, parts_table
 from stepscope.tables.reader import Tables
 
@@ -28,7 +28,6 @@ def context(tables: Tables) -> dict:
         "steps": _each(warmups, steps_table),
         "first": _each(warmups, excess_table),
         "parts": [*_each(warmups, parts_table), *_each(warmups, calls_table)],
-        "runs": runs_table(runs(warmups)),
         "commands_of_cells": commands_table(warmups.cells, "warmup"),
     }
 

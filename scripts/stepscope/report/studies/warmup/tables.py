@@ -1,12 +1,10 @@
-"""Tables of the warm-up study but those of the first step's contents: means, rates, verdicts, steps and runs."""
+"""Tables of the warm-up study but those of the first step's contents: means, rates, verdicts and steps."""
 
 import pandas as pd
 
-from stepscope.report.data.repeats import POINT
-from stepscope.report.data.warmup import CLOSE, RUN_PHASES, WARM, Setting, SizeRuns, Warmups, by_step, phase_names
+from stepscope.report.data.warmup import CLOSE, Setting, SizeRuns, Warmups, by_step, phase_names
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
-from stepscope.report.kit.order import label
 from stepscope.tables.columns import ratio
 from stepscope.tables.warmup import PHASES
 
@@ -18,17 +16,10 @@ _STEPS_NOTE = (
 _RATES_NOTE = "Tokens of a batch over the mean time; the share below it is the steady state's time over the mean."
 _ENOUGH_NOTE = (
     f"Enough: from this number on every mean is within ± {formatting.percent(CLOSE, 1)} of the steady state, of the "
-    "numbers that were tried. Means are of other processes than the steady state, and differ by as much as runs do too."
+    "numbers that were tried. Each mean is of one process, and differs by as much as processes do too."
 )
 _UNSURE_NOTE = (
-    f"In brackets: {{sizes}}, whose processes with {WARM} or more warm-up steps differ by more than "
-    f"{formatting.percent(CLOSE, 1)} in the median step, so that the steady state is unsure."
-)
-_RUNS_NOTE = (
-    "Between runs: (largest − smallest) / median of the runs' medians, each run a process of its own. Within a run: "
-    "the widest 95 % confidence interval of the median, as a share of it. Where the first is larger, the interval says "
-    "too little of the next run. Runs are the repeats of the timing study, and this study's processes with "
-    f"{WARM} or more warm-up steps."
+    f"In brackets: {{sizes}}, of which the steady state has no interval within ± {formatting.percent(CLOSE, 1)}."
 )
 
 _Line = tuple[SizeRuns, dict | None]  # a size and one of its rows; None for its steady state
@@ -115,19 +106,24 @@ def _times(value: float) -> str:
 
 def _steady_note(setting: Setting) -> str:
     """What the steady state is, by the steps that it was taken from."""
-    found = {
-        (row["steady_from"], row["steady_warmup"], row["steady_samples"])
-        for point in setting.measured
-        for row in point.measured
-        if formatting.known(row["steady_from"])
-    }
+    found: dict[tuple, list[str]] = {}
+    for point in setting.measured:
+        row = point.measured[0]
+        if formatting.known(row["steady_from"]):
+            steps = row["steady_from"], row.get("steady_processes", 1), row["steady_samples"]
+            found.setdefault(steps, []).append(point.size)
     if not found:
         return "No process ran enough steps for a steady state."
     parts = [
-        f"the {count:,.0f} steps from index {start:,.0f} on of the process with {warmup:,.0f} warm-up steps"
-        for start, warmup, count in sorted(found)
+        f"{count:,.0f} steps from index {start:,.0f} on of {_processes(processes)}"
+        + (f" ({formatting.listing(sizes)})" if len(found) > 1 else "")
+        for (start, processes, count), sizes in found.items()
     ]
-    return f"The steady state is the median of {formatting.listing(parts, between='; ')}."
+    return f"The steady state: the geometric mean of the processes' medians, {formatting.listing(parts, between='; ')}."
+
+
+def _processes(count: float) -> str:
+    return "one process" if count == 1 else f"{count:,.0f} processes"
 
 
 def rates_table(warmups: Warmups, setting: Setting) -> Table | None:
@@ -166,7 +162,7 @@ def verdicts_table(warmups: Warmups, setting: Setting) -> Table | None:
     columns = [
         Column("size", number=False, value=lambda point: point.size),
         Column("first step", "ms", value=_first_step),
-        Column("steady state", "ms", value=lambda point: point.steady("step"), show=_four_digits),
+        Column("steady state", "ms", value=_steady_step),
         _cold_column("mean / steady state", "step_mean_over_steady", lambda value: f"× {_times(value)}"),
         _cold_column("median / steady state", "step_median_over_steady", lambda value: f"× {_times(value)}"),
         _cold_column("std / mean", "step_std_over_mean", formatting.percent),
@@ -176,7 +172,7 @@ def verdicts_table(warmups: Warmups, setting: Setting) -> Table | None:
             if phase != "forward_backward"
         ),
     ]
-    unsure = formatting.listing([point.size for point in setting.unsettled])
+    unsure = formatting.listing([point.size for point in setting.measured if not point.is_settled])
     notes = [_ENOUGH_NOTE, _UNSURE_NOTE.format(sizes=unsure) if unsure else ""]
     caption = f"Without warm-up, and how much warm-up is enough: {warmups.place(setting)}."
     return table.build("warmup-verdicts", caption, columns, setting.measured, notes)
@@ -191,6 +187,12 @@ def _first_step(point: SizeRuns) -> TableCell:
     first = (point.cold or {}).get("step_first_ms")
     over = ratio(first, point.steady("step")) if formatting.known(first) else None
     return table.number(first, below=f"× {formatting.significant(over)}" if over else "")
+
+
+def _steady_step(point: SizeRuns) -> TableCell:
+    """The steady step over half its interval."""
+    below = f"± {formatting.percent(point.width)}" if point.width is not None else ""
+    return table.number(point.steady("step"), _four_digits, below)
 
 
 def _enough(point: SizeRuns, phase: str) -> TableCell:
@@ -240,45 +242,3 @@ def _step_cells(found: pd.DataFrame, point: SizeRuns, phase: str) -> dict[int, T
 def _ratio(value: float) -> str:
     """Two decimals, or three digits of a large one."""
     return f"{value:.2f}" if value < 10 else formatting.significant(value)
-
-
-def runs_table(found: pd.DataFrame) -> Table | None:
-    """A row a point: the spread between its runs beside the widest interval within one, for each phase."""
-    if found.empty:
-        return None
-    rows = []
-    for _, own in found.groupby(["study", *POINT], sort=False, dropna=False):
-        phases = {row["phase"]: row for row in own.to_dict("records")}
-        rows.append(own.iloc[0].to_dict() | {"runs": max(map(len, own["medians"])), "phases": phases})
-    columns = [
-        *table.point(*table.varying(rows, ["hardware"]), "size", "context", "precision"),
-        *table.point(*table.varying(rows, ["options", "batch"])),
-        Column("study", number=False, value="study"),
-        Column("runs", value=lambda row: TableCell(formatting.count(row["runs"]))),
-    ]
-    for phase in RUN_PHASES:
-        if (found["phase"] == phase).any():
-            columns += _run_columns(phase)
-    caption = "How much runs of the same cell differ, against the intervals within a run."
-    return table.build("warmup-runs", caption, columns, rows, [_RUNS_NOTE])
-
-
-def _run_columns(phase: str) -> list[Column]:
-    ways = {
-        "between runs": lambda own: table.number(own["spread"], _percent),
-        "within a run": lambda own: table.number(own["interval"], _percent),
-        "between / within": lambda own: table.number(ratio(own["spread"], own["interval"]), _two_digits),
-    }
-    return [
-        Column(way, group=f"{label(phase)} (%)",
-               value=lambda row, cell=cell: cell(row["phases"][phase]) if phase in row["phases"] else table.NOTHING)
-        for way, cell in ways.items()
-    ]  # fmt: skip
-
-
-def _percent(share: float) -> str:
-    return _two_digits(100 * share)
-
-
-def _two_digits(value: float) -> str:
-    return formatting.significant(value, 2)

@@ -22,7 +22,8 @@ _EXCESS_NOTE = (
     "Each part: self time of the host's calls and operators in step 0 less that in a steady step, both under "
     "torch.profiler; all parts together are the profiled excess. The unprofiled excess is of the process without any "
     "warm-up. CUDA loads a kernel's code when it is first launched: module loading is the time in launches and "
-    "look-ups of kernels. What an operator does at its first call besides stands under operators."
+    "look-ups of kernels. Every step calls matrix products; what the first takes longer for them is their library's "
+    "set-up. What an operator does at its first call besides stands under operators."
 )
 _REST_NOTE = f"{REST} is what is left of a step's time; below zero in a step whose threads overlap."
 
@@ -36,9 +37,13 @@ def excess_table(warmups: Warmups, setting: Setting) -> Table | None:
         point for point in setting.points if profiled_excess(point.profiled) is None and lost(point.profiled or {})
     ]
     set_up, others = "set-up (ms, share of the profiled excess)", [part for part in PARTS if part not in SET_UP]
+    present = [part for part in SET_UP if any(part_excess(point.profiled, part) for point in points)] or SET_UP[:1]
     columns = [
         Column("size", number=False, value=lambda point: point.size),
-        *(Column(part, group=set_up, value=lambda point, part=part: _set_up_part(point, part)) for part in SET_UP),
+        *(
+            Column(part, group=set_up, value=lambda point, part=part: _set_up_part(point, part, part == present[0]))
+            for part in present
+        ),
         Column("sum", group=set_up, value=lambda point: _with_share(point, set_up_excess(point.profiled))),
         *(
             Column(part, group="other parts (ms)", value=lambda point, part=part: part_excess(point.profiled, part))
@@ -58,9 +63,9 @@ def excess_table(warmups: Warmups, setting: Setting) -> Table | None:
     return table.build("warmup-first", caption, columns, [*points, *without], notes)
 
 
-def _set_up_part(point: SizeRuns, part: str) -> TableCell:
+def _set_up_part(point: SizeRuns, part: str, is_first: bool) -> TableCell:
     """A part of the set-up; in the first one stands why there is none."""
-    badges = lost(point.profiled) if part == SET_UP[0] else ()
+    badges = lost(point.profiled) if is_first else ()
     return _with_share(point, part_excess(point.profiled, part), badges)
 
 
@@ -107,6 +112,7 @@ def _parts(point: SizeRuns) -> list[dict]:
     rows = [
         {"part": part} | {field: point.profiled.get(f"{prefix}_{field}") for field in fields}
         for part, prefix in PARTS.items()
+        if formatting.known(point.profiled.get(f"{prefix}_first_ms"))  # an older record does not know all of them
     ]
     faults = {f"{which}_calls": point.profiled.get(f"page_faults_{which}") for which in _STEPS}
     if any(map(formatting.known, faults.values())):
