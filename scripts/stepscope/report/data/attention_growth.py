@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from statistics import linear_regression
 
 from stepscope.report.data.attention import Group, before_backward, median
+from stepscope.report.kit.finding import LEAST_POINTS, enough
 
-LONGEST = 3  # lengths that an exponent is fitted to: the longest ones, since short passes are launches, not arithmetic
+# Lengths that an exponent is fitted to: the longest ones, since short passes are launches, not arithmetic.
+LONGEST = LEAST_POINTS
 # What grows -> (direction of the row, its value).
 QUANTITIES: dict[str, tuple[str, Callable[[dict], float | None]]] = {
     "forward": ("forward", median),
@@ -51,14 +53,14 @@ def exponent(values: dict[float, float]) -> float:
 
 
 def growths(group: Group) -> list[Growth]:
-    """The exponents at every d, fitted to the longest lengths that were measured; none from a single length."""
+    """The exponents at every d, fitted to the longest lengths that were measured, where these are enough."""
     found = []
     for precision, name in group.series():
         for d_head in group.values("d_head", precision):
             for quantity, (_, value) in QUANTITIES.items():
                 rows = _by_length(group, name, precision, d_head, quantity)
                 known = {length: value(rows[length]) for length in sorted(rows)[-LONGEST:]}
-                if len(known) > 1:
+                if enough(points=known):
                     slope, cells = exponent(known), _cells(rows[length] for length in known)
                     found.append(Growth(name, precision, d_head, quantity, slope, min(known), max(known), cells))
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from stepscope.report.data.repeats import spreads
+from stepscope import axes
 from stepscope.report.kit import formatting
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank, with_order
 from stepscope.tables.columns import ratio
@@ -212,6 +212,26 @@ def by_step(samples: pd.DataFrame) -> pd.DataFrame:
     long = wide.melt(var_name="phase", value_name="ms", ignore_index=False).dropna().reset_index()
     found = long.groupby(["phase", "step"])["ms"].agg(["median", "min", "max", "size"]).reset_index()
     return found.set_axis(columns, axis=1)
+
+
+POINT = ["hardware", "size", "context", "batch", "precision", "mode", "options"]
+
+
+def spreads(cells: pd.DataFrame) -> pd.DataFrame:
+    """A row a point that was measured more than once and a phase: `medians` (ms, by run), `spread` = (max - min) /
+    median of the runs' medians, a share of one; `cells`: of these runs."""
+    columns = [*POINT, "parameters", "phase", "medians", "spread", "cells"]
+    repeated = cells[cells.groupby(POINT, dropna=False)["cell"].transform("size") > 1] if len(cells) else cells
+    rows = []
+    for _, own in repeated.groupby(POINT, sort=False, dropna=False) if len(repeated) else ():
+        for phase in (phase for phase in axes.PHASES if f"{phase}_median_ms" in own):
+            medians = own[f"{phase}_median_ms"].dropna()
+            if len(medians) > 1:
+                spread = (medians.max() - medians.min()) / medians.median()
+                found = {"phase": phase, "medians": list(medians), "spread": spread}
+                rows.append(own.iloc[0][[*POINT, "parameters"]].to_dict() | found
+                            | {"cells": tuple(own.loc[medians.index, "cell"])})  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
 
 
 def runs(warmups: Warmups) -> pd.DataFrame:

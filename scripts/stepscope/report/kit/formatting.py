@@ -117,6 +117,14 @@ def duration(seconds: float) -> str:
     return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
 
 
+def some_of(count: int, total: int) -> str:
+    """`all 47 cells`, `26 of 47 cells`, `none of 47 cells`, `the 1 cell`, `no cell`."""
+    if total == 1:
+        return "the 1 cell" if count else "no cell"
+    some = "all" if count == total else f"{count:,} of" if count else "none of"
+    return f"{some} {cells(total)}"
+
+
 def listing(items: list[str], most: int = 6, between: str = ", ") -> str:
     """`a, b and c`; what goes beyond `most` is counted. between: for items that hold commas themselves."""
     items = [str(item) for item in items]

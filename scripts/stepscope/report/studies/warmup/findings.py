@@ -298,28 +298,21 @@ def _two_decimals(value: float) -> str:
 
 
 def _between_runs(found: pd.DataFrame, hardware: str) -> list[Finding]:
-    """Runs of the same cell against the intervals within one; none where nothing ran twice."""
+    """By how much runs of the same cell differ; none where nothing ran twice."""
     own = found[found["hardware"] == hardware]
     phase = next((phase for phase in reversed(RUN_PHASES) if (own["phase"] == phase).any()), None)
     if phase is None:
         return []
     own = own[own["phase"] == phase]
-    worst, wider = own.loc[own["spread"].idxmax()], own[own["spread"] > own["interval"]]
-    cells = sum(own["cells"], ())
+    worst = own.loc[own["spread"].idxmax()]
     numbers = {
         "spread": Number(float(worst["spread"]), worst["cells"], formatting.percent),
-        "interval": Number(float(own["interval"].max()), cells, formatting.percent),
-        "wider": Number(len(wider), sum(wider["cells"], ()), formatting.count),
-        "points": Number(len(own), cells, formatting.count),
+        "points": Number(len(own), sum(own["cells"], ()), formatting.count),
     }
-    against = "and by more than the widest 95 % interval within one of them in {wider} of {points} points"
-    if len(own) == 1:
-        more = "more" if len(wider) else "no more"
-        against = f"which is {more} than the widest interval within a run ({{interval}})"
     answer = (
-        f"Fresh processes of the same cell differ in the median time of {'a step' if phase == 'step' else phase} by up "
+        f"Fresh runs of the same cell differ in the median time of {'a step' if phase == 'step' else phase} by up "
         f"to {{spread}} ({worst['size']}, context {worst['context']:,.0f}, {worst['precision']}; "
-        f"{_STUDIES[worst['study']]} study), {against}."
+        f"{_STUDIES[worst['study']]} study; {{points}} {'point' if len(own) == 1 else 'points'})."
     )
     return [Finding("how much do runs differ", answer, numbers, hardware)]
 

@@ -1,9 +1,20 @@
 """Tables of the warm-up study but those of the first step's contents: means, rates, verdicts, steps and runs."""
 
+from functools import partial
+
 import pandas as pd
 
-from stepscope.report.data.repeats import POINT
-from stepscope.report.data.warmup import CLOSE, RUN_PHASES, WARM, Setting, SizeRuns, Warmups, by_step, phase_names
+from stepscope.report.data.warmup import (
+    CLOSE,
+    POINT,
+    RUN_PHASES,
+    WARM,
+    Setting,
+    SizeRuns,
+    Warmups,
+    by_step,
+    phase_names,
+)
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.order import label
@@ -25,10 +36,8 @@ _UNSURE_NOTE = (
     f"{formatting.percent(CLOSE, 1)} in the median step, so that the steady state is unsure."
 )
 _RUNS_NOTE = (
-    "Between runs: (largest − smallest) / median of the runs' medians, each run a process of its own. Within a run: "
-    "the widest 95 % confidence interval of the median, as a share of it. Where the first is larger, the interval says "
-    "too little of the next run. Runs are the repeats of the timing study, and this study's processes with "
-    f"{WARM} or more warm-up steps."
+    "(largest − smallest) / median of the runs' medians. Runs are the repeats of the timing study, and this study's "
+    f"processes with {WARM} or more warm-up steps."
 )
 
 _Line = tuple[SizeRuns, dict | None]  # a size and one of its rows; None for its steady state
@@ -243,7 +252,7 @@ def _ratio(value: float) -> str:
 
 
 def runs_table(found: pd.DataFrame) -> Table | None:
-    """A row a point: the spread between its runs beside the widest interval within one, for each phase."""
+    """A row a point: the spread between its runs, for each phase."""
     if found.empty:
         return None
     rows = []
@@ -258,22 +267,13 @@ def runs_table(found: pd.DataFrame) -> Table | None:
     ]
     for phase in RUN_PHASES:
         if (found["phase"] == phase).any():
-            columns += _run_columns(phase)
-    caption = "How much runs of the same cell differ, against the intervals within a run."
+            columns.append(Column(label(phase), "%", group="between runs", value=partial(_spread, phase=phase)))
+    caption = "How much runs of the same cell differ."
     return table.build("warmup-runs", caption, columns, rows, [_RUNS_NOTE])
 
 
-def _run_columns(phase: str) -> list[Column]:
-    ways = {
-        "between runs": lambda own: table.number(own["spread"], _percent),
-        "within a run": lambda own: table.number(own["interval"], _percent),
-        "between / within": lambda own: table.number(ratio(own["spread"], own["interval"]), _two_digits),
-    }
-    return [
-        Column(way, group=f"{label(phase)} (%)",
-               value=lambda row, cell=cell: cell(row["phases"][phase]) if phase in row["phases"] else table.NOTHING)
-        for way, cell in ways.items()
-    ]  # fmt: skip
+def _spread(row: dict, phase: str) -> TableCell:
+    return table.number(row["phases"][phase]["spread"], _percent) if phase in row["phases"] else table.NOTHING
 
 
 def _percent(share: float) -> str:
