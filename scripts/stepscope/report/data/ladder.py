@@ -216,7 +216,7 @@ def shared_phase(row: dict, other: dict | None) -> str | None:
 def _timing_runs(timing: pd.DataFrame) -> dict[tuple, list[dict]]:
     """The timing study's runs that train, by what they ran, the first run first."""
     runs = defaultdict(list)
-    needed = ["cell", "mode", *_PLACE, *NEUTRAL]
+    needed = ["cell", "mode", "repeat", *_PLACE, *NEUTRAL]
     for row in timing.reindex(columns=list(dict.fromkeys([*needed, *timing.columns]))).to_dict("records"):
         if row["mode"] == "step":
             runs[_setup(row)].append(_plain(row))

@@ -13,6 +13,7 @@ from stepscope.tables.reader import Tables
 
 EXTRA = ("batch", "mode", "options")
 _place = by_fields("size", "context", *EXTRA)
+_cell = by_fields("hardware", "precision", "size", "context", *EXTRA)
 # What stands for a cell, the fullest first.
 _MAIN = ("step", "backward", "forward", "inference")
 
@@ -102,7 +103,7 @@ class Grid:
         self.plain = {point.place: point for point in self.every if point.precision == REFERENCE}
         self._limits: dict[tuple[str, str], Limits] = {}
         self._speeds: dict[tuple[str, str], dict[tuple[int, str], Comparison | None]] = {}
-        self._own = {pair.row["cell"]: pair.speeds for pair in self.mixed.pairs}
+        self._own = {_cell(pair.row): pair.speeds for pair in self.mixed.pairs}
         self._over_plain: dict[tuple[str, str], dict[int, Comparison | None]] = {}
 
     @property
@@ -155,7 +156,7 @@ class Grid:
         All points of two machines are judged together; those of one machine are the precision study's pairs.
         """
         if label == over:
-            return self._own.get(point.rows[label]["cell"], {}).get(self.main) if label in point.rows else None
+            return self._own.get(_cell(point.rows[label]), {}).get(self.main) if label in point.rows else None
         if (label, over) not in self._over_plain:
             mixed = [each for each in self.every if each.precision in MIXED and each.place in self.plain]
             series = [(each.timed(label, self.main), self.plain[each.place].timed(over, self.main)) for each in mixed]

@@ -16,7 +16,6 @@ from stepscope.report.kit.compare import (
     ratio_and_interval,
 )
 
-LEAST_POINTS = 5  # of a fit: with fewer, its slope is that of a point or two
 _WORDS = (FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE)
 
 
@@ -61,16 +60,12 @@ class Finding:
         return re.sub(r"\{(\w+)\}", lambda found: str(self.numbers.get(found[1], found[0])), words)
 
 
-def enough(
-    *, points: Sequence | None = None, comparison: Comparison | None = None, change: Comparison | None = None
-) -> bool:
+def enough(*, comparison: Comparison | None = None, change: Comparison | None = None) -> bool:
     """Whether there is enough behind a sentence; what is not given is not asked for.
 
-    points: those that a line is fitted to, LEAST_POINTS or more. comparison: that a word is said of, so that several
-    processes measured both. change: a percentage, which must be larger than what unchanged cells differ by.
+    comparison: that a word is said of, so that several processes measured both, or it is known not to compare. change:
+    a percentage, which must be larger than what unchanged cells differ by. Nothing in the report is fitted.
     """
-    if points is not None and len(points) < LEAST_POINTS:
-        return False
     if comparison is not None and not (comparison.has_interval or comparison.verdict == NOT_COMPARABLE):
         return False
     return change is None or change.is_beyond_margin

@@ -105,7 +105,7 @@ def times(ratio: object) -> str:
     """A ratio of two times: `× 1.35`, `× 12.3`; empty if not known."""
     if not known(ratio):
         return ""
-    return f"× {fixed(ratio, 2) if ratio < 10 else significant(ratio)}"
+    return f"× {fixed(ratio, 2) if round(ratio, 2) < 10 else significant(round(ratio, 2))}"
 
 
 def duration(seconds: float) -> str:

@@ -16,7 +16,7 @@ from stepscope.report.data.attention import (
     point_name,
     setting_of,
 )
-from stepscope.report.data.attention_growth import Factor, Growth, factors, growths
+from stepscope.report.data.attention_growth import Factor, Growth, factors, growths, of_shared_lengths
 from stepscope.report.data.attention_memory import first_too_long, largest, memory_of, needed, ran_out_first
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
@@ -80,21 +80,21 @@ def _cells_of(found: Iterable[Growth | Factor]) -> tuple[str, ...]:
 
 
 def _time_growth(group: Group, precision: str) -> Finding | None:
-    """The exponents of naive attention, or of all implementations, forward and backward."""
+    """How many times as long naive attention, or all implementations, take at the longest length; over d."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity in DIRECTIONS]
-    if not found:
+    own = of_shared_lengths([each for each in found if each.implementation == NAIVE] or found)
+    if not own:
         return None
-    own = [each for each in found if each.implementation == NAIVE] or found
-    who = "of naive attention " if own[0].implementation == NAIVE else ""
+    who = "naive attention takes" if own[0].implementation == NAIVE else "attention takes"
+    found = [each for each in found if each.lengths == own[0].lengths]
     numbers = {}
     for way in DIRECTIONS:
         if there := [each for each in own if each.quantity == way]:
-            numbers[way] = Number([each.exponent for each in there], _cells_of(there), two_decimals)
-    parts = [f"{{{way}}} {way}" for way in numbers]
-    first, last = min(each.first for each in own), max(each.last for each in own)
+            numbers[way] = Number([each.factor for each in there], _cells_of(there), two_decimals)
+    parts = [f"{{{way}}} times as long {way}" for way in numbers]
     others = ""
-    ends = {name: end(found, key=lambda each: each.exponent) for name, end in (("least", min), ("most", max))}
-    extremes = {name: Number([each.exponent], each.cells, two_decimals) for name, each in ends.items()}
+    ends = {name: end(found, key=lambda each: each.factor) for name, end in (("least", min), ("most", max))}
+    extremes = {name: Number([each.factor], each.cells, two_decimals) for name, each in ends.items()}
     if len({each.implementation for each in found}) > 1 and len(set(map(str, extremes.values()))) > 1:
         low, high = (
             f"{{{name}}} ({each.implementation}, d = {each.d_head:,.0f}, {each.quantity})"
@@ -103,29 +103,39 @@ def _time_growth(group: Group, precision: str) -> Finding | None:
         others = f"; of all implementations {low} to {high}"
         numbers |= extremes
     answer = (
-        f"Between lengths {first:,.0f} and {last:,.0f} ({precision}, {group.setting.title}) the time {who}grows as the "
-        f"length to the power of {formatting.listing(parts)}, over d{others}."
+        f"From length {own[0].first:,.0f} to {own[0].last:,.0f} ({precision}, {group.setting.title}), {_longer(own)}, "
+        f"{who} {formatting.listing(parts)}, over d{others}."
     )
     return Finding("how does time grow with the length", answer, numbers, group.hardware)
+
+
+def _longer(found: list[Growth]) -> str:
+    """`which is 4 times the length and 16 times its square`."""
+    ratio = found[0].last / found[0].first
+    return f"which is {ratio:,.3g} times the length and {ratio**2:,.3g} times its square"
 
 
 def _memory_growth(group: Group, precision: str) -> Finding | None:
     """How memory before backward grows in each implementation, and what the least and the most hold."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity == "memory"]
+    found = of_shared_lengths(found)
     if not found:
         return None
     alike: dict[str, list[str]] = {}
     for name in sorted({each.implementation for each in found}, key=implementation_rank):
-        text = two_decimals([each.exponent for each in found if each.implementation == name])
+        text = two_decimals([each.factor for each in found if each.implementation == name])
         alike.setdefault(text, []).append(name)
     numbers, parts = {}, []
     for names in alike.values():
         own = [each for each in found if each.implementation in names]
         key = key_of(names[0])
-        numbers[key] = Number([each.exponent for each in own], _cells_of(own), two_decimals)
+        numbers[key] = Number([each.factor for each in own], _cells_of(own), two_decimals)
         parts.append(f"{{{key}}} ({formatting.listing(names, 7)})")
     ends, more = _most_and_least(group, precision)
-    answer = f"Memory before backward grows as the length to the power of {'; '.join(parts)}{ends}."
+    answer = (
+        f"From length {found[0].first:,.0f} to {found[0].last:,.0f} ({precision}), {_longer(found)}, memory before "
+        f"backward grows by a factor of {'; '.join(parts)}{ends}."
+    )
     return Finding("how does memory grow with the length", answer, numbers | more, group.hardware)
 
 

@@ -100,7 +100,9 @@ def by_phase(grid: Grid, other: str) -> Finding | None:
         if found:
             cells = _cells((point for point, _ in found), grid.baseline, other)
             own = _range(phase, [speed.ratio for _, speed in found], cells)
-            middle = f" ({{{phase}_median}})" if len(own) > 1 else ""
+            scope = f"{len(found):,} of {formatting.cells(len(grid.points))}" * (len(found) < len(grid.points))
+            inner = ", ".join(filter(None, [f"{{{phase}_median}}" if len(own) > 1 else "", scope]))
+            middle = f" ({inner})" if inner else ""
             parts.append(f"{label(phase)} {{{phase}}}{middle}")
             numbers |= own
     answer = f"{other} over {grid.baseline} by phase, range and median: {'; '.join(parts)}."

@@ -158,7 +158,8 @@ def summary_table(grid: Grid) -> Table | None:
     ]  # fmt: skip
     several = len(grid.others) > 1
     measures = {"lowest": min, "median": median, "highest": max}
-    verdicts = [FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE]
+    told = {each.verdict for row in rows for each in row["speeds"] if enough(comparison=each)}
+    verdicts = [word for word in (FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE) if word in told]
     columns = [
         *[Column("machine", value="machine", number=False)] * several,
         *table.point("precision"),
@@ -169,7 +170,7 @@ def summary_table(grid: Grid) -> Table | None:
             for name, of in measures.items()
         ),
         *(
-            Column(word, group="cells that are", value=partial(_count, word=word), show=formatting.count, optional=True)
+            Column(word, group="cells that are", value=partial(_count, word=word), show=formatting.count)
             for word in verdicts
         ),
     ]

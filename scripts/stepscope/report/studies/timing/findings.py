@@ -97,7 +97,7 @@ def _control(own: pd.DataFrame, hardware: str) -> list[Finding]:
     many = processes.stack().astype(int)
     numbers, told = {}, []
     if len(many):
-        numbers["processes"] = Number(list(many), tuple(own["cell"]), formatting.value_range)
+        numbers["processes"] = Number(list(many), tuple(own["cell"]), _counts)
         told.append(f"A cell was measured by {{processes}} fresh {'process' if many.max() == 1 else 'processes'}.")
     pairs = control_pairs(own)
     for (_, limited_by), floor in floors(own).by_class.items():
@@ -105,17 +105,22 @@ def _control(own: pd.DataFrame, hardware: str) -> list[Finding]:
         cells = tuple(dict.fromkeys(cell for pair in pairs if pair.limited_by == limited_by for cell in pair.cells))
         numbers[key] = Number(math.expm1(floor), cells, formatting.percent)
     parts = [f"{{{key}}} {_LIMITS.get(key, '')}".strip() for key in numbers if key != "processes"]
-    least = formatting.percent(math.expm1(LEAST_MARGIN))
+    least = formatting.percent(math.expm1(LEAST_MARGIN), 1)
     if parts:
         cells = tuple(dict.fromkeys(cell for pair in pairs for cell in pair.cells))
         numbers["pairs"] = Number(len(pairs), cells, formatting.count)
         told.append(
-            f"Unchanged cells of this run differ by up to {formatting.listing(parts)} (in 19 of 20 of {{pairs}} pairs "
-            f"of phases); nothing smaller than that, or than {least}, is called a difference."
+            f"Unchanged cells of this run differ by up to {formatting.listing(parts)} (19 in 20 of the {{pairs}} "
+            f"phases that were measured twice); nothing smaller than that, or than {least}, is called a difference."
         )
     else:
         told.append(f"No cell was measured twice, so that no floor is known but {least}.")
     return [Finding("what do unchanged cells differ by", " ".join(told), numbers, hardware)]
+
+
+def _counts(values: list[int]) -> str:
+    """`3`, or `2 to 3`."""
+    return " to ".join(dict.fromkeys(formatting.count(end(values)) for end in (min, max)))
 
 
 def _speed_ups(own: pd.DataFrame, phase: str, hardware: str) -> list[Finding]:
@@ -150,16 +155,18 @@ def _speed_up(pairs: list[MixedPair], every: int, precision: str, phase: str, ha
 
 def _ceiling_share(first: pd.DataFrame, phase: str, ceilings: pd.DataFrame, hardware: str) -> Finding | None:
     """The share of the matmul ceiling of the same precision, a range a precision."""
-    rates, numbers, exceeded = f"{phase}_tflops", {}, False
+    rates, numbers, scopes, exceeded = f"{phase}_tflops", {}, {}, False
     for precision in ordered(first["precision"], key=precision_rank) if rates in first else []:
         ceiling = matmul_ceiling(ceilings, hardware, precision)
-        own = first[first["precision"] == precision].dropna(subset=[rates])
+        every = first[first["precision"] == precision]
+        own = every.dropna(subset=[rates])
         if ceiling and len(own):
             exceeded = exceeded or own[rates].max() > ceiling
+            scopes[precision] = f" ({len(own):,} of {formatting.cells(len(every))})" * (len(own) < len(every))
             numbers[precision] = Number(list(100 * own[rates] / ceiling), tuple(own["cell"]), _percent_range)
     if not numbers:
         return None
-    parts = formatting.listing([f"{{{precision}}} in {precision}" for precision in numbers])
+    parts = formatting.listing([f"{{{precision}}} in {precision}{scopes[precision]}" for precision in numbers])
     share = "this share of the measured matrix-product rate of its precision"
     above = " Above 100 % the large product ran slower than the step's own, and is no ceiling." if exceeded else ""
     answer = f"{_what(phase).capitalize()} reaches {share}: {parts}.{above}"

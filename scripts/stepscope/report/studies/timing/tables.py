@@ -38,7 +38,7 @@ _STATE = {
 _CONTROL_NOTE = (
     "The medians of a cell and of the same cell at another time. Floor: what 19 of 20 of these pairs differ by at most "
     "that the same thing limits; nothing smaller is called a difference, nor anything below "
-    f"{formatting.percent(math.expm1(LEAST_MARGIN))}."
+    f"{formatting.percent(math.expm1(LEAST_MARGIN), 1)}."
 )
 
 
