@@ -331,7 +331,7 @@ def noisiest(timing: pd.DataFrame, most: int = MOST_NOISY) -> pd.DataFrame:
         return pd.DataFrame(columns=["cell", "phase", "width"])
     timing = with_order(timing)
     parts = []
-    for phase in (phase for phase in PHASES if f"{phase}_median_ms" in timing):
+    for phase in (phase for phase in PHASES if f"{phase}_iqr_ms" in timing):
         width = timing[f"{phase}_iqr_ms"] / timing[f"{phase}_median_ms"]
         kept = timing[["cell", "hardware", "size", "context", "precision", "options", "repeat"]]
         times = timing[[f"{phase}_median_ms", f"{phase}_ci_low_ms", f"{phase}_ci_high_ms"]]

@@ -137,7 +137,7 @@ def _speeds(own: list[tuple[Ladder, dict]], name: str, control: Floors) -> list[
     others = [one.at(row.get(name)) for one, row in own]
     series = []
     for (_, row), other in zip(own, others, strict=True):
-        phase = shared_phase(row, other)
+        phase = shared_phase(row, other) if other is not row else None
         series.append(tuple(timed(each, f"{phase}_") for each in (row, other)) if phase else (None, None))
     return [(pair, speed) for pair, speed in zip(own, judged(series, control), strict=True) if speed]
 

@@ -188,8 +188,9 @@ def fastest(grid: Grid) -> Finding | None:
     wins = {name: own for name, own in wins.items() if own}
     numbers = {key_of(name): Number(len(own), _cells(own, *grid.labels), formatting.count)
                for name, own in wins.items()}  # fmt: skip
-    parts = formatting.listing([f"{name} in {{{key_of(name)}}}" for name in wins])
-    answer = f"Of {formatting.cells(len(done))} with a time on all machines, fastest is {parts}."
+    parts = [f"{name} is fastest in {{{key_of(name)}}}" for name in wins if name != "none"]
+    parts += ["which is fastest is not sure in {none}"] * ("none" in wins)
+    answer = f"Of {formatting.cells(len(done))} with a time on all machines, {formatting.listing(parts)}."
     return Finding(question, answer, numbers)
 
 

@@ -11,8 +11,8 @@ from stepscope.tables.ladder_checkpoint import ALIKE
 
 _NOTE = (
     "± %: against no checkpointing. Added over forward: the time that a step takes longer, over that of a forward pass "
-    "without checkpointing, where it is sure to be slower. Every block is computed once more, whatever k is, which "
-    "makes 1; what is more goes to the launches of the second pass, or to a step that was slower in all its parts."
+    "without checkpointing, where it is sure to be slower. Every block is computed once more, whatever k is: 1 "
+    "if nothing else changed."
 )
 _BOTH_NOTE = (
     " f+b: of forward and backward, as the step without checkpointing has no time; over the cell's own forward pass."

@@ -94,7 +94,7 @@ def _ratio(first: pd.DataFrame, hardware: str) -> Finding | None:
 def _control(own: pd.DataFrame, hardware: str) -> list[Finding]:
     """How many processes a cell had, and what unchanged cells differ by."""
     processes = own[[name for name in own if name.endswith("_processes") and name.removesuffix("_processes") in PHASES]]
-    many = processes.stack().astype(int)
+    many = processes.stack().dropna().astype(int)
     numbers, told = {}, []
     if len(many):
         numbers["processes"] = Number(list(many), tuple(own["cell"]), _counts)
