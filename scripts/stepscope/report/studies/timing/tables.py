@@ -232,8 +232,7 @@ def control_table(timing: pd.DataFrame) -> Table | None:
         Column("floor", "%", value=lambda row: _share(math.expm1(row["floor"]))),
     ]
     caption = "The control: the same cells measured again, at another time."
-    is_long = len(rows) > table.LONG
-    return table.build("control", caption, columns, rows, [_CONTROL_NOTE], folded=is_long, page_only=is_long)
+    return table.build("control", caption, columns, rows, [_CONTROL_NOTE], folded=len(rows) > table.LONG)
 
 
 def _four_digits(value: float) -> str:
