@@ -103,8 +103,8 @@ def _limits(grid: Grid, points: list[Point], machine: str, phase: str, known_lim
     """Of a row's y axis: all intervals and ratios, with room for their words and for what ran out of memory."""
     speeds = [speed for point in points if (speed := grid.speed(point, machine, phase))]
     ratios = [ratio for limits in known_limits for ratio in (limits.arithmetic, limits.memory) if ratio]
-    low = min([1.0, *ratios, *(speed.low for speed in speeds)]) / 1.3
-    high = max([1.0, *ratios, *(speed.high for speed in speeds)]) * 1.12
+    low = min([1.0, *ratios, *(speed.low or speed.ratio for speed in speeds)]) / 1.3
+    high = max([1.0, *ratios, *(speed.high or speed.ratio for speed in speeds)]) * 1.12
     lost = any(_is_lost(grid, point, machine, phase) for point in points)
     return raised(low, high, 0.2 + (room_for_out_of_memory(1) if lost else 0.0))
 

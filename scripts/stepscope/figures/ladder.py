@@ -31,6 +31,7 @@ from stepscope.report.data.ladder import (
     time,
     whole_peak,
 )
+from stepscope.report.kit.compare import interval_text
 from stepscope.report.kit.formatting import fixed, known, percent, significant, times
 
 NOTHING = "No rung of the ladder has been measured: nothing to draw."
@@ -131,6 +132,9 @@ def _text(one: Ladder, row: dict) -> str:
     """`10.0, × 1.50`, with the rung that it is over where that is not the one above; or why there is no step."""
     median = time(row, "step") or time(row, "forward_backward")
     gain = times(row["gain_before"]) if known(row.get("gain_before")) else ""
+    judged = one.over_before.get(row["cell"])
+    if gain and judged:
+        gain = " ".join(filter(None, [gain, interval_text(judged)]))
     if gain and row.get("gain_of") == "forward+backward":
         gain = f"f+b {gain}"
     if gain and one.is_passed_over(row):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -240,7 +241,8 @@ def _phases(grid: pd.DataFrame, hardware: str, machines: int) -> list[str]:
 
 def _limits(grid: pd.DataFrame) -> tuple[float, float]:
     """Of the y axis, with room above for what ran out of memory."""
-    low, high = min(grid["low"].min(), 0.9) / 1.1, max(grid["high"].max(), 1.1) * 1.1
+    ends = grid[["ratio", "low", "high"]].astype(float)  # without an interval, the ratio alone
+    low, high = min(np.nanmin(ends), 0.9) / 1.1, max(np.nanmax(ends), 1.1) * 1.1
     crosses = int(grid["precision"].nunique()) if (grid["lost"] == True).any() else 0  # noqa: E712
     return raised(low, high, room_for_out_of_memory(crosses))
 

@@ -261,9 +261,14 @@ def _series(phase: str) -> str:
 
 
 def _draw_steps(panel, samples: pd.DataFrame) -> None:
-    """One cell's steps; the warm-up is shaded. Free steps after phased ones are warm: they begin beside the shade."""
+    """One cell's steps, a line a process; the warm-up is shaded.
+
+    Free steps after phased ones are warm: they begin beside the shade.
+    """
     panel.set_yscale("log")
-    lines = [(phase, line.sort_values("step")) for (_, phase), line in samples.groupby(["kind", "phase"])]
+    process = samples.groupby(["kind", "phase", "step"]).cumcount()  # one after another they begin at step 0
+    series = samples.groupby(["kind", "phase", process])
+    lines = [(phase, line.sort_values("step")) for (_, phase, _), line in series]
     warm = max(int(line["warmup"].sum()) for _, line in lines)
     last = 0
     for phase, line in lines:
@@ -286,7 +291,7 @@ def _draw_steps(panel, samples: pd.DataFrame) -> None:
 
 
 def draw_distribution(tables) -> Figure:
-    """Measured samples of the noisiest cells around their medians."""
+    """Measured samples of the cells whose samples scatter most, around their medians."""
     chosen = noisiest(tables["timing"])
     samples = tables.samples("timing", list(chosen["cell"].unique()), COLUMNS)
     samples = samples[~samples["warmup"].astype(bool)] if len(samples) else samples
@@ -318,13 +323,16 @@ def draw_distribution(tables) -> Figure:
 
 
 def noisiest(timing: pd.DataFrame, most: int = MOST_NOISY) -> pd.DataFrame:
-    """The (cell, phase) pairs with the widest confidence intervals relative to their medians, widest first."""
+    """The (cell, phase) pairs with the largest interquartile ranges relative to their medians, largest first.
+
+    Not by their confidence intervals, which are as wide for all cells of a class.
+    """
     if timing.empty:
         return pd.DataFrame(columns=["cell", "phase", "width"])
     timing = with_order(timing)
     parts = []
-    for phase in (phase for phase in PHASES if f"{phase}_median_ms" in timing):
-        width = (timing[f"{phase}_ci_high_ms"] - timing[f"{phase}_ci_low_ms"]) / timing[f"{phase}_median_ms"]
+    for phase in (phase for phase in PHASES if f"{phase}_iqr_ms" in timing):
+        width = timing[f"{phase}_iqr_ms"] / timing[f"{phase}_median_ms"]
         kept = timing[["cell", "hardware", "size", "context", "precision", "options", "repeat"]]
         times = timing[[f"{phase}_median_ms", f"{phase}_ci_low_ms", f"{phase}_ci_high_ms"]]
         parts.append(kept.join(times.set_axis(["median", "low", "high"], axis=1)).assign(phase=phase, width=width))

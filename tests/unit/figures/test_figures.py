@@ -23,10 +23,10 @@ def test_picking_keeps_the_ends():
     assert apart([1.0, 1.01, 10.0]) == [True, False, True]
 
 
-def test_the_noisiest_is_the_one_with_the_widest_interval():
+def test_the_noisiest_is_the_one_whose_samples_scatter_most():
     base = {"hardware": "gpu", "context": 128, "precision": "fp32", "parameters": 1.0, "step_median_ms": 10.0}
     rows = [
-        {**base, "cell": n, "size": n, "step_ci_low_ms": 10 - w, "step_ci_high_ms": 10 + w}
+        {**base, "cell": n, "size": n, "step_iqr_ms": 2 * w, "step_ci_low_ms": 9, "step_ci_high_ms": 11}
         for n, w in (("a", 1), ("b", 2))
     ]
     found = noisiest(pd.DataFrame(rows))

@@ -1,5 +1,6 @@
 """Tables of machines whose rates have round ratios, for the section on machines side by side. Nothing was measured."""
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -14,17 +15,29 @@ A100, L40S = "NVIDIA A100-SXM4-80GB", "NVIDIA L40S"
 GIB = 2**30
 
 
-def timing(hardware, precision="fp32", size="small", context=128, ms=10.0, half=0.01, gpu="Unheard", **over) -> dict:
-    """A cell of which every phase takes `ms`, with an interval of `half` of it on either side."""
+def timing(
+    hardware, precision="fp32", size="small", context=128, ms=10.0, spread=0.005, gpu="Unheard", processes=3, **over
+) -> dict:
+    """A cell of which every phase takes `ms`, in processes whose spread is of 60 degrees of freedom."""
     times = {f"{phase}_median_ms": ms for phase in PHASES} | {f"{phase}_mean_ms": ms for phase in PHASES}
-    times |= {f"{phase}_ci_low_ms": ms * (1 - half) for phase in PHASES}
-    times |= {f"{phase}_ci_high_ms": ms * (1 + half) for phase in PHASES}
+    for phase in PHASES:
+        times |= judged(f"{phase}_", ms, spread, processes)
     times |= {f"{phase}_status": "ok" for phase in PHASES}
     name = f"{hardware}/timing/{size}/ctx{context}/{precision}/{over.get('repeat', 1)}{over.get('attention', '')}"
     parameters = {"small": 1e8, "medium": 4e8, "large": 9e8}[size]
     shared = {"hardware": hardware, "context": context, "cell": name, "parameters": parameters}
     shared |= {"device_memory_bytes": 80 * GIB, "driver": "1.2", "torch": "2.8.0", "started": "2030-01-01T08:00:00Z"}
     return roofline_maker.timing(precision, size, gpu=gpu, **shared) | times | over
+
+
+def judged(prefix: str, ms: float | None, spread: float = 0.005, processes: int = 3) -> dict:
+    """What a verdict needs of a series; its interval is ± 2.000 × spread / √processes."""
+    if not ms or processes < 2:
+        return {f"{prefix}processes": processes, f"{prefix}ci_low_ms": None, f"{prefix}ci_high_ms": None}
+    half = math.exp(2.000 * spread / math.sqrt(processes))
+    found = {"processes": processes, "spread": spread, "spread_degrees": 60, "limited_by": "gpu"}
+    found |= {"ci_low_ms": ms / half, "ci_high_ms": ms * half}
+    return {f"{prefix}{name}": value for name, value in found.items()}
 
 
 def lost(hardware, precision="fp32", status="oom", **place) -> dict:
@@ -56,13 +69,13 @@ def attention(hardware, factor=1.0, name="naive", **over) -> list[dict]:
 
 
 def ladder(hardware, names=("fp32", "bf16"), steps=(40.0, 10.0), **over) -> list[dict]:
-    """The rungs of one ladder with the times of their steps (ms, None: out of memory) and intervals of 1 %."""
+    """The rungs of one ladder with the times of their steps (ms, None: out of memory)."""
     rows = []
     for at, (name, step) in enumerate(zip(names, steps, strict=True)):
         row = {"cell": f"{hardware}/ladder/{name}", "hardware": hardware, "size": "small", "context": 128, "batch": 4}
         row |= {"parameters": 1e8, "rung": at, "name": name, "status": "ok" if step else "oom", "checkpoint": 0}
         row |= {"step_status": "ok" if step else "oom", "step_median_ms": step, "step_noisy": False, "repeat": 1}
-        row |= {"step_ci_low_ms": step and step * 0.99, "step_ci_high_ms": step and step * 1.01, "precision": "fp32"}
+        row |= judged("step_", step) | {"precision": "fp32"}
         rows.append(row | {"command": "python", "log": None, "device_name": "Unheard"} | over)
     return rows
 

@@ -21,6 +21,9 @@ H100 = {"name": "NVIDIA H100 80GB HBM3 (synthetic)", "memory": 80 * 2**30, "powe
         "rate": {"fp32": 48e12, "tf32": 250e12, "bf16": 420e12, "fp16": 430e12}}  # fmt: skip
 CPU = {"name": "Synthetic CPU, 4 cores", "memory": 16 * 2**30, "power": None, "floor_ms": 1.5,
        "rate": {"fp32": 60e9, "tf32": 60e9, "bf16": 35e9, "fp16": 30e9}}  # fmt: skip
+# Standard deviation of a process's logarithm by what limits it; three processes a cell, pooled over many cells.
+SPREADS = {"launches": 0.018, "gpu": 0.002, "processor": 0.02}
+DEGREES, T_QUANTILE = 120, 1.980  # Student's t: 1.980 of 120 degrees of freedom, by any printed table
 PHASES = ("inference", "free_forward", "forward", "backward", "optimizer", "forward_backward", "step")
 VOCAB, BATCH = 10_000, 4
 
@@ -97,13 +100,17 @@ def _row(hardware, machine, size, shape, context, precision, repeat, noise, rng,
         milliseconds[1:5] *= np.linspace(1.4, 1.02, 4)
         measured = milliseconds[5:]
         median, quartiles = np.median(measured), np.percentile(measured, [25, 75])
-        half = 1.2533 * 1.96 * (quartiles[1] - quartiles[0]) / 1.349 / np.sqrt(count)
+        limited_by = _limited_by(machine, shape, times["forward"])
+        half = median * np.expm1(T_QUANTILE * SPREADS[limited_by] / np.sqrt(3))
         row.update({f"{phase}_status": "ok", f"{phase}_samples": count, f"{phase}_mean_ms": measured.mean(),
                     f"{phase}_std_ms": measured.std(ddof=1), f"{phase}_median_ms": median,
                     f"{phase}_iqr_ms": quartiles[1] - quartiles[0], f"{phase}_ci_low_ms": median - half,
                     f"{phase}_ci_high_ms": median + half,
                     f"{phase}_outliers": int((abs(measured - median) > 4 * spread * median).sum()),
-                    f"{phase}_noisy": bool(2 * half / median > (0.02 if cuda else 0.1)),
+                    f"{phase}_noisy": bool(half / median > (0.02 if cuda else 0.1)),
+                    f"{phase}_processes": 3, f"{phase}_limited_by": limited_by,
+                    f"{phase}_launch_share": {"launches": 0.97, "gpu": 0.3}.get(limited_by),
+                    f"{phase}_spread": SPREADS[limited_by], f"{phase}_spread_degrees": DEGREES,
                     f"{phase}_first_ms": milliseconds[0]})  # fmt: skip
         samples["blocks"].append((cell, hardware, size, context, precision, repeat, phase, milliseconds))
     if row.get("forward_backward_status") == "ok":
@@ -130,16 +137,25 @@ def _row(hardware, machine, size, shape, context, precision, repeat, noise, rng,
     return row
 
 
+def _limited_by(machine: dict, shape: tuple, forward: float) -> str:
+    """Launches, where the forward pass takes the least that its blocks can."""
+    if machine["power"] is None:
+        return "processor"
+    return "launches" if forward <= machine["floor_ms"] * shape[2] / 12 else "gpu"
+
+
 def _provenance(cell, hardware, machine, rng) -> dict:
     cuda = machine["power"] is not None
     state = {"sm_clock_min_mhz": 1755, "sm_clock_median_mhz": 1980, "power_max_w": 480 + 200 * rng.random(),
-             "temperature_max_c": int(45 + 20 * rng.random()), "other_processes": 0}  # fmt: skip
+             "temperature_max_c": int(45 + 20 * rng.random()), "other_processes": 0,
+             "host_launches_ms": 4.0}  # fmt: skip
     software = {"cuda": "12.8", "triton": "3.4.0", "driver": "570.86.15", "power_limit_w": machine["power"],
                 "device_uuid": f"GPU-0000-{int(rng.integers(2))}"}  # fmt: skip
     started = pd.Timestamp("2030-01-01T08:00:00") + pd.Timedelta(seconds=float(rng.integers(20_000)))
-    return {**(state if cuda else {}), "throttle": "", **(software if cuda else {}), "code": "c0de" * 16,
-            "git_commit": "abcdef0123456789abcdef0123456789abcdef01", "started": started.isoformat() + "Z",
-            "duration_s": 20 + 30 * rng.random(), "device": "cuda" if cuda else "cpu", "device_name": machine["name"],
+    return {**(state if cuda else {}), "throttle": "", "host_python_ms": 2.0, **(software if cuda else {}),
+            "code": "c0de" * 16, "git_commit": "abcdef0123456789abcdef0123456789abcdef01",
+            "started": started.isoformat() + "Z", "duration_s": 20 + 30 * rng.random(),
+            "device": "cuda" if cuda else "cpu", "device_name": machine["name"],
             "device_memory_bytes": machine["memory"], "threads": 4, "python": "3.11.9", "torch": "2.8.0",
             "log": f"{cell}/log.txt"}  # fmt: skip
 

@@ -2,11 +2,13 @@
 
 A forward pass takes TIMES ms at length 1,024 and d = 16 in bf16, and grows with the length squared; naive and compiled
 do not mind d, the others take as many times as long as d is larger. Backward takes twice as long. fp32 takes four times
-as long, tf32 three times. Intervals are ± 1 %. Before backward naive holds 96 MiB at length 1,024, compiled half of it,
-both with the length squared; the others 1 MiB × d / 16, in proportion to the length. In the papers' shapes d = 64
-counts as 16 above, and the rates are RATES, half of it in backward. The first pass takes 1 ms longer, 2 s if compiled.
+as long, tf32 three times. Three processes measured each; spread 0.5 % of 60 degrees of freedom. Before
+backward naive holds 96 MiB at length 1,024, compiled half of it, both with the length squared; the others 1 MiB
+× d / 16, in proportion to the length. In the papers' shapes d = 64 counts as 16 above; rates are RATES, half of it
+in backward. The first pass takes 1 ms longer, 2 s if compiled.
 """
 
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -56,10 +58,14 @@ def _measured(row: dict) -> dict:
     }
 
 
-def timed(time: float, half=0.01) -> dict:
-    """A median of so many ms; `half`: half its interval over it."""
-    found = {"mean_ms": time, "std_ms": time / 100, "median_ms": time, "iqr_ms": time / 100}
-    return found | {"ci_low_ms": time * (1 - half), "ci_high_ms": time * (1 + half)}
+def timed(time: float, spread=0.005, processes=3) -> dict:
+    """A median of so many ms; its interval is ± 2.000 × spread / √processes."""
+    found = {"mean_ms": time, "std_ms": time / 100, "median_ms": time, "iqr_ms": time / 100, "processes": processes}
+    if processes == 1:
+        return found | dict.fromkeys(("ci_low_ms", "ci_high_ms", "spread", "spread_degrees"))
+    half = math.exp(2.000 * spread / math.sqrt(processes))
+    found |= {"limited_by": "gpu", "spread": spread, "spread_degrees": 60}
+    return found | {"ci_low_ms": time / half, "ci_high_ms": time * half}
 
 
 def without_result(rows: list[dict], status: str, reason: str, lengths=LENGTHS, directions=("forward", "backward")):

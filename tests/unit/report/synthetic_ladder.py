@@ -2,9 +2,10 @@
 
 A rung of STEPS takes so many ms in a step: forward a quarter of the step without the optimizer, backward three
 quarters; the phased phases together take 5 % longer than the free step, forward and backward together as long as the
-step less the optimizer. Intervals are ± 0.5 %.
+step less the optimizer. Three processes take exp(-scatter), 1 and exp(scatter) of that: their spread is the scatter.
 """
 
+import math
 from pathlib import Path
 
 from stepscope.tables import ladder
@@ -36,17 +37,17 @@ OFF = {"fp32": 0.0, "tf32": 1e-3, "bf16": 1e-2}  # relative difference of gradie
 GPU = {"device": "cuda", "cpu": "AMD EPYC", "host_memory_bytes": 512 * GIB, "gpu": "NVIDIA H100 80GB HBM3"}
 GPU |= {"gpu_memory_bytes": 80 * GIB, "gpu_uuid": "GPU-1", "driver": "580.65.06", "power_limit_w": 700.0}
 CPU = {"device": "cpu", "cpu": "AMD EPYC", "host_memory_bytes": 16 * GIB}
-STATISTICS = ("mean", "std", "median", "iqr", "ci_low", "ci_high")
 
 
 def cell(size, context, precision, options=None, step=40.0, optimizer=4.0, hardware="gpu", peak=None, **more):
     """A measured cell. more: kernels, launches, operators, compile_seconds, off (relative difference of gradients),
-    loss, half (of the interval, relative), backward (its share of forward and backward), throttle."""
+    loss, scatter (of processes), processes, launch (its share), backward (its share of forward and backward),
+    throttle."""
     options = options or {}
     is_gpu = not hardware.startswith("cpu")
     entry = _entry(hardware, size, context, precision, options, is_gpu)
     both = step - optimizer
-    share, half = more.get("backward", 0.75), more.get("half", 0.005)
+    share, shifts = more.get("backward", 0.75), _shifts(more.get("scatter", 0.005), more.get("processes", 3))
     series = {
         ("forward-backward", "free", "forward+backward"): both,
         ("step", "phased", "forward"): 1.05 * (1 - share) * both,
@@ -63,7 +64,7 @@ def cell(size, context, precision, options=None, step=40.0, optimizer=4.0, hardw
     about |= {"gradient_norm": 2.3 * (1 + off), "gradient_sample": [(1 + off) * value for value in GRADIENTS]}
     summary = {
         "modes": {"forward-backward": mode, "step": mode},
-        "phases": [_series(key, ms / 1000, half) for key, ms in series.items()],
+        "phases": [_series(key, ms / 1000, shifts, more.get("launch", 0.5)) for key, ms in series.items()],
         "ladder": about,
     }
     hardware_of = GPU if is_gpu else CPU
@@ -85,11 +86,26 @@ def _entry(hardware, size, context, precision, options, is_gpu) -> dict:
     return {"cell": name, "size": size, "spec": spec, "code": "c0de" * 4, "command": f"python time_ladder.py {name}"}
 
 
-def _series(key, seconds, half) -> dict:
+def _shifts(scatter: float, processes: int) -> list[float]:
+    """Of the logarithm of each process."""
+    return [0.0] if processes == 1 else [-scatter, 0.0, scatter]
+
+
+def _series(key, seconds, shifts, launch) -> dict:
     mode, kind, phase = key
-    values = (seconds, seconds / 100, seconds, seconds / 100, seconds * (1 - half), seconds * (1 + half))
-    found = {"mode": mode, "kind": kind, "phase": phase, "status": "ok", "count": 20, "outliers": 0}
-    return found | dict(zip(STATISTICS, values, strict=True))
+    processes = [
+        {
+            "count": 20,
+            "outliers": 0,
+            "mean": own,
+            "std": own / 100,
+            "median": own,
+            "iqr": own / 100,
+            "launch": launch * own,
+        }
+        for own in (seconds * math.exp(shift) for shift in shifts)
+    ]
+    return {"mode": mode, "kind": kind, "phase": phase, "status": "ok", "processes": processes}
 
 
 def without_step(made: CellResult, status="oom", reason="CUDA out of memory", both=False) -> CellResult:
@@ -101,8 +117,7 @@ def without_step(made: CellResult, status="oom", reason="CUDA out of memory", bo
     for entry in summary["phases"]:
         if entry["mode"] in lost:
             entry["status"] = status
-            for name in (*STATISTICS, "count", "outliers"):
-                entry.pop(name)
+            entry.pop("processes")
     if both:
         summary["ladder"] = dict.fromkeys(summary["ladder"]) | {"gradient_sample": []}
     else:

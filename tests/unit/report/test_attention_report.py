@@ -114,7 +114,7 @@ def test_machines_side_by_side(tmp_path):
     text, _ = pages(tmp_path, [*made.cell(), *made.cell(hardware="other")])
     for name in ("gpu", "other"):
         assert f"Median time of a pass in ms, forward / backward, bf16, on {name}; batch 8" in text
-        assert f"*On {name}*\n\n- Between lengths" in text
+        assert f"*On {name}*\n\n- From length" in text
 
 
 def test_the_section_is_a_small_part_of_what_github_shows(tmp_path):

@@ -68,15 +68,15 @@ def attention() -> list[dict]:
 
 
 def times() -> list[dict]:
-    """Faster, slower, unclear, repeated on the host; what fits nowhere, only in bf16, or is not possible."""
-    small = [timing(), timing(precision="bf16", ms=12.5), timing(precision="fp16", ms=12.0)]
+    """Faster, slower, same, unclear, of one process; what fits nowhere, only in bf16, or is not possible."""
+    small = [timing(), timing(precision="bf16", ms=12.5), timing(precision="fp16", ms=12.0, processes=1)]
     medium = [timing("medium", ms=20.0), timing("medium", precision="bf16", ms=19.9)]
     large = [timing("large", ms=80.0), timing("large", precision="bf16", ms=20.0, step_peak_allocated_bytes=3 * GIB)]
     longer = [timing(context=512), timing(context=512, precision="bf16", ms=5.0)]
     longer += [lost(size="medium", context=512), timing("medium", 512, "bf16", ms=7.0)]
     longer += [lost(size="large", context=512), lost(size="large", context=512, precision="bf16")]
     none = lost(size="medium", precision="fp16") | {"step_status": "unsupported", "step_peak_allocated_bytes": None}
-    host = [timing(ms=ms, precision=name, repeat=run, hardware="host", half=0.0001)
+    host = [timing(ms=ms, precision=name, repeat=run, hardware="host", spread=0.0001)
             for name, both in (("fp32", (10.0, 10.1)), ("bf16", (10.02, 10.03)))
             for run, ms in enumerate(both, start=1)]  # fmt: skip
     host += [timing("medium", hardware="host"), timing("medium", precision="bf16", hardware="host", ms=25.0)]
@@ -95,7 +95,7 @@ def test_the_section_is_the_one_that_was_looked_at(tmp_path):
             "precision_gradients": gradients(),
             "precision_operators": operators(),
             "precision_attention": attention(),
-            "timing": [*times(), timing(context=256), timing(context=256, precision="bf16", ms=10.5)],
+            "timing": [*times(), timing(context=256), timing(context=256, precision="bf16", ms=10.2)],
             "profile": profiles,
         },
     )

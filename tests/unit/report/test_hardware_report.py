@@ -10,6 +10,7 @@ from roofline_maker import ceilings
 from stepscope.report.data import side_by_side
 from stepscope.report.data.machines import Limits, labels, limits
 from stepscope.report.data.points import Grid
+from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding
 from stepscope.report.kit.order import merged_labels, with_order
 from stepscope.report.studies.hardware import findings, section, tables, tables_studies
@@ -166,9 +167,9 @@ def test_a_cell_beside_that_of_the_baseline(tmp_path):
     shown = [(row[2].text, row[2].below, row[2].badges) for row in table.rows]
     assert "OOM: out of memory; missing: not measured." in table.notes
     assert shown == [
-        ("2.00", "20.0 → 10.0", ()),
-        ("(0.99)", "10.0 → 10.1", ()),
-        ("0.50", "10.0 → 20.0", ()),
+        ("2.00", "[1.98, 2.02], 20.0 → 10.0", ()),
+        ("0.99", "[0.982, 0.998] same, 10.0 → 10.1", ()),
+        ("0.50", "[0.496, 0.504] slower, 10.0 → 20.0", ()),
         ("", "30.0 → –", ("oom",)),
         ("", "– → 7.00", ("missing",)),
         ("", "", ("oom",)),
@@ -182,13 +183,24 @@ def test_unsupported_noisy_and_throttled_cells_are_marked(tmp_path):
     assert [cell.badges for cell in row[2:]] == [("noisy", "throttled"), ("unsupported",)]
 
 
-@pytest.mark.parametrize(("ms", "word"), [(9.0, "unclear"), (8.0, "faster"), (12.5, "slower")])
-def test_repeated_runs_decide_where_both_machines_have_them(tmp_path, ms, word):
-    # Runs of either differ by about a tenth (1 of 10.5), so that only more than 0.19 in the logarithm counts.
-    rows = made.repeated("old", 10.0, 1.1) + made.repeated("new", ms, 1.1)
+@pytest.mark.parametrize(("ms", "word"), [(9.5, "same"), (8.0, "faster"), (12.5, "slower")])
+def test_a_difference_is_larger_than_the_larger_floor_of_both_machines(tmp_path, ms, word):
+    rows = made.repeated("old", 10.0, 1.1) + made.repeated("new", ms, 1.03)
     grid = grid_of(tmp_path, *rows)
     speed = grid.speed(grid.points[0], "new", "step")
-    assert (speed.verdict, speed.by_repeats) == (word, True)
+    assert (speed.verdict, speed.margin) == (word, pytest.approx(1.1))
+
+
+def test_launches_of_hosts_that_are_not_as_fast_do_not_compare(tmp_path):
+    limits = {f"{phase}_limited_by": "launches" for phase in made.PHASES}
+    old, same, slow = (limits | {"host_python_ms": 2.0, "host_launches_ms": ms} for ms in (4.0, 4.2, 5.0))
+    for host, word in ((same, "faster"), (slow, "not comparable")):
+        rows = [made.timing("old", ms=20.0, **old), made.timing("new", ms=10.0, **host)]
+        grid = grid_of(tmp_path / word, *rows)
+        assert grid.speed(grid.points[0], "new", "step").verdict == word
+        (table,) = tables.grid_table(grid).rows
+        assert table[2].text == ("2.00" if word == "faster" else "(2.00)")
+    assert "not comparable in 1 of 1 cell" in findings.speed_up(grid, "new").text
 
 
 def test_batches_and_options_are_columns_where_they_vary(tmp_path):
@@ -202,7 +214,8 @@ def test_the_summary_counts_and_compares_with_the_ratios(tmp_path):
     table = tables.summary_table(grid_of(tmp_path, *rows, ceilings=RATES))
     step = next(texts(row) for row in table.rows if row[1].text == "step")
     # Speed-ups of 4, 2 and 1; 80 % of 4 is 3.2, of 2 it is 1.6.
-    assert step == ["fp32", "step", "3", "1.000", "2.00", "4.00", "2", "1", "0", "4.00", "1", "2.00", "2"]
+    # Two are faster and one is the same.
+    assert step == ["fp32", "step", "3", "1.000", "2.00", "4.00", "2", "1", "4.00", "1", "2.00", "2"]
     assert len(table.rows) == 5
     bare = tables.summary_table(grid_of(tmp_path / "b", *rows))
     assert texts(bare.rows[0])[-4:] == ["–"] * 4
@@ -232,7 +245,8 @@ def test_the_numbers_of_one_cell(tmp_path):
     grid = grid_of(tmp_path, *both(20.0, 10.0), ceilings=RATES)
     cells = ("old/timing/small/ctx128/fp32/1", "new/timing/small/ctx128/fp32/1")
     speed = findings.speed_up(grid, "new")
-    assert values(speed) == {"range": [2.0], "median": 2.0, "faster": 1} and speed.cells == cells
+    assert values(speed) == {"range": 2.0, "faster": 1} and speed.cells == cells
+    assert speed.text == "new runs a step at 2.00 [1.98, 2.02] times the speed of old; faster in 1 of 1 cell."
     assert values(findings.by_phase(grid, "new")) == {phase: [2.0] for phase in made.PHASES[:4]}
     limits = findings.limits(grid, "new")
     assert values(limits) == {"arithmetic": 0, "arithmetic_fp32": 4.0, "memory": 1, "memory_fp32": 2.0}
@@ -244,8 +258,8 @@ def test_the_numbers_of_several_cells(tmp_path):
     rows += [made.lost("old", context=1024), made.timing("new", context=1024)]
     grid = grid_of(tmp_path, *rows, ceilings=RATES)
     speed = findings.speed_up(grid, "new")
-    assert values(speed) == {"range": [4.0, 2.0, 1.0], "median": 2.0, "faster": 2, "unclear": 1}
-    assert speed.numbers["unclear"].cells == ("new/timing/small/ctx512/fp32/1",)
+    assert values(speed) == {"range": [4.0, 2.0, 1.0], "median": 2.0, "faster": 2, "same": 1}
+    assert speed.numbers["same"].cells == ("new/timing/small/ctx512/fp32/1",)
     # 80 % of 4 is 3.2, of 2 it is 1.6; a speed-up of 1 is nearer to 1 than both ratios.
     assert values(findings.limits(grid, "new")) == {
         "arithmetic": 1, "arithmetic_fp32": 4.0, "memory": 2, "memory_fp32": 2.0, "neither": 1
@@ -260,16 +274,18 @@ def test_the_numbers_of_several_cells(tmp_path):
      (0, 1, "no cell")],
 )  # fmt: skip
 def test_some_of_many(count, total, text):
-    assert findings.share_of(count, total) == text and findings.some_of(count, total) == text.split(" (")[0]
+    assert findings.share_of(count, total) == text and formatting.some_of(count, total) == text.split(" (")[0]
 
 
-def test_what_verdicts_are_judged_by(tmp_path):
-    rows = made.repeated("old", 10.0, 1.01) + made.repeated("new", 5.0, 1.01) + [*both(10.0, 5.0, precision="bf16")]
-    grid = grid_of(tmp_path, *rows)
-    repeated, single = (grid.speed(point, "new", "step") for point in grid.points)
-    assert findings.judged([repeated]) == ""
-    assert findings.judged([repeated, single]).startswith(" (1 of these 2 without repeated runs of both: there only")
-    assert findings.judged([single]).startswith(" (no repeated runs of both: only disjoint")
+def test_of_single_processes_there_is_no_verdict(tmp_path):
+    rows = [*both(20.0, 10.0), made.timing("old", "bf16", processes=1), made.timing("new", "bf16", ms=5.0, processes=1)]
+    found = made.write(tmp_path, timing=rows, ceilings=RATES)
+    told = [each.text for each in section.findings(found)]
+    assert told[0].endswith("median 2.00 of 2 cells; faster in 1 of 2 cells.")
+    assert told[-1] == "Single process: no verdict in 1 of 2 comparisons."
+    alone = made.write(tmp_path / "b", timing=rows[2:], ceilings=RATES)
+    told = " ".join(each.text for each in section.findings(alone))
+    assert told.count("Single process: no verdict.") == 1 and "faster" not in told and "slower" not in told
 
 
 def test_ratios_by_precision_are_named_together_where_they_are_alike(tmp_path):
@@ -307,7 +323,10 @@ def test_mixed_precision_on_each_machine(tmp_path):
     assert [(column.group, column.label) for column in table.columns[2:]] == [
         ("bf16 over fp32", "old"), ("bf16 over fp32", "new")
     ]  # fmt: skip
-    assert [(cell.text, cell.below) for cell in table.rows[0][2:]] == [("2.00", ""), ("0.83", "slower")]
+    assert [(cell.text, cell.below) for cell in table.rows[0][2:]] == [
+        ("2.00", "[1.98, 2.02]"),
+        ("0.83", "[0.827, 0.840] slower"),
+    ]
     assert tables.mixed_table(grid_of(tmp_path / "b", *rows[:3])) is None
 
 
@@ -367,7 +386,7 @@ def test_attention_at_the_longest_length_that_all_finished(tmp_path):
     # 16 ms forward and 32 ms backward at 4,096 on the old one, half of it on the new one.
     ((row,),) = (table.rows for table in tables_studies.attention_tables(found))
     assert texts(row) == ["naive", "bf16", "16", "4,096", "2.00", "2.00"]
-    assert [cell.below for cell in row[4:]] == ["16.0 → 8.00", "32.0 → 16.0"]
+    assert [cell.below for cell in row[4:]] == ["[1.98, 2.02], 16.0 → 8.00", "[1.98, 2.02], 32.0 → 16.0"]
     assert values(findings.of_attention(found)) == {"on_new": [2.0, 2.0]}
 
 
@@ -381,10 +400,10 @@ def test_attention_without_a_length_in_common(tmp_path):
     assert alone.points == [] and findings.of_attention(alone) is None
 
 
-def test_attention_within_the_intervals_is_in_brackets(tmp_path):
+def test_attention_that_is_the_same(tmp_path):
     found = attention_of(tmp_path, made.attention("old"), made.attention("new", 1.01))
     (table,) = tables_studies.attention_tables(found)
-    assert table.rows[0][4].text == "(0.99)"
+    assert (table.rows[0][4].text, table.rows[0][4].below.split(",")[1]) == ("0.99", " 0.998] same")
 
 
 def memory_of(folder, *rows, labels=BOTH) -> side_by_side.Shared:

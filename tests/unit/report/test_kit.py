@@ -7,57 +7,75 @@ import pytest
 from stepscope.report.kit import table
 from stepscope.report.kit.blocks import Column, TableCell
 from stepscope.report.kit.commands import commands_table
-from stepscope.report.kit.compare import Timed, by_fields, compare, pairs, timed, verdict
-from stepscope.report.kit.finding import Finding, Number, by_machine, texts
+from stepscope.report.kit.compare import Comparison, by_fields, pairs
+from stepscope.report.kit.finding import (
+    Finding,
+    Number,
+    by_machine,
+    counted,
+    enough,
+    speed,
+    texts,
+    without_verdict,
+)
+
+
+def compared(ratio=2.0, verdict="faster", low=1.9, high=2.1, margin=1.02) -> Comparison:
+    return Comparison(ratio, low, high, verdict, margin, (ratio, 1.0))
+
+
+SINGLE = compared(verdict="unclear", low=None, high=None)
+
+
+def test_what_is_enough_for_a_sentence():
+    assert enough(comparison=compared()) and not enough(comparison=SINGLE)
+    assert enough(comparison=compared(verdict="not comparable", low=None, high=None))
+    assert enough(change=compared(1.03)) and enough(change=compared(0.97)) and not enough(change=compared(1.01))
+    assert not enough(change=compared(1.03, margin=1.05))
+
+
+def test_verdicts_are_counted_with_the_names_of_all_but_the_faster_ones():
+    found = [("a", compared()), ("b", compared(verdict="same")), ("c", compared()), ("d", SINGLE)]
+    assert counted(found) == ("faster in 2 of 4 cells, same in 1 (b)", ["faster", "same"])
+    assert counted([("d", SINGLE)]) == ("", [])
+    most = [("a", compared(verdict="slower")), ("b", compared(verdict="slower")), ("c", compared())]
+    assert counted(most, is_most_first=True)[0] == "slower in 2 of 3 cells, faster in 1 (c)"
+
+
+def test_single_processes_are_told_once():
+    assert [each.text for each in without_verdict([SINGLE, SINGLE, None])] == ["Single process: no verdict."]
+    (told,) = without_verdict([compared(), SINGLE])
+    assert told.text == "Single process: no verdict in 1 of 2 comparisons."
+    assert without_verdict([compared()]) == without_verdict([None]) == []
+
+
+def test_a_ratio_is_printed_with_its_interval():
+    assert str(speed(compared(), ("a",))) == "2.0 [1.9, 2.1]" and str(speed(SINGLE, ())) == "2.00"
 
 
 @pytest.mark.parametrize(
-    ("own", "reference", "spread", "disjoint", "word"),
+    ("found", "text", "below"),
     [
-        (Timed(10.0, 9.9, 10.1), Timed(20.0, 19.8, 20.2), 0.0, True, "faster"),
-        (Timed(20.0, 19.8, 20.2), Timed(10.0, 9.9, 10.1), 0.0, True, "slower"),
-        (Timed(10.0, 9.0, 11.0), Timed(10.5, 10.4, 10.6), 0.0, True, "unclear"),  # the intervals overlap
-        (Timed(10.0, 9.0, 10.4), Timed(10.5, 10.4, 10.6), 0.0, True, "unclear"),  # they touch
-        (Timed(10.0, 9.0, 11.0), Timed(10.5, 10.4, 10.6), 0.0, False, "faster"),
-        (Timed(10.0, 9.9, 10.1), Timed(12.0, 11.9, 12.1), math.log(1.3), True, "unclear"),  # less than runs differ by
-        (Timed(10.0, 9.9, 10.1), Timed(14.0, 13.9, 14.1), math.log(1.3), True, "faster"),
-        (Timed(10.0), Timed(20.0), 0.0, True, "unclear"),  # no interval, no verdict
-        (Timed(10.0), Timed(20.0), 0.0, False, "faster"),
-        (None, Timed(20.0), 0.0, True, "unclear"),
+        (compared(), "2.00", "[1.9, 2.1]"),
+        (compared(0.5, "slower", 0.48, 0.52), "0.50", "[0.48, 0.52] slower"),
+        (compared(1.0, "same", 0.99, 1.01), "1.000", "[0.990, 1.010] same"),
+        (compared(1.05, "unclear", 0.95, 1.15), "(1.05)", "[0.9, 1.1]"),
+        (compared(2.0, "not comparable", None, None), "(2.00)", "not comparable"),
+        (SINGLE, "2.00", ""),
     ],
 )
-def test_a_verdict_needs_more_than_chance_and_more_than_runs_differ_by(own, reference, spread, disjoint, word):
-    assert verdict(own, reference, spread, disjoint=disjoint) == word
+def test_a_ratio_in_a_table(found, text, below):
+    cell = table.times_as_fast(found)
+    assert (cell.text, cell.sort) == (text, found.ratio)
+    assert cell.below.split("] ")[-1] == below.split("] ")[-1] and cell.below.startswith(below[:4])
 
 
-def test_a_comparison_holds_the_ratio_and_what_the_intervals_allow():
-    found = compare(Timed(5.0, 4.0, 6.0), Timed(10.0, 9.0, 12.0))
-    assert (found.ratio, found.low, found.high) == (2.0, 9.0 / 6.0, 12.0 / 4.0)
-    assert (found.verdict, found.by_repeats, found.times) == ("faster", False, (10.0, 5.0))
-    assert compare(None, Timed(1.0)) is None
-
-
-def test_repeats_of_both_decide_alone_those_of_one_beside_the_intervals():
-    own, reference = Timed(10.0, 9.0, 11.0), Timed(10.5, 10.0, 11.0)
-    assert compare(own, reference, (0.01, 0.01)).verdict == "faster"
-    assert compare(own, reference, (0.01, 0.01)).by_repeats
-    assert compare(own, reference, (0.01, None)).verdict == "unclear"
-    assert compare(Timed(8.0, 7.9, 8.1), reference, (0.5, None)).verdict == "unclear"
-
-
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ({"step_median_ms": 2.0, "step_ci_low_ms": 1.0, "step_ci_high_ms": 3.0}, Timed(2.0, 1.0, 3.0)),
-        ({"step_median_ms": 2.0, "step_ci_low_ms": math.nan, "step_ci_high_ms": 3.0}, Timed(2.0)),
-        ({"step_median_ms": 2.0, "step_noisy": True}, Timed(2.0, noisy=True)),
-        ({"step_median_ms": math.nan}, None),
-        ({"step_median_ms": 0.0}, None),
-        ({}, None),
-    ],
-)
-def test_a_series_of_a_row(row, expected):
-    assert timed(row, "step_") == expected
+def test_a_table_says_only_what_its_ratios_need():
+    assert table.verdict_note([SINGLE, None]) == "Single process: no verdict." and table.verdict_note([]) == ""
+    note = table.verdict_note([compared(), SINGLE])
+    assert note.endswith("Without an interval: single process, no verdict.") and "brackets" not in note
+    assert "Same: within ± 2.0 %" in table.verdict_note([compared(1.0, "same", 0.99, 1.01)])
+    assert "In brackets" in table.verdict_note([compared(1.05, "unclear", 0.95, 1.15)])
 
 
 def test_pairs_are_of_the_same_point_and_differ_in_the_axis():

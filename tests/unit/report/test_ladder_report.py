@@ -54,7 +54,7 @@ def test_rungs_in_the_plans_order(tmp_path):
     assert column(table, "rung")[::4] == ["fp32, naive", "Triton attention", "whole model compiled"]
     assert column(table, "step")[:2] == ["40.0", "25.0"] and column(table, "step", below=True)[0] == "[39.8, 40.2]"
     assert column(table, "rung before")[:3] == ["–", "× 1.60", "× 1.25"]
-    assert column(table, "rung before", below=True)[-1] == "against blocks compiled"
+    assert column(table, "rung before", below=True)[-1] == "[1.102, 1.120], against blocks compiled"
     assert column(table, "first rung")[-2:] == ["× 10.0", "× 4.44"]
     assert column(table, "peak memory")[0] == "4.00" and column(table, "launches")[7] == "14"
     assert column(table, "compiling")[4:6] == ["–", "21.5"] and column(table, "MFU")[-2] == "9.57"
@@ -73,7 +73,7 @@ def test_what_has_no_step_is_visible(tmp_path):
     assert column(table, "forward+backward")[0] == "36.0"
     # SDPA against fp32, naive: forward and backward, 12 of 36 ms.
     assert (column(table, "rung before")[3], column(table, "rung before", below=True)[3]) == (
-        "× 3.00", "f+b against fp32, naive",
+        "× 3.00", "[2.98, 3.02], f+b against fp32, naive",
     )  # fmt: skip
     assert "n/a (TF32): no TF32 here." in table.notes and "failed (bf16): it broke." in table.notes
 
@@ -95,7 +95,7 @@ def test_checkpoints_by_k_and_what_they_cost(tmp_path):
     assert column(table, "± %") == ["–", "−49", "−38", "−18"]
     assert column(table, "step") == ["16.0", "20.0", "20.0", "20.0"]
     # 4 ms more; the phased forward pass of the rung takes 1.05 × 12 / 4 ms.
-    assert one.in_forwards(one.rows[0]) == pytest.approx(4 / 3.15)
+    assert one.added_over_forward(one.rows[0]) == pytest.approx(4 / 3.15)
     (rule,) = rule_table("gpu", [one]).rows
     assert [cell.text for cell in rule][1:3] == ["12", "1.50 MiB"] and rule[6].text == "3.46"
     assert (rule[-1].text, rule[-1].below) == ("1", "of 1, 2 and 4")

@@ -1,5 +1,7 @@
 """Mixed precision across the timing grid: speed-ups, verdicts, reasons, findings; numbers worked out by hand."""
 
+import math
+
 import pytest
 from stepscope.report.data.mixed import Mixed, bound, speeds_frame
 from stepscope.report.data.profile import Profile
@@ -19,43 +21,60 @@ def made(tmp_path):
     return make
 
 
-def both(ms=10.0, mixed_ms=5.0, precision="bf16", **place):
-    return timing(ms=ms, **place), timing(ms=mixed_ms, precision=precision, **place)
+def both(ms=10.0, mixed_ms=5.0, precision="bf16", **more):
+    return timing(ms=ms, **more), timing(ms=mixed_ms, precision=precision, **more)
 
 
 def values(finding):
     return {name: number.value for name, number in finding.numbers.items()}
 
 
-def test_a_speed_up_is_the_ratio_of_medians_between_what_the_intervals_allow(made):
+def test_a_speed_up_is_the_ratio_of_medians_with_its_interval_between_processes(made):
+    # Two times 0.5 % / √3, in squares: 0.408 %; Student's t of 60 degrees of freedom is 2.000.
     mixed, _ = made(*both())
     speed = mixed.pairs[0].speeds["step"]
+    half = math.exp(2.000 * 0.005 * math.sqrt(2 / 3))
     assert speed.ratio == pytest.approx(2.0)
-    assert (speed.low, speed.high) == (pytest.approx(9.9 / 5.05), pytest.approx(10.1 / 4.95))
-    assert (speed.verdict, speed.by_repeats) == ("faster", False)
+    assert (speed.low, speed.high) == (pytest.approx(2 / half, rel=1e-4), pytest.approx(2 * half, rel=1e-4))
+    assert speed.verdict == "faster"
 
 
-@pytest.mark.parametrize(("mixed_ms", "word"), [(9.7, "faster"), (9.9, "unclear"), (10.1, "unclear"), (10.3, "slower")])
-def test_without_repeats_the_intervals_must_not_overlap(made, mixed_ms, word):
+@pytest.mark.parametrize(
+    ("mixed_ms", "word"),
+    # The interval is ± 0.82 %: 1 % is surely below the margin of 2 %, 1.8 % may be beyond it, 4 % is.
+    [(9.6, "faster"), (9.9, "same"), (9.82, "unclear"), (10.0, "same"), (10.18, "unclear"), (10.4, "slower")],
+)
+def test_a_difference_counts_beyond_two_per_cent(made, mixed_ms, word):
     mixed, _ = made(*both(mixed_ms=mixed_ms))
     assert mixed.pairs[0].speeds["step"].verdict == word
 
 
-@pytest.mark.parametrize(("mixed_ms", "word"), [(9.5, "unclear"), (8.0, "faster"), (12.5, "slower")])
-def test_repeats_decide_where_both_have_them(made, mixed_ms, word):
-    # Runs of either precision differ by a tenth, so that only more than 0.2 counts; intervals are ± 1 %.
-    rows = [timing(ms=10.0, repeat=1), timing(ms=11.0, repeat=2)]
-    rows += [timing(ms=mixed_ms * factor, precision="bf16", repeat=i) for i, factor in ((1, 1.0), (2, 1.1))]
+@pytest.mark.parametrize(("mixed_ms", "word"), [(9.4, "same"), (8.0, "faster"), (12.5, "slower")])
+def test_a_difference_counts_beyond_what_unchanged_cells_differ_by(made, mixed_ms, word):
+    rows = [timing(ms=10.0), timing(ms=11.0, repeat=2), timing(ms=mixed_ms, precision="bf16")]
     speed = made(*rows)[0].pairs[0].speeds["step"]
-    assert (speed.verdict, speed.by_repeats) == (word, True)
+    assert (speed.verdict, speed.margin) == (word, pytest.approx(1.1))
 
 
-def test_where_one_was_repeated_its_spread_counts_beside_the_intervals(made):
-    rows = [timing(ms=10.0), timing(ms=11.0, repeat=2)]
-    near, _ = made(*rows, timing(ms=9.5, precision="fp16"))
-    assert (near.pairs[0].speeds["step"].verdict, near.pairs[0].speeds["step"].by_repeats) == ("unclear", False)
-    far, _ = made(*rows, timing(ms=8.0, precision="fp16"))
-    assert far.pairs[0].speeds["step"].verdict == "faster"
+def test_of_a_single_process_there_is_no_verdict_and_that_is_said_once(made):
+    rows = [*both(processes=1), *both(size="medium", mixed_ms=20.0, processes=1)]
+    mixed, profiled = made(*rows)
+    assert {speed.verdict for pair in mixed.pairs for speed in pair.speeds.values()} == {"unclear"}
+    pays, none = findings(mixed, profiled)
+    assert pays.text == "In bf16 a whole step runs at 0.500 to 2.00 times fp32's speed, most with small at 128."
+    assert none.text == "Single process: no verdict."
+    (table,) = speedup_tables(mixed)
+    assert [(row[6].text, row[6].below) for row in table.rows] == [("2.00", ""), ("0.50", "")]
+    assert [note.count("Single process: no verdict.") for note in table.notes] == [0, 1]
+
+
+def test_what_has_a_verdict_in_one_precision_is_not_said_of_another(made):
+    # fp16 was measured by one process: its "faster" would be from a single run.
+    rows = [*both(), timing(precision="fp16", ms=5.0, processes=1)]
+    told = [each.text for each in findings(*made(*rows))]
+    assert "In bf16 a whole step runs at 2.00 [1.98, 2.02] times" in told[0] and "It is faster" in told[0]
+    assert "fp16" in told[1] and "faster" not in told[1]
+    assert told[2] == "Single process: no verdict in 1 of 2 comparisons."
 
 
 def test_pairs_are_of_the_same_point_only(made):
@@ -74,7 +93,11 @@ def test_the_table_marks_what_is_slower_unclear_or_did_not_fit(made):
     heads = [column.label for column in table.columns]
     assert heads == ["size", "context", "inference", "forward", "backward", "optimizer", "step", "step"]
     step = [row[6] for row in table.rows]
-    assert [(cell.text, cell.below) for cell in step[:3]] == [("0.80", "slower"), ("(1.01)", ""), ("4.00", "")]
+    assert [(cell.text, cell.below) for cell in step[:3]] == [
+        ("0.80", "[0.793, 0.807] slower"),
+        ("1.01", "[1.002, 1.018] same"),
+        ("4.00", "[3.97, 4.03]"),
+    ]
     assert (step[3].text, step[3].badges) == ("fp32", ("oom",))
     assert (step[4].text, step[4].badges) == ("", ("oom",))
     assert [row[7].text for row in table.rows[:3]] == ["±0", "±0", "−25"]
@@ -82,9 +105,9 @@ def test_the_table_marks_what_is_slower_unclear_or_did_not_fit(made):
 
 
 def test_a_difference_that_two_decimals_hide_has_three(made):
-    mixed, _ = made(timing(half=0.0001), timing(precision="bf16", ms=10.02, half=0.0001))
+    mixed, _ = made(timing(spread=0.0001), timing(precision="bf16", ms=10.02, spread=0.0001))
     cell = speedup_tables(mixed)[0].rows[0][6]
-    assert (cell.text, cell.below) == ("0.998", "slower")
+    assert (cell.text, cell.below) == ("0.998", "[0.9978, 0.9982] same")
 
 
 def launches(**place):
@@ -158,8 +181,8 @@ def test_a_larger_size_that_is_slower_again_breaks_the_row(made):
 def test_one_cell_is_said_in_the_singular(made):
     mixed, profiled = made(*both())
     pays, memory = findings(mixed, profiled, with_memory=True)
-    assert pays.numbers["speed"].value == [pytest.approx(2.0)]
-    assert "2.00 times fp32's speed with small at 128" in pays.text and "faster" in pays.text
+    assert pays.numbers["speed"].value == pytest.approx(2.0)
+    assert "2.00 [1.98, 2.02] times fp32's speed with small at 128" in pays.text and "faster" in pays.text
     assert values(memory) == {"step_least": 0.0, "step_most": 0.0} and str(memory.numbers["step_least"]) == "±0 %"
 
 
@@ -169,6 +192,8 @@ def test_the_least_and_the_largest_change_of_the_peak(made):
     mixed, profiled = made(*rows)
     *_, memory = findings(mixed, profiled, with_memory=True)
     assert values(memory) == {"step_least": -0.25, "step_most": 0.0}
+    assert memory.text.startswith("bf16 changes the peak memory of the timing study's cells: ")
+    assert memory.text.endswith(" in all 2 cells.")
     assert memory.numbers["step_least"].cells == ("gpu/timing/medium/ctx128/fp32", "gpu/timing/medium/ctx128/bf16")
 
 

@@ -1,12 +1,15 @@
 """The attention study's results, in groups of those that compare, and found by their point."""
 
+import functools
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import pandas as pd
 
 from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
-from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
+from stepscope.report.data.control import floors
+from stepscope.report.kit.compare import Comparison, Floors, judged, timed
 from stepscope.report.kit.formatting import count, known
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 from stepscope.tables.reader import Tables
@@ -40,6 +43,14 @@ class Shape(NamedTuple):
     length: float
 
 
+class Compared(NamedTuple):
+    """A result beside a reference, and how many times as fast it is."""
+
+    row: dict
+    reference: dict
+    speed: Comparison
+
+
 @dataclass
 class Group:
     """Results of one machine in one setting; each has its row at (implementation, precision, d, length, direction)."""
@@ -47,6 +58,7 @@ class Group:
     hardware: str
     setting: Setting
     rows: list[dict]
+    floors: Floors = field(default_factory=Floors)
     _at: dict[tuple, dict] = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -79,6 +91,38 @@ class Group:
         precisions = self.values("precision")
         return [(precision, name) for precision in precisions for name in self.values("implementation", precision)]
 
+    @functools.cached_property
+    def over_naive(self) -> list[Compared]:
+        """Every result beside naive attention's at the same point."""
+        return self._compared("implementation", NAIVE, (row for row in self.rows if row["implementation"] != NAIVE))
+
+    @functools.cached_property
+    def ours_over(self) -> list[Compared]:
+        """Our kernel's result beside every other one at the same point, which is the `reference`."""
+        others = [row for row in self.rows if row["implementation"] != OURS]
+        return self._judged([(self._like(row, "implementation", OURS), row) for row in others])
+
+    @functools.cached_property
+    def tf32_over_fp32(self) -> list[Compared]:
+        """Every result in tf32 beside that in fp32."""
+        return self._compared("precision", "fp32", self.of("tf32"))
+
+    def _compared(self, axis: str, reference: str, rows: Iterable[dict]) -> list[Compared]:
+        return self._judged([(row, self._like(row, axis, reference)) for row in rows])
+
+    def _like(self, row: dict, axis: str, value: str) -> dict:
+        """The result at the same point with another value of the axis."""
+        return self._at.get(tuple(value if name == axis else row[name] for name in _POINT), {})
+
+    def _judged(self, both: list[tuple[dict, dict]]) -> list[Compared]:
+        """Each result beside its reference, wherever both have a time; those of a precision are judged together."""
+        found = []
+        for precision in self.values("precision"):
+            own = [pair for pair in both if pair[0] and pair[0]["precision"] == precision]
+            speeds = judged([tuple(map(timed, pair)) for pair in own], self.floors)
+            found += [Compared(*pair, speed) for pair, speed in zip(own, speeds, strict=True) if speed]
+        return found
+
     @property
     def place(self) -> str:
         """`on gpu; batch 8, no heads, not causal`, for captions."""
@@ -92,11 +136,13 @@ class Attention:
         self.table = tables["attention"]
         self.ceilings = tables["ceilings"]
         self.rows = self.table.to_dict("records")
+        control = floors(tables["timing"])
         found: dict[tuple[str, Setting], list[dict]] = {}
         for row in self.rows:
             found.setdefault((str(row["hardware"]), setting_of(row)), []).append(row)
         places = machine_labels(hardware for hardware, _ in found)
-        self.groups = [Group(*key, found[key]) for key in sorted(found, key=lambda key: (places.index(key[0]), key[1]))]
+        order = sorted(found, key=lambda key: (places.index(key[0]), key[1]))
+        self.groups = [Group(*key, found[key], control) for key in order]
 
     @property
     def hardware(self) -> list[str]:
@@ -151,15 +197,9 @@ def first_cost(row: dict) -> float | None:
     return first - own if known(first) and own else None
 
 
-def comparisons(rows: list[dict], reference: str, axis: str = "implementation") -> list[tuple[dict, dict, Comparison]]:
-    """(result, the reference's at the same point, their comparison), wherever both have a time."""
-    both = pairs(rows, axis, reference, by_fields(*(name for name in _POINT if name != axis)))
-    return [(own, other, found) for own, other in both if (found := compare(timed(own), timed(other)))]
-
-
-def against_fp32(group: Group) -> list[tuple[dict, dict, Comparison]]:
-    """Every result in tf32 beside that in fp32, as comparisons() gives them."""
-    return comparisons([*group.of("fp32"), *group.of("tf32")], "fp32", "precision")
+def beside(found: list[Compared], row: dict, reference: dict) -> Comparison | None:
+    """That of these comparisons which is of two results; None where one of both has no time."""
+    return next((each.speed for each in found if each.row is row and each.reference is reference), None)
 
 
 def point_name(row: dict, but: tuple[str, ...] = ()) -> str:

@@ -1,13 +1,11 @@
 """How time and memory of attention grow with the length, and what a larger d costs."""
 
-import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import linear_regression
 
 from stepscope.report.data.attention import Group, before_backward, median
 
-LONGEST = 3  # lengths that an exponent is fitted to: the longest ones, since short passes are launches, not arithmetic
 # What grows -> (direction of the row, its value).
 QUANTITIES: dict[str, tuple[str, Callable[[dict], float | None]]] = {
     "forward": ("forward", median),
@@ -18,16 +16,24 @@ QUANTITIES: dict[str, tuple[str, Callable[[dict], float | None]]] = {
 
 @dataclass(frozen=True)
 class Growth:
-    """One quantity at one d: it grows as length ** exponent between the first and the last length."""
+    """One quantity at one d: how many times as much the longest length takes as the one before it.
+
+    No line is fitted: short passes are launches, not arithmetic, and what is left is too few points for one.
+    """
 
     implementation: str
     precision: str
     d_head: float
     quantity: str
-    exponent: float
+    factor: float
     first: float
     last: float
     cells: tuple[str, ...]
+
+    @property
+    def lengths(self) -> tuple[float, float]:
+        """The one before the longest, and the longest."""
+        return self.first, self.last
 
 
 @dataclass(frozen=True)
@@ -44,24 +50,26 @@ class Factor:
     cells: tuple[str, ...]
 
 
-def exponent(values: dict[float, float]) -> float:
-    """Slope of the least-squares line through (log length, log value)."""
-    logs = [[math.log(number) for number in numbers] for numbers in (values, values.values())]
-    return linear_regression(*logs).slope
-
-
 def growths(group: Group) -> list[Growth]:
-    """The exponents at every d, fitted to the longest lengths that were measured; none from a single length."""
+    """Of every implementation and d, between the two longest lengths that were measured; none from a single length."""
     found = []
     for precision, name in group.series():
         for d_head in group.values("d_head", precision):
             for quantity, (_, value) in QUANTITIES.items():
                 rows = _by_length(group, name, precision, d_head, quantity)
-                known = {length: value(rows[length]) for length in sorted(rows)[-LONGEST:]}
-                if len(known) > 1:
-                    slope, cells = exponent(known), _cells(rows[length] for length in known)
-                    found.append(Growth(name, precision, d_head, quantity, slope, min(known), max(known), cells))
+                lengths = sorted(rows)[-2:]
+                if len(lengths) == 2:
+                    before, last = (rows[length] for length in lengths)
+                    factor, cells = value(last) / value(before), _cells((before, last))
+                    found.append(Growth(name, precision, d_head, quantity, factor, *lengths, cells))
     return found
+
+
+def of_shared_lengths(found: list[Growth]) -> list[Growth]:
+    """Those between the two lengths that most of these have, the longest of equals, so that they compare."""
+    often = Counter(each.lengths for each in found)
+    most = max(often, key=lambda lengths: (often[lengths], lengths), default=None)
+    return [each for each in found if each.lengths == most]
 
 
 def _by_length(group: Group, name: str, precision: str, d_head: float, quantity: str) -> dict[float, dict]:

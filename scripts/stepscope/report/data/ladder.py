@@ -1,29 +1,33 @@
 """The ladder study's cells: a ladder for each hardware, size, context and batch; what may be said of a cell."""
 
-import math
-import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 import pandas as pd
 
-from stepscope.report.kit import compare, formatting
+from stepscope.report.data.control import floors
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import SLOWER, Comparison, Floors, judged, timed
 from stepscope.report.kit.order import NEUTRAL, column, machine_labels
 from stepscope.tables.ladder import TIMES
 from stepscope.tables.ladder_checkpoint import ALIKE
 
-CLOSE = 0.05  # times that differ by no more than this share are called the same
 _PLACE = ("hardware", "size", "context", "batch", "precision")
 _ALIKE_BUT_FOR_K = ("precision", "attention", "compile", "optimizer", "compared_with")
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """What the timing study measured for a cell of the ladder: a phase, its median over all runs (ms), their cells."""
+    """What the timing study measured for a cell of the ladder, by its first run, which is the reference of `speed`."""
 
     phase: str
-    median: float
-    cells: tuple[str, ...]
+    speed: Comparison
+    cell: str
+
+    @property
+    def median(self) -> float:
+        """Of the timing study's cell, ms."""
+        return self.speed.times[0]
 
 
 @dataclass
@@ -39,11 +43,9 @@ class Ladder:
     wholes: list[dict]
     checkpoints: list[dict]
     again: dict[str, Elsewhere] = field(default_factory=dict)  # by cell
-
-    @property
-    def doubt(self) -> float:
-        """The most by which a rung's time and the timing study's of the same cell differ, a ratio; 1 without any."""
-        return max((apart(time(self.at(cell), run.phase), run.median) for cell, run in self.again.items()), default=1.0)
+    # The speed of a cell, by its name, over that which it is compared with, and over the ladder's first rung.
+    over_before: dict[str, Comparison] = field(default_factory=dict)
+    over_start: dict[str, Comparison] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -88,28 +90,56 @@ def ladders(tables) -> list[Ladder]:
     if table.empty:
         return []
     frame = table.assign(**{name: column(table, name) for name in ("agrees", "rung", "name", "throttle")})
-    timing = _timing_runs(tables["timing"])
+    timing, control = _timing_runs(tables["timing"]), floors(tables["timing"])
     found = []
     for (hardware, size, context, batch), own in frame.groupby(
         ["hardware", "size", "context", "batch"], sort=False, dropna=False
     ):
         rows = [_plain(row) for row in own.to_dict("records")]
         beside = [row for row in rows if not formatting.known(row["rung"])]
-        again = {row["cell"]: run for row in rows if (run := _elsewhere(row, timing.get(_setup(row), [])))}
         found.append(
             Ladder(
                 str(hardware), str(size), context, batch, rows[0]["parameters"],
                 rungs=sorted((row for row in rows if formatting.known(row["rung"])), key=lambda row: row["rung"]),
                 wholes=[row for row in beside if not every(row)],
                 checkpoints=sorted((row for row in beside if every(row)), key=every),
-                again=again,
             )
         )  # fmt: skip
+    for own in by_hardware(found).values():
+        _judge(own, timing, control)
     order = machine_labels(one.hardware for one in found)
     return sorted(
         found,
         key=lambda one: (order.index(one.hardware), _or_most(one.parameters), one.size, one.context, one.batch),
     )
+
+
+def _judge(found: list[Ladder], timing: dict[tuple, list[dict]], control: Floors) -> None:
+    """Fill in the comparisons of one machine's ladders; those that answer one question are judged together."""
+    gains = [(one, row) for one in found for row in one.rows if formatting.known(row.get("gain_before"))]
+    changes = [pair for pair in gains if not every(pair[1])]
+    for own in (changes, [pair for pair in gains if every(pair[1])]):
+        for (one, row), speed in _speeds(own, "compared_with", control):
+            one.over_before[row["cell"]] = speed
+    risen = [(one, row) for one in found for row in one.rungs if formatting.known(row.get("gain_start"))]
+    for (one, row), speed in _speeds(risen, "started_from", control):
+        one.over_start[row["cell"]] = speed
+    both = [(one, row, run) for one in found for row in one.rows if (run := timing.get(_setup(row), [None])[0])]
+    both = [(one, row, run, shared_phase(row, run)) for one, row, run in both]
+    series = [tuple(timed(each, f"{phase}_") for each in (row, run)) for _, row, run, phase in both]
+    for (one, row, run, phase), speed in zip(both, judged(series, control), strict=True):
+        if speed:
+            one.again[row["cell"]] = Elsewhere(phase, speed, run["cell"])
+
+
+def _speeds(own: list[tuple[Ladder, dict]], name: str, control: Floors) -> list[tuple[tuple[Ladder, dict], Comparison]]:
+    """Each cell beside the one that its column `name` gives, in the phase that both have a time of."""
+    others = [one.at(row.get(name)) for one, row in own]
+    series = []
+    for (_, row), other in zip(own, others, strict=True):
+        phase = shared_phase(row, other) if other is not row else None
+        series.append(tuple(timed(each, f"{phase}_") for each in (row, other)) if phase else (None, None))
+    return [(pair, speed) for pair, speed in zip(own, judged(series, control), strict=True) if speed]
 
 
 def _plain(row: dict) -> dict:
@@ -180,48 +210,23 @@ def shared_phase(row: dict, other: dict | None) -> str | None:
     return next((prefix for prefix in TIMES if other and time(row, prefix) and time(other, prefix)), None)
 
 
-def verdict(row: dict, other: dict, doubt: float = 1.0) -> str:
-    """Whether a cell is faster or slower than the other, by disjoint 95 % intervals.
-
-    Where one of both is noisy, the medians must differ by more than `doubt`, a ratio, besides.
-    """
-    own, reference = (compare.timed(each, f"{shared_phase(row, other)}_") for each in (row, other))
-    is_noisy = any(series and series.noisy for series in (own, reference))
-    return compare.verdict(own, reference, math.log(doubt) if is_noisy else 0.0)
-
-
-def apart(one: float, other: float) -> float:
-    """The longer of two times over the shorter."""
-    return max(one, other) / min(one, other)
-
-
-# The same cells in the timing study: what runs of one cell differ by, at another time. --------------------------------
+# The same cells in the timing study. ----------------------------------------------------------------------------------
 
 
 def _timing_runs(timing: pd.DataFrame) -> dict[tuple, list[dict]]:
-    """The timing study's runs that train, by what they ran."""
+    """The timing study's runs that train, by what they ran, the first run first."""
     runs = defaultdict(list)
-    names = ["cell", "mode", *_PLACE, *NEUTRAL, *(f"{phase}_median_ms" for phase in TIMES)]
-    for row in timing.reindex(columns=names).to_dict("records"):
+    needed = ["cell", "mode", "repeat", *_PLACE, *NEUTRAL]
+    for row in timing.reindex(columns=list(dict.fromkeys([*needed, *timing.columns]))).to_dict("records"):
         if row["mode"] == "step":
-            runs[_setup(row)].append(row)
-    return runs
+            runs[_setup(row)].append(_plain(row))
+    return {setup: sorted(own, key=lambda row: row["repeat"] or 1) for setup, own in runs.items()}
 
 
 def _setup(row: dict) -> tuple:
     """Where a cell ran and with which options, an option that is not given at its neutral value."""
     options = [neutral if pd.isna(row.get(name)) else row[name] for name, neutral in NEUTRAL.items()]
     return (*(row[name] for name in _PLACE), *(str(value).removesuffix(".0") for value in options))
-
-
-def _elsewhere(row: dict, runs: list[dict]) -> Elsewhere | None:
-    """The first phase that the ladder's cell and these runs of it have a time of; None where they have none."""
-    for phase in TIMES:
-        own = [run for run in runs if formatting.known(run[f"{phase}_median_ms"])]
-        if own and formatting.known(row.get(f"{phase}_median_ms")):
-            median = statistics.median(run[f"{phase}_median_ms"] for run in own)
-            return Elsewhere(phase, median, tuple(run["cell"] for run in own))
-    return None
 
 
 # Checkpointing. -------------------------------------------------------------------------------------------------------
@@ -287,11 +292,21 @@ class Recomputed:
         prefix = shared_phase(row, self.base)
         return time(row, prefix) / time(self.base, prefix) if prefix else None
 
-    def in_forwards(self, row: dict) -> float | None:
-        """The time that checkpointing adds, in forward passes: those without it, else its own, which do the same."""
-        prefix = shared_phase(row, self.base)
-        forward = (time(self.base, "forward") or time(row, "forward")) if prefix else None
-        return (time(row, prefix) - time(self.base, prefix)) / forward if forward else None
+    def speed(self, row: dict) -> Comparison | None:
+        """The speed over that without checkpointing."""
+        return self.ladder.over_before.get(row["cell"])
+
+    def added_over_forward(self, row: dict) -> float | None:
+        """The time that checkpointing adds over that of a forward pass: without it, else its own, which does the same.
+
+        None unless checkpointing is sure to take longer: what is left of two times that may be the same is no time.
+        """
+        found = self.speed(row)
+        if not found or found.verdict != SLOWER:
+            return None
+        forward = time(self.base, "forward") or time(row, "forward")
+        before, own = found.times
+        return (own - before) / forward if forward else None
 
 
 def recomputed(found: list[Ladder]) -> list[Recomputed]:

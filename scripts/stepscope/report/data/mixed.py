@@ -1,4 +1,4 @@
-"""Mixed precision across the timing grid: each cell in 16 bits beside the fp32 cell of the same point."""
+"""Precisions across the timing grid: each cell in another one beside the fp32 cell of the same point."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,10 @@ import pandas as pd
 
 from stepscope import axes
 from stepscope.report.data.bound import LAUNCH_BOUND, occupation
+from stepscope.report.data.control import floors
 from stepscope.report.data.profile import Profile
-from stepscope.report.data.repeats import spreads, typical_spreads
 from stepscope.report.data.unprofiled import mode
-from stepscope.report.kit.compare import Comparison, by_fields, compare, pairs, timed
+from stepscope.report.kit.compare import Comparison, Floors, by_fields, judged, pairs, timed
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import machine_labels, ordered, precision_rank, with_order
 from stepscope.tables.reader import Tables
@@ -24,7 +24,7 @@ _POINT = ("hardware", "size", "context", "batch", "mode", "options")
 
 @dataclass(frozen=True)
 class MixedPair:
-    """A cell in 16 bits and the fp32 cell of the same point, rows of the timing table; the speed of each phase."""
+    """A cell and the fp32 cell of the same point, rows of the timing table; the speed of each phase over fp32's."""
 
     row: dict
     reference: dict
@@ -45,7 +45,7 @@ class MixedPair:
         return self.reference["cell"], self.row["cell"]
 
     def verdict(self, phase: str) -> str | None:
-        """FASTER, SLOWER or UNCLEAR; None where one of both has no time."""
+        """That of its Comparison; None where one of both has no time."""
         return self.speeds[phase].verdict if phase in self.speeds else None
 
     def status(self, phase: str) -> tuple[str | None, str | None]:
@@ -65,13 +65,16 @@ class MixedPair:
 
 
 class Mixed:
-    """The pairs of the timing table, in the order of hardware, precision, parameters and context."""
+    """The pairs of the timing table, in the order of hardware, precision, parameters and context.
+
+    every: of all precisions but fp32; pairs: of those in 16 bits. floors: the run's control.
+    """
 
     def __init__(self, tables: Tables):
         self.timing = with_order(tables["timing"])
-        repeated = spreads(self.timing)
-        self._typical = {phase: typical_spreads(repeated, phase) for phase in PHASES}
-        self.pairs = self._pairs() if len(self.timing) and {"precision", "context"} <= set(self.timing) else []
+        self.floors = floors(self.timing)
+        self.every = over_fp32(self.timing, self.floors)
+        self.pairs = [pair for pair in self.every if pair.precision in MIXED]
 
     @property
     def hardware(self) -> list[str]:
@@ -87,26 +90,23 @@ class Mixed:
         """The precisions that a machine's cells have beside fp32."""
         return ordered([pair.precision for pair in self.of(hardware)], key=precision_rank)
 
-    def _pairs(self) -> list[MixedPair]:
-        first = self.timing[self.timing["repeat"] == 1].to_dict("records")
-        return [
-            MixedPair(row, reference, self._speeds(row, reference))
-            for row, reference in pairs(first, "precision", REFERENCE, by_fields(*_POINT))
-            if row["precision"] in MIXED
-        ]
 
-    def _speeds(self, row: dict, reference: dict) -> dict[str, Comparison]:
-        made = {phase: self.speed(row, reference, phase) for phase in PHASES}
-        return {phase: speed for phase, speed in made.items() if speed}
-
-    def speed(self, row: dict, reference: dict, phase: str) -> Comparison | None:
-        """How many times as fast `row` is as `reference` in a phase; None unless both have a time."""
-        spreads_of_both = self._spread(row, phase), self._spread(reference, phase)
-        return compare(timed(row, f"{phase}_"), timed(reference, f"{phase}_"), spreads_of_both)
-
-    def _spread(self, row: dict, phase: str) -> float | None:
-        """The largest difference between runs of the machine and precision in a phase, as a share; None unrepeated."""
-        return self._typical[phase].get((row["hardware"], row["precision"]))
+def over_fp32(timing: pd.DataFrame, floors: Floors) -> list[MixedPair]:
+    """The pairs of a timing table; all phases of one machine and precision are judged together."""
+    if timing.empty or not {"precision", "context"} <= set(timing):
+        return []
+    first = timing[timing["repeat"] == 1].to_dict("records")
+    both = list(pairs(first, "precision", REFERENCE, by_fields(*_POINT)))
+    families: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for at, (row, _) in enumerate(both):
+        families.setdefault((row["hardware"], row["precision"]), []).extend((at, phase) for phase in axes.PHASES)
+    speeds: list[dict[str, Comparison]] = [{} for _ in both]
+    for family in families.values():
+        series = [tuple(timed(row, f"{phase}_") for row in both[at]) for at, phase in family]
+        for (at, phase), found in zip(family, judged(series, floors), strict=True):
+            if found:
+                speeds[at][phase] = found
+    return [MixedPair(row, reference, own) for (row, reference), own in zip(both, speeds, strict=True)]
 
 
 def speeds_frame(mixed: Mixed) -> pd.DataFrame:

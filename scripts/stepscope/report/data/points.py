@@ -5,14 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stepscope.report.data.machines import Limits, labels, limits
-from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed
-from stepscope.report.kit.compare import Comparison, Timed, by_axis, by_fields, compare, timed
+from stepscope.report.data.mixed import MIXED, PHASES, REFERENCE, Mixed
+from stepscope.report.kit.compare import Comparison, Timed, by_axis, by_fields, judged, timed
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import precision_rank
 from stepscope.tables.reader import Tables
 
 EXTRA = ("batch", "mode", "options")
 _place = by_fields("size", "context", *EXTRA)
+_cell = by_fields("hardware", "precision", "size", "context", *EXTRA)
 # What stands for a cell, the fullest first.
 _MAIN = ("step", "backward", "forward", "inference")
 
@@ -78,10 +79,6 @@ class Point:
         series = self.timed(label, phase)
         return series.median if series else None
 
-    def speed(self, label: str, over: str, phase: str = "") -> Comparison | None:
-        """A machine's speed-up over another, told by the 95 % intervals alone; None unless both have a time."""
-        return compare(self.timed(label, phase), self.timed(over, phase))
-
     def status(self, label: str, phase: str) -> str | None:
         """What became of a phase; None where the machine's grid does not have the point."""
         row = self.rows.get(label)
@@ -105,7 +102,9 @@ class Grid:
         self.points = [point for point in self.every if len(point.rows) > 1]
         self.plain = {point.place: point for point in self.every if point.precision == REFERENCE}
         self._limits: dict[tuple[str, str], Limits] = {}
-        self._speeds: dict[tuple, Comparison | None] = {}
+        self._speeds: dict[tuple[str, str], dict[tuple[int, str], Comparison | None]] = {}
+        self._own = {_cell(pair.row): pair.speeds for pair in self.mixed.pairs}
+        self._over_plain: dict[tuple[str, str], dict[int, Comparison | None]] = {}
 
     @property
     def baseline(self) -> str:
@@ -139,19 +138,33 @@ class Grid:
         return [(point, label) for label in self.others for point in self.points]
 
     def speed(self, point: Point, label: str, phase: str, over: str | None = None) -> Comparison | None:
-        """A machine's speed-up over the baseline, or over another machine; None unless both have a time."""
-        key = (id(point), label, phase, over or self.baseline)
-        if key not in self._speeds:
-            self._speeds[key] = self._speed(point.rows.get(label), point.rows.get(key[-1]), phase)
-        return self._speeds[key]
+        """A machine's speed-up over the baseline, or over another machine; None unless both have a time.
+
+        All points and phases of two machines are judged together.
+        """
+        both = label, over or self.baseline
+        if both not in self._speeds:
+            places = [(point, phase) for point in self.every for phase in PHASES if {*both} <= {*point.rows}]
+            found = self._judged([tuple(point.timed(each, phase) for each in both) for point, phase in places])
+            keys = [(id(point), phase) for point, phase in places]
+            self._speeds[both] = dict(zip(keys, found, strict=True))
+        return self._speeds[both].get((id(point), phase))
 
     def over_reference(self, point: Point, label: str, over: str) -> Comparison | None:
-        """A machine's speed-up, in the main phase, over the same or another machine in the reference's precision."""
-        plain = self.plain.get(point.place)
-        return self._speed(point.rows.get(label), plain.rows.get(over), self.main) if plain else None
+        """A machine's speed-up, in the main phase, over the same or another machine in the reference's precision.
 
-    def _speed(self, row: dict | None, reference: dict | None, phase: str) -> Comparison | None:
-        return self.mixed.speed(row, reference, phase) if row and reference else None
+        All points of two machines are judged together; those of one machine are the precision study's pairs.
+        """
+        if label == over:
+            return self._own.get(_cell(point.rows[label]), {}).get(self.main) if label in point.rows else None
+        if (label, over) not in self._over_plain:
+            mixed = [each for each in self.every if each.precision in MIXED and each.place in self.plain]
+            series = [(each.timed(label, self.main), self.plain[each.place].timed(over, self.main)) for each in mixed]
+            self._over_plain[label, over] = dict(zip(map(id, mixed), self._judged(series), strict=True))
+        return self._over_plain[label, over].get(id(point))
+
+    def _judged(self, series: list[tuple[Timed | None, Timed | None]]) -> list[Comparison | None]:
+        return judged(series, self.mixed.floors)
 
     def limits(self, label: str, precision: str) -> Limits:
         """Ratios of a machine's rates to the baseline's."""

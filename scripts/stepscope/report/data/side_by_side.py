@@ -1,10 +1,12 @@
 """The other studies on several machines, and machines in 16 bits that are slower than others in full precision."""
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from stepscope.report.data.attention import Attention, implementation_rank, setting_of
+from stepscope.report.data.control import floors
 from stepscope.report.data.ladder import ladders
 from stepscope.report.data.machines import rate
 from stepscope.report.data.memory import Memory
@@ -12,7 +14,7 @@ from stepscope.report.data.mixed import MIXED, REFERENCE
 from stepscope.report.data.points import Grid, Point
 from stepscope.report.data.roofline import ROOFS
 from stepscope.report.data.unprofiled import mode
-from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, by_axis, by_fields
+from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, Floors, by_axis, by_fields, judged
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import precision_rank
 from stepscope.tables.ladder import TIMES
@@ -27,13 +29,16 @@ _MEMORY = by_fields("size", "mode", "precision", "context", "batch", "options")
 class Shared:
     """The points of a study that all its machines have: those of the report that have any cell in it.
 
-    labels: of all machines of the report; machines: of the study's, the baseline of the comparison first.
+    labels: of all machines of the report; machines: of the study's, the baseline of the comparison first. phase: the
+    phase of a point that is compared. floors: the run's control.
     """
 
     study: str
     labels: list[str]
     machines: list[str]
     points: list[Point]
+    phase: Callable[[Point], str] = lambda point: ""
+    floors: Floors = field(default_factory=Floors)
 
     @property
     def baseline(self) -> str:
@@ -49,6 +54,21 @@ class Shared:
     def lacking(self) -> list[str]:
         """The machines of the report that the study has no cells of."""
         return [label for label in self.labels if label not in self.machines]
+
+    def speed(self, point: Point, other: str) -> Comparison | None:
+        """A machine's speed-up over the baseline; None unless both have a time."""
+        return self._speeds[id(point), other]
+
+    @functools.cached_property
+    def _speeds(self) -> dict[tuple[int, str], Comparison | None]:
+        """All points of a machine are judged together."""
+        found = {}
+        for other in self.others:
+            series = [tuple(point.timed(each, self.phase(point)) for each in (other, self.baseline))
+                      for point in self.points]  # fmt: skip
+            keys = [(id(point), other) for point in self.points]
+            found |= dict(zip(keys, judged(series, self.floors), strict=True))
+        return found
 
 
 def _shared(study: str, labels: list[str], rows: Iterable[dict], point: Callable[[dict], Hashable]) -> Shared:
@@ -70,7 +90,7 @@ def attention(tables: Tables, labels: list[str]) -> Shared:
         return all(point.time(label) for label in found.machines), point.value("length")
 
     best = {(setting_of(point.row), _PASS(point.row)): point for point in sorted(found.points, key=preference)}
-    return replace(found, points=sorted(best.values(), key=_attention_rank))
+    return replace(found, points=sorted(best.values(), key=_attention_rank), floors=floors(tables["timing"]))
 
 
 def _attention_rank(point: Point) -> tuple:
@@ -117,12 +137,16 @@ def ladder(tables: Tables, labels: list[str]) -> Shared:
         first, *more = group
         last = next((point for point in reversed([first, *more]) if shared_phase(point)), (more or [first])[-1])
         ends += [first, *([last] if last is not first else [])]
-    return replace(found, points=ends)
+    return replace(found, points=ends, phase=_rung_phase, floors=floors(tables["timing"]))
 
 
 def shared_phase(point: Point) -> str | None:
     """The phase of a rung that all machines have a time of, a whole step if possible; None without one."""
     return next((phase for phase in TIMES if all(point.time(label, phase) for label in point.rows)), None)
+
+
+def _rung_phase(point: Point) -> str:
+    return shared_phase(point) or next(iter(TIMES))
 
 
 def whole_ladders(found: Shared) -> list[tuple[Point, dict[str, float]]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 
 from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, difference, discoveries
-from stepscope.report.kit.formatting import known, significant
+from stepscope.report.kit.formatting import known, median_beside_interval, significant
 from stepscope.tables.columns import GPU, LAUNCHES
 
 FASTER, SLOWER, SAME, UNCLEAR, NOT_COMPARABLE = "faster", "slower", "same", "unclear", "not comparable"
@@ -51,6 +51,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
     low, high = ends if all(map(known, ends)) and min(ends) > 0 else (None, None)
     deviation, degrees = row.get(f"{prefix}spread"), row.get(f"{prefix}spread_degrees")
     processes, clock = row.get(f"{prefix}processes"), row.get("sm_clock_median_mhz")
+    limited_by = row.get(f"{prefix}limited_by")
     return Timed(
         median,
         low,
@@ -59,7 +60,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         int(processes) if known(processes) else 1,
         Spread(deviation, int(degrees)) if known(deviation) and known(degrees) else None,
         row.get("hardware") or "",
-        row.get(f"{prefix}limited_by"),
+        limited_by if isinstance(limited_by, str) else None,  # missing text may be NaN, which equals nothing
         clock if known(clock) else None,
         tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if known(row.get(name))),
     )
@@ -97,6 +98,21 @@ class Comparison:
     verdict: str
     margin: float
     times: tuple[float, float]
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether several processes measured both; else there is no verdict."""
+        return self.low is not None and self.high is not None
+
+    @property
+    def is_different(self) -> bool:
+        """Whether the one is called faster or slower than the other."""
+        return self.verdict in (FASTER, SLOWER)
+
+    @property
+    def is_beyond_margin(self) -> bool:
+        """Whether the ratio itself is farther from 1 than what unchanged cells differ by."""
+        return abs(math.log(self.ratio)) > math.log(self.margin)
 
 
 def compare(own: Timed | None, reference: Timed | None, floors: Floors) -> Comparison | None:
@@ -170,6 +186,18 @@ def ratio_text(ratio: float) -> str:
     if not 0.1 <= ratio < 100:
         return significant(ratio, 3 if ratio > 1 else 2)
     return f"{ratio:.2f}" if f"{ratio:.2f}" != "1.00" else f"{ratio:.3f}"
+
+
+def interval_text(found: Comparison) -> str:
+    """`[1.50, 1.66]`: the interval of the ratio; empty without one."""
+    return median_beside_interval(found.ratio, found.low, found.high)[1]
+
+
+def ratio_and_interval(found: Comparison) -> str:
+    """`1.58 [1.50, 1.66]`, or the ratio alone."""
+    if not found.has_interval:
+        return ratio_text(found.ratio)
+    return " ".join(median_beside_interval(found.ratio, found.low, found.high))
 
 
 def ratio_range(ratios: Iterable[float]) -> str:

@@ -1,11 +1,22 @@
 """A finding: the answer to a question, with the numbers behind it. Its text is made from them once, on the page."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import (
+    FASTER,
+    NOT_COMPARABLE,
+    SAME,
+    SLOWER,
+    UNCLEAR,
+    Comparison,
+    ratio_and_interval,
+)
+
+_WORDS = (FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,55 @@ class Finding:
 
     def _filled(self, words: str) -> str:
         return re.sub(r"\{(\w+)\}", lambda found: str(self.numbers.get(found[1], found[0])), words)
+
+
+def enough(*, comparison: Comparison | None = None, change: Comparison | None = None) -> bool:
+    """Whether there is enough behind a sentence; what is not given is not asked for.
+
+    comparison: that a word is said of, so that several processes measured both, or it is known not to compare. change:
+    a percentage, which must be larger than what unchanged cells differ by. Nothing in the report is fitted.
+    """
+    if comparison is not None and not (comparison.has_interval or comparison.verdict == NOT_COMPARABLE):
+        return False
+    return change is None or change.is_beyond_margin
+
+
+def speed(found: Comparison, cells: tuple[str, ...], show: Callable[[Comparison], str] = ratio_and_interval) -> Number:
+    """A ratio of two times that is printed with its interval."""
+    return Number(found.ratio, cells, lambda _: show(found))
+
+
+def counted(
+    found: Sequence[tuple[str, Comparison]], most_names: int = 4, is_most_first: bool = False
+) -> tuple[str, list[str]]:
+    """(`faster in 12 of 18 cells, same in 6 (small at 128, …)`, the verdicts in it) of (name, comparison).
+
+    Those without a verdict count in the 18 and nowhere else; empty where none has one. Of what is faster no names.
+    """
+    names: dict[str, list[str]] = {word: [] for word in _WORDS}
+    for name, each in found:
+        if enough(comparison=each):
+            names[each.verdict].append(name)
+    words = [word for word in _WORDS if names[word]]
+    if is_most_first:
+        words.sort(key=lambda word: -len(names[word]))
+    parts = []
+    for at, word in enumerate(words):
+        own = names[word]
+        is_told = at > 0 if is_most_first else word != FASTER
+        of = "" if parts else f" of {formatting.cells(len(found))}"
+        parts.append(f"{word} in {len(own):,}{of}" + f" ({formatting.listing(own, most_names)})" * is_told)
+    return ", ".join(parts), words
+
+
+def without_verdict(found: Iterable[Comparison | None], hardware: str = "") -> list[Finding]:
+    """That some comparisons are of single processes, said once for all of them; nothing where none is."""
+    found = [each for each in found if each]
+    single = sum(not enough(comparison=each) for each in found)
+    if not single:
+        return []
+    many = "" if single == len(found) else f" in {single:,} of {len(found):,} comparisons"
+    return [Finding("what has no verdict", f"Single process: no verdict{many}.", hardware=hardware)]
 
 
 def key_of(*words: object) -> str:

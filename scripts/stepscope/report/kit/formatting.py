@@ -112,7 +112,7 @@ def times(ratio: object) -> str:
     """A ratio of two times: `× 1.35`, `× 12.3`; empty if not known."""
     if not known(ratio):
         return ""
-    return f"× {fixed(ratio, 2) if ratio < 10 else significant(ratio)}"
+    return f"× {fixed(ratio, 2) if round(ratio, 2) < 10 else significant(round(ratio, 2))}"
 
 
 def duration(seconds: float) -> str:
@@ -122,6 +122,14 @@ def duration(seconds: float) -> str:
     if seconds < 3600:
         return f"{int(seconds) // 60} min {int(seconds) % 60:02d} s"
     return f"{int(seconds) // 3600} h {int(seconds) % 3600 // 60:02d} min"
+
+
+def some_of(count: int, total: int) -> str:
+    """`all 47 cells`, `26 of 47 cells`, `none of 47 cells`, `the 1 cell`, `no cell`."""
+    if total == 1:
+        return "the 1 cell" if count else "no cell"
+    some = "all" if count == total else f"{count:,} of" if count else "none of"
+    return f"{some} {cells(total)}"
 
 
 def listing(items: list[str], most: int = 6, between: str = ", ") -> str:

@@ -6,7 +6,15 @@ from typing import Any
 
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
-from stepscope.report.kit.compare import UNCLEAR, Comparison, ratio_text
+from stepscope.report.kit.compare import (
+    NOT_COMPARABLE,
+    SAME,
+    SLOWER,
+    UNCLEAR,
+    Comparison,
+    interval_text,
+    ratio_text,
+)
 
 NOTHING = TableCell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
@@ -72,11 +80,51 @@ def count(value: object, below: str = "") -> TableCell:
 
 
 def times_as_fast(
-    found: Comparison, below: str = "", badges: Sequence[str] = (), unclear: Callable[[float], str] = ratio_text
+    found: Comparison,
+    below: str = "",
+    badges: Sequence[str] = (),
+    show: Callable[[float], str] = ratio_text,
+    between: str = ", ",
 ) -> TableCell:
-    """`1.43`: how many times as fast, in brackets where nothing may be said; `unclear` prints the number there."""
-    text = f"({unclear(found.ratio)})" if found.verdict == UNCLEAR else ratio_text(found.ratio)
-    return TableCell(text, below, found.ratio, tuple(badges))
+    """`1.43` over `[1.40, 1.46]`: how many times as fast; verdict_note() says what the rest means.
+
+    below: more to stand there. show: prints the ratio.
+    """
+    text = f"({show(found.ratio)})" if is_bracketed(found) else show(found.ratio)
+    return TableCell(text, judged_below(found, below, between), found.ratio, tuple(badges))
+
+
+def judged_below(found: Comparison, more: str = "", between: str = ", ") -> str:
+    """`[1.40, 1.46] same, more`: interval and verdict; faster is told by the ratio itself."""
+    word = found.verdict if found.verdict in (SLOWER, SAME, NOT_COMPARABLE) else ""
+    return between.join(filter(None, [" ".join(filter(None, [interval_text(found), word])), more]))
+
+
+def is_bracketed(found: Comparison) -> bool:
+    """Whether nothing may be said, though several processes measured both, or since hosts differ."""
+    return found.verdict == NOT_COMPARABLE or (found.verdict == UNCLEAR and found.has_interval)
+
+
+def verdict_note(found: Iterable[Comparison | None]) -> str:
+    """What judged_below() and is_bracketed() mean in a table with these comparisons; empty without any."""
+    found = [each for each in found if each]
+    judged = [each for each in found if each.has_interval]
+    words = {each.verdict for each in found if each.has_interval or each.verdict == NOT_COMPARABLE}
+    margins = [each.margin - 1 for each in judged if each.verdict == SAME]
+    told = []
+    if judged:
+        told.append("Below a ratio: its 95 % confidence interval, between processes.")
+    if margins:
+        told.append(f"Same: within ± {formatting.value_range([100 * each for each in margins], 2)} %, sure to 95 %.")
+    if UNCLEAR in words:
+        told.append("In brackets: neither a difference nor its absence is sure.")
+    if NOT_COMPARABLE in words:
+        told.append("Not comparable: the host's launches fill the time, and the hosts are not known to be as fast.")
+    if found and not judged and NOT_COMPARABLE not in words:
+        told.append("Single process: no verdict.")
+    elif len(judged) < len(found):
+        told.append("Without an interval: single process, no verdict.")
+    return " ".join(told)
 
 
 def lost_of(statuses: Iterable[str | None], below: str = "") -> TableCell:

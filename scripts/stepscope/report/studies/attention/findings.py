@@ -2,34 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import (
     NAIVE,
     OURS,
     Attention,
+    Compared,
     Group,
-    against_fp32,
     before_backward,
-    comparisons,
     implementation_rank,
     median,
     point_name,
     setting_of,
 )
-from stepscope.report.data.attention_growth import Factor, Growth, factors, growths
+from stepscope.report.data.attention_growth import Factor, Growth, factors, growths, of_shared_lengths
 from stepscope.report.data.attention_memory import first_too_long, largest, memory_of, needed, ran_out_first
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER
-from stepscope.report.kit.finding import Finding, Number, key_of
-from stepscope.report.kit.sizes import percent_change, size
-from stepscope.report.studies.attention.tables import change_of
+from stepscope.report.kit.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNCLEAR, ratio_and_interval
+from stepscope.report.kit.finding import Finding, Number, enough, key_of, without_verdict
+from stepscope.report.kit.sizes import size
 from stepscope.report.studies.attention.tables_series import configuration, two_decimals
 
 _RIVALS = ("sdpa-flash", "sdpa-cudnn", "flex")
-_SINGLE = "Single runs, here and below: only points with disjoint 95 % intervals count as faster or slower."
 _COMPARED = "which implementation is faster"
 Part = tuple[str, dict[str, Number]]  # a part of an answer, and the numbers in it
 
@@ -54,9 +50,13 @@ def _of(attention: Attention, hardware: str) -> list[Finding | None]:
         _time_growth(main, precision),
         _memory_growth(main, precision),
         _head_dimension(main, precision),
-        *_comparisons(main, papers),
+        _over_naive(main, "compiled", "compiled"),
+        _over_naive(main, OURS, f"{OURS}, this project's kernel,"),
+        *(_ours(group, main_precision(group)) for group in papers),
+        _ours_disturbed(attention, hardware),
         *(_rates(attention, group) for group in papers),
         _tf32(main),
+        *without_verdict(_all_speeds(main, papers), hardware),
         _limit(attention, hardware),
         _lost(attention, hardware),
     ]
@@ -80,21 +80,21 @@ def _cells_of(found: Iterable[Growth | Factor]) -> tuple[str, ...]:
 
 
 def _time_growth(group: Group, precision: str) -> Finding | None:
-    """The exponents of naive attention, or of all implementations, forward and backward."""
+    """How many times as long naive attention, or all implementations, take at the longest length; over d."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity in DIRECTIONS]
-    if not found:
+    own = of_shared_lengths([each for each in found if each.implementation == NAIVE] or found)
+    if not own:
         return None
-    own = [each for each in found if each.implementation == NAIVE] or found
-    who = "of naive attention " if own[0].implementation == NAIVE else ""
+    who = "naive attention takes" if own[0].implementation == NAIVE else "attention takes"
+    found = [each for each in found if each.lengths == own[0].lengths]
     numbers = {}
     for way in DIRECTIONS:
         if there := [each for each in own if each.quantity == way]:
-            numbers[way] = Number([each.exponent for each in there], _cells_of(there), two_decimals)
-    parts = [f"{{{way}}} {way}" for way in numbers]
-    first, last = min(each.first for each in own), max(each.last for each in own)
+            numbers[way] = Number([each.factor for each in there], _cells_of(there), two_decimals)
+    parts = [f"{{{way}}} times as long {way}" for way in numbers]
     others = ""
-    ends = {name: end(found, key=lambda each: each.exponent) for name, end in (("least", min), ("most", max))}
-    extremes = {name: Number([each.exponent], each.cells, two_decimals) for name, each in ends.items()}
+    ends = {name: end(found, key=lambda each: each.factor) for name, end in (("least", min), ("most", max))}
+    extremes = {name: Number([each.factor], each.cells, two_decimals) for name, each in ends.items()}
     if len({each.implementation for each in found}) > 1 and len(set(map(str, extremes.values()))) > 1:
         low, high = (
             f"{{{name}}} ({each.implementation}, d = {each.d_head:,.0f}, {each.quantity})"
@@ -103,29 +103,39 @@ def _time_growth(group: Group, precision: str) -> Finding | None:
         others = f"; of all implementations {low} to {high}"
         numbers |= extremes
     answer = (
-        f"Between lengths {first:,.0f} and {last:,.0f} ({precision}, {group.setting.title}) the time {who}grows as the "
-        f"length to the power of {formatting.listing(parts)}, over d{others}."
+        f"From length {own[0].first:,.0f} to {own[0].last:,.0f} ({precision}, {group.setting.title}), {_longer(own)}, "
+        f"{who} {formatting.listing(parts)}, over d{others}."
     )
     return Finding("how does time grow with the length", answer, numbers, group.hardware)
+
+
+def _longer(found: list[Growth]) -> str:
+    """`which is 4 times the length and 16 times its square`."""
+    ratio = found[0].last / found[0].first
+    return f"which is {ratio:,.3g} times the length and {ratio**2:,.3g} times its square"
 
 
 def _memory_growth(group: Group, precision: str) -> Finding | None:
     """How memory before backward grows in each implementation, and what the least and the most hold."""
     found = [each for each in growths(group) if each.precision == precision and each.quantity == "memory"]
+    found = of_shared_lengths(found)
     if not found:
         return None
     alike: dict[str, list[str]] = {}
     for name in sorted({each.implementation for each in found}, key=implementation_rank):
-        text = two_decimals([each.exponent for each in found if each.implementation == name])
+        text = two_decimals([each.factor for each in found if each.implementation == name])
         alike.setdefault(text, []).append(name)
     numbers, parts = {}, []
     for names in alike.values():
         own = [each for each in found if each.implementation in names]
         key = key_of(names[0])
-        numbers[key] = Number([each.exponent for each in own], _cells_of(own), two_decimals)
+        numbers[key] = Number([each.factor for each in own], _cells_of(own), two_decimals)
         parts.append(f"{{{key}}} ({formatting.listing(names, 7)})")
     ends, more = _most_and_least(group, precision)
-    answer = f"Memory before backward grows as the length to the power of {'; '.join(parts)}{ends}."
+    answer = (
+        f"From length {found[0].first:,.0f} to {found[0].last:,.0f} ({precision}), {_longer(found)}, memory before "
+        f"backward grows by a factor of {'; '.join(parts)}{ends}."
+    )
     return Finding("how does memory grow with the length", answer, numbers | more, group.hardware)
 
 
@@ -169,43 +179,57 @@ def _head_dimension(group: Group, precision: str) -> Finding | None:
     return Finding("what does a larger d cost", answer, numbers, group.hardware)
 
 
-def _comparisons(main: Group, papers: list[Group]) -> list[Finding]:
-    """Implementation against implementation; the first sentence says what a verdict means."""
-    made = [_compiled(main), *(_ours(group, main_precision(group)) for group in papers)]
-    first, *rest = [finding for finding in made if finding] or [None]
-    return [replace(first, advice=_SINGLE), *rest] if first else []
+def _all_speeds(main: Group, papers: list[Group]) -> list:
+    """Every comparison that a sentence is about."""
+    found = [each for each in main.over_naive if each.row["implementation"] in ("compiled", OURS)] + main.tf32_over_fp32
+    for group in papers:
+        found += [each for each in group.ours_over if each.reference["implementation"] in _RIVALS]
+    return [each.speed for each in found]
 
 
-def _compiled(group: Group) -> Finding | None:
-    """The compiler against naive attention, a part for each precision."""
+def _over_naive(group: Group, name: str, title: str) -> Finding | None:
+    """An implementation against naive attention, a part for each precision."""
     parts, numbers = [], {}
     for precision in group.values("precision"):
-        both = [_against(group, precision, way, "compiled", NAIVE, key_of(precision, way)) for way in DIRECTIONS]
-        if all(both):
-            parts.append(f"{precision}: {formatting.listing([text for text, _ in both])}")
-            numbers |= both[0][1] | both[1][1]
+        own = [each for each in group.over_naive
+               if (each.row["implementation"], each.row["precision"]) == (name, precision)]  # fmt: skip
+        text, more = _by_direction(own, precision)
+        parts += [f"{precision}: {text}"] if text else []
+        numbers |= more
     if not parts:
         return None
-    answer = f"compiled against naive, times the speed: {'; '.join(parts)}."
+    answer = f"{title} against naive ({group.setting.title}), times the speed: {'; '.join(parts)}."
     return Finding(_COMPARED, answer, numbers, group.hardware)
 
 
-def _against(group: Group, precision: str, direction: str, name: str, other: str, key: str) -> Part | None:
-    """`0.92 to 1.10 forward (faster in 3, slower in 2 of 6 points)`; None where the two never both ran."""
-    rows = [row for row in group.of(precision) if row["direction"] == direction]
-    found = comparisons([row for row in rows if row["implementation"] in (name, other)], other)
-    if not found:
-        return None
-    cells = _cells(row for own, reference, _ in found for row in (own, reference))
-    verdicts = Counter(each.verdict for _, _, each in found)
-    numbers = {key: Number([each.ratio for _, _, each in found], cells, formatting.value_range)}
+def _by_direction(found: list[Compared], key: str) -> Part:
+    """`0.92 to 1.10 forward (faster in 3, slower in 2 of 6 points) and …`; empty where the two never both ran."""
+    parts, numbers = [], {}
+    for direction in DIRECTIONS:
+        own = [each for each in found if each.row["direction"] == direction]
+        if own:
+            text, more = _against(own, direction, key_of(key, direction))
+            parts.append(text)
+            numbers |= more
+    return formatting.listing(parts), numbers
+
+
+def _against(found: list[Compared], direction: str, key: str) -> Part:
+    """The range of these ratios, or the one with its interval, and how many of the points have which verdict."""
+    cells = _cells(row for each in found for row in (each.row, each.reference))
+    ratios = [each.speed.ratio for each in found]
+    show = formatting.value_range if len(found) > 1 else lambda _: ratio_and_interval(found[0].speed)
+    numbers = {key: Number(ratios, cells, show)}
+    verdicts = Counter(each.speed.verdict for each in found if enough(comparison=each.speed))
     told = []
-    for word in (FASTER, SLOWER):
+    for word in (FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE):
         if verdicts[word]:
-            numbers[f"{key}_{word}"] = Number(verdicts[word], cells, formatting.count)
-            told.append(f"{word} in {{{key}_{word}}}")
+            name = f"{key}_{key_of(word)}"
+            numbers[name] = Number(verdicts[word], cells, formatting.count)
+            told.append(f"{word} in {{{name}}}")
     many = _points(len(found))
-    words = f"{next(iter(verdicts))} in all {many}" if len(verdicts) == 1 else f"{', '.join(told)} of {many}"
+    words = f"{next(iter(verdicts))} in all {many}" if list(verdicts.values()) == [len(found)] else ""
+    words = words or (f"{', '.join(told)} of {many}" if told else many)
     return f"{{{key}}} {direction} ({words})", numbers
 
 
@@ -217,15 +241,26 @@ def _ours(group: Group, precision: str) -> Finding | None:
     """Our kernel against each that it wants to match."""
     parts, numbers = [], {}
     for other in _RIVALS:
-        both = [_against(group, precision, way, OURS, other, key_of(other, way)) for way in DIRECTIONS]
-        texts = [each[0] for each in both if each]
-        parts += [f"{other} {formatting.listing(texts)}"] if texts else []
-        for _, more in filter(None, both):
-            numbers |= more
+        own = [each for each in group.ours_over
+               if (each.reference["implementation"], each.row["precision"]) == (other, precision)]  # fmt: skip
+        text, more = _by_direction(own, other)
+        parts += [f"{other} {text}"] if text else []
+        numbers |= more
     if not parts:
         return None
     what = f"{OURS}, this project's kernel, in {precision} ({group.setting.title}), times the speed of others"
     return Finding(_COMPARED, f"{what}: {'; '.join(parts)}.", numbers, group.hardware)
+
+
+def _ours_disturbed(attention: Attention, hardware: str) -> Finding | None:
+    """How many of our kernel's cells ran on a throttled GPU."""
+    rows = [row for row in attention.results(hardware) if row["implementation"] == OURS and median(row)]
+    every, throttled = _cells(rows), _cells(row for row in rows if row.get("throttle"))
+    if not throttled:
+        return None
+    numbers = {"throttled": Number(len(throttled), throttled, formatting.count)}
+    answer = f"{{throttled}} of {formatting.cells(len(every))} of {OURS} ran on a throttled GPU."
+    return Finding("what was throttled", answer, numbers, hardware)
 
 
 def _rates(attention: Attention, group: Group) -> Finding | None:
@@ -255,39 +290,16 @@ def _fastest(group: Group, direction: str) -> dict:
 
 
 def _tf32(group: Group) -> Finding | None:
-    """What TF32 changes at the longest length that was measured in both; None without pairs."""
-    found = against_fp32(group)
-    if not found:
-        return None
-    longest = max(row["length"] for row, _, _ in found)
+    """What TF32 brings in each implementation, over d and lengths; None without pairs."""
     parts, numbers = [], {}
     for name in group.values("implementation", "tf32"):
-        for way in DIRECTIONS:
-            there = [each for each in found if _is_at(each[0], name, way, longest)]
-            if there:
-                changes, cells = [change_of(each) for _, _, each in there], _cells(each[0] for each in there)
-                key = key_of(name, way)
-                numbers[key] = Number(changes, cells, _change_range)
-                parts.append(f"{name} {way} {{{key}}}")
-    cells = _cells(row for own, reference, _ in found for row in (own, reference))
-    for word in (FASTER, SLOWER):
-        many = sum(each.verdict == word for _, _, each in found)
-        numbers[word] = Number(many, cells, formatting.count)
-    answer = (
-        f"tf32 against fp32, time at length {formatting.count(longest)}, over d: {'; '.join(parts)}. With disjoint "
-        f"intervals faster in {{faster}} and slower in {{slower}} of {_points(len(found))}; single runs."
-    )
+        text, more = _by_direction([each for each in group.tf32_over_fp32 if each.row["implementation"] == name], name)
+        parts += [f"{name} {text}"] if text else []
+        numbers |= more
+    if not parts:
+        return None
+    answer = f"tf32 against fp32, times the speed: {'; '.join(parts)}."
     return Finding("what does tf32 bring", answer, numbers, group.hardware)
-
-
-def _is_at(row: dict, implementation: str, direction: str, length: float) -> bool:
-    return (row["implementation"], row["direction"], row["length"]) == (implementation, direction, length)
-
-
-def _change_range(changes: list[float]) -> str:
-    """`−12 % to −50 %`, or one number."""
-    low, high = (percent_change(end(changes)) for end in (max, min))
-    return low if low == high else f"{low} to {high}"
 
 
 def _limit(attention: Attention, hardware: str) -> Finding | None:

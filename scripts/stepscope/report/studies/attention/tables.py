@@ -1,5 +1,6 @@
 """The attention study's tables with a row a shape: implementations side by side."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from stepscope.axes import DIRECTIONS
@@ -7,27 +8,23 @@ from stepscope.report.data.attention import (
     NAIVE,
     OURS,
     Attention,
+    Compared,
     Group,
     Shape,
-    against_fp32,
     before_backward,
-    comparisons,
+    beside,
     median,
     point_name,
 )
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
-from stepscope.report.kit.compare import UNCLEAR, Comparison, Timed, compare, timed
-from stepscope.report.kit.sizes import MIB, percent_change
+from stepscope.report.kit.compare import Timed, timed
+from stepscope.report.kit.sizes import MIB
 
 LENGTH = Column("length", "tokens", value=lambda shape: shape.length, show=formatting.count)
 SHAPE = [Column("d", value=lambda shape: shape.d_head, show=formatting.count), LENGTH]
-_IN_BRACKETS = "In brackets: the two 95 % intervals overlap."
-_DETAIL_NOTE = (
-    "Times: median ± half of its 95 % bootstrap interval. ×: times the speed of naive attention at the same point; in "
-    "brackets where the two intervals overlap."
-)
+_DETAIL_NOTE = "Times: median ± half of its 95 % interval. ×: times the speed of naive attention at the same point."
 _MEMORY_NOTE = (
     " Before backward: allocated when the first backward begins, below it the share of what naive attention holds "
     "there. Peak: highest allocated in backward, below it in forward."
@@ -143,7 +140,11 @@ def _detail_table(group: Group, precision: str, d_head: float) -> Table:
         f"d = {formatting.count(d_head)}, {precision}, {group.place}: time and memory by length.",
         columns,
         [shape for shape in group.shapes(precision) if shape.d_head == d_head],
-        [_DETAIL_NOTE + (_MEMORY_NOTE if with_memory else ""), *_reasons(own)],
+        [
+            _DETAIL_NOTE + (_MEMORY_NOTE if with_memory else ""),
+            _verdicts(each for each in group.over_naive if any(each.row is row for row in own)),
+            *_reasons(own),
+        ],
         meanings=table.PLAIN_MEANINGS,
         folded=True,
         page_only=True,
@@ -156,14 +157,14 @@ def _time(group: Group, name: str, precision: str, direction: str, shape: Shape)
     series = timed(row)
     if not series:
         return table.number(None, badges=table.lost(row))
-    found = compare(series, timed(naive)) if name != NAIVE else None
-    below = _unless_unclear(f"× {formatting.significant(found.ratio)}", found.verdict) if found else ""
+    found = beside(group.over_naive, row, naive) if name != NAIVE else None
+    speed = table.times_as_fast(found, show=formatting.times) if found else table.NOTHING
+    below = f"{speed.text} {speed.below}".strip() if found else ""
     return TableCell(_median_and_half(series), below, series.median, _badges(row))
 
 
-def _unless_unclear(text: str, verdict: str) -> str:
-    """The text of a comparison, in brackets where the two intervals overlap."""
-    return f"({text})" if verdict == UNCLEAR else text
+def _verdicts(found: Iterable[Compared]) -> str:
+    return table.verdict_note(each.speed for each in found)
 
 
 def _median_and_half(series: Timed) -> str:
@@ -189,40 +190,33 @@ def _peak(group: Group, name: str, precision: str, shape: Shape) -> TableCell:
 
 
 def tf32_table(group: Group) -> Table | None:
-    """A row for each d and length: how much tf32 changes the time of each implementation; None without pairs."""
-    if not against_fp32(group):
+    """A row for each d and length: how many times as fast each implementation is in tf32; None without pairs."""
+    if not group.tf32_over_fp32:
         return None
     in_fp32 = group.values("implementation", "fp32")
     columns = [
-        Column(way, "%", name, value=partial(_tf32_change, group, name, way))
+        Column(way, group=name, value=partial(_tf32_speed, group, name, way))
         for name in group.values("implementation", "tf32")
         if name in in_fp32
         for way in DIRECTIONS
     ]
     return table.build(
         f"attention-tf32-{group.hardware}",
-        f"What TF32 changes: time in tf32 against fp32 in %, {group.place}.",
+        f"What TF32 brings: times the speed in fp32, {group.place}.",
         [*SHAPE, *columns],
         group.shapes("tf32"),
-        [f"Negative: tf32 takes less time. {_IN_BRACKETS}"],
+        [_verdicts(group.tf32_over_fp32)],
         meanings=table.PLAIN_MEANINGS,
         grouped=True,
     )
 
 
-def _tf32_change(group: Group, name: str, direction: str, shape: Shape) -> TableCell:
+def _tf32_speed(group: Group, name: str, direction: str, shape: Shape) -> TableCell:
     tf32, fp32 = (group.at(name, precision, *shape, direction) for precision in ("tf32", "fp32"))
-    found = compare(timed(tf32), timed(fp32))
+    found = beside(group.tf32_over_fp32, tf32, fp32)
     if not found:
         return table.number(None, badges=tuple(dict.fromkeys((*table.lost(tf32), *table.lost(fp32)))))
-    change = change_of(found)
-    return TableCell(_unless_unclear(percent_change(change).removesuffix(" %"), found.verdict), sort=change)
-
-
-def change_of(found: Comparison) -> float:
-    """The time over the reference's, less one."""
-    reference, own = found.times
-    return own / reference - 1
+    return table.times_as_fast(found)
 
 
 def rates_table(attention: Attention, group: Group, precision: str) -> Table | None:
@@ -265,7 +259,8 @@ def _ceiling_note(ceiling: float | None, precision: str) -> str:
 
 def ours_table(group: Group, precision: str) -> Table | None:
     """How many times the speed of each other implementation ours has; None without ours, or without another."""
-    if not comparisons(group.of(precision), OURS):
+    found = [each for each in group.ours_over if each.row["precision"] == precision]
+    if not found:
         return None
     columns = [
         Column(name, group=f"{way}, against", value=partial(_ours_against, group, name, precision, way))
@@ -278,7 +273,7 @@ def ours_table(group: Group, precision: str) -> Table | None:
         f"The speed of {OURS}, this project's kernel, over that of the others, {precision}, {group.place}.",
         [*SHAPE, *columns],
         group.shapes(precision),
-        [f"Ratio of the medians; above 1 ours is the faster one. {_IN_BRACKETS}"],
+        [f"Ratio of the medians; above 1 ours takes less time. {_verdicts(found)}"],
         meanings=table.PLAIN_MEANINGS,
         grouped=True,
     )
@@ -286,7 +281,7 @@ def ours_table(group: Group, precision: str) -> Table | None:
 
 def _ours_against(group: Group, other: str, precision: str, direction: str, shape: Shape) -> TableCell:
     rows = [group.at(name, precision, *shape, direction) for name in (OURS, other)]
-    found = compare(*map(timed, rows))
+    found = beside(group.ours_over, *rows)
     if not found:
         return table.number(None, badges=table.lost(rows[0]) or table.lost(rows[1]))
-    return TableCell(_unless_unclear(formatting.significant(found.ratio), found.verdict), sort=found.ratio)
+    return table.times_as_fast(found)

@@ -5,7 +5,7 @@ from functools import partial
 
 from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import Attention, Group, before_backward, first_cost
-from stepscope.report.data.attention_growth import LONGEST, QUANTITIES, Factor, Growth, factors, growths
+from stepscope.report.data.attention_growth import QUANTITIES, Factor, Growth, factors, growths, of_shared_lengths
 from stepscope.report.data.attention_memory import (
     MOMENTS,
     first_lost,
@@ -27,20 +27,21 @@ _COSTS_NOTE = (
 
 
 def growth_table(group: Group) -> Table | None:
-    """A row for each precision and implementation: exponents over all d, and factors of d; None where nothing grew."""
+    """A row for each precision and implementation: factors of the length, over all d, and of d; None without any."""
     grown, with_d = growths(group), factors(group)
     rows = []
     for precision, name in dict.fromkeys((each.precision, each.implementation) for each in grown):
-        exponents, of_d = (
+        of_length, of_d = (
             [each for each in found if (each.precision, each.implementation) == (precision, name)]
             for found in (grown, with_d)
         )
-        rows.append({"precision": precision, "implementation": name, "exponents": exponents, "factors": of_d})
-    over = "grows as length to the power of"
+        rows.append({"precision": precision, "implementation": name, "factors": of_d}
+                    | {"growths": of_shared_lengths(of_length)})  # fmt: skip
+    over = "times as much at the longer length"
     columns = [
         *SERIES,
-        Column("lengths", "tokens", value=lambda row: _lengths(row["exponents"])),
-        *(Column(_label(name), group=over, value=partial(_exponents, name), optional=True) for name in QUANTITIES),
+        Column("lengths", "tokens", value=lambda row: _lengths(row["growths"])),
+        *(Column(_label(name), group=over, value=partial(_growths, name), optional=True) for name in QUANTITIES),
         *(
             Column(_label(name), group=_factor_group(with_d), value=partial(_factors, name), optional=True)
             for name in QUANTITIES
@@ -49,8 +50,8 @@ def growth_table(group: Group) -> Table | None:
     ]
     caption = f"Growth with the length and with d, {group.place}."
     note = (
-        f"Exponents: least-squares lines through the logarithms at the longest {LONGEST} lengths that were measured, "
-        "the range over d."
+        "The two longest lengths that most d were measured at, the range over d. What grows in proportion grows as the "
+        "length does, with its square as its square."
     )
     return table.build(f"attention-growth-{group.hardware}", caption, columns, rows, [note], grouped=True)
 
@@ -68,12 +69,12 @@ def _factor_group(found: list[Factor]) -> str:
 
 
 def _lengths(found: list[Growth]) -> TableCell:
-    first, last = min(each.first for each in found), max(each.last for each in found)
+    first, last = found[0].lengths
     return TableCell(f"{first:,.0f} to {last:,.0f}", sort=last)
 
 
-def _exponents(quantity: str, row: dict) -> TableCell:
-    return _range([each.exponent for each in row["exponents"] if each.quantity == quantity])
+def _growths(quantity: str, row: dict) -> TableCell:
+    return _range([each.factor for each in row["growths"] if each.quantity == quantity])
 
 
 def _factors(quantity: str, row: dict) -> TableCell:
@@ -89,7 +90,7 @@ def _range(values: list[float]) -> TableCell:
 
 
 def two_decimals(values: list[float]) -> str:
-    """`1.96 to 2.03`, or one number; two decimals, since exponents are compared with 1 and 2."""
+    """`1.96 to 2.03`, or one number; two decimals, since growth is compared with whole numbers."""
     low, high = (formatting.fixed(end(values), 2) for end in (min, max))
     return low if low == high else f"{low} to {high}"
 

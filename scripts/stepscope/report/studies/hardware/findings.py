@@ -18,8 +18,8 @@ from stepscope.report.data.side_by_side import (
 )
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, Comparison, ratio_range, ratio_text
-from stepscope.report.kit.finding import Finding, Number, key_of
+from stepscope.report.kit.compare import FASTER, Comparison, ratio_range, ratio_text
+from stepscope.report.kit.finding import Finding, Number, counted, enough, key_of, speed, without_verdict
 from stepscope.report.kit.order import label
 from stepscope.report.kit.sizes import EXACT
 from stepscope.report.studies.hardware.tables_studies import absent, everyone
@@ -36,6 +36,7 @@ def findings(tables: Tables, grid: Grid) -> list[Finding]:
     found += [fastest(grid), of_attention(attention(tables, grid.labels))]
     found += of_memory(memory(tables, grid.labels))
     found += of_inversions(grid, inversions(grid))
+    found += without_verdict(speed for other in grid.others for _, speed in _speeds(grid, other, grid.main))
     return [each for each in found if each]
 
 
@@ -43,28 +44,9 @@ def _what(phase: str) -> str:
     return "a step" if phase == "step" else label(phase)
 
 
-def some_of(count: int, total: int) -> str:
-    """`all 47 cells`, `26 of 47 cells`, `none of 47 cells`, `the 1 cell`, `no cell`."""
-    if total == 1:
-        return "the 1 cell" if count else "no cell"
-    some = "all" if count == total else f"{count:,} of" if count else "none of"
-    return f"{some} {formatting.cells(total)}"
-
-
 def share_of(count: int, total: int) -> str:
-    """some_of(), with per cent where it is neither all nor none: `26 of 47 cells (55 %)`."""
-    return some_of(count, total) + (f" ({formatting.percent(count / total)})" if 0 < count < total else "")
-
-
-def judged(speeds: Iterable[Comparison]) -> str:
-    """How faster, slower and about equal are told, where it is not by the spread between repeated runs of both."""
-    by_repeats = [speed.by_repeats for speed in speeds]
-    if all(by_repeats):
-        return ""
-    rule = "only disjoint 95 % intervals count as a difference"
-    if not any(by_repeats):
-        return f" (no repeated runs of both: {rule})"
-    return f" ({by_repeats.count(False):,} of these {len(by_repeats):,} without repeated runs of both: there {rule})"
+    """formatting.some_of(), with per cent where it is neither all nor none: `26 of 47 cells (55 %)`."""
+    return formatting.some_of(count, total) + (f" ({formatting.percent(count / total)})" if 0 < count < total else "")
 
 
 # The timing grid ------------------------------------------------------------------------------------------------------
@@ -95,27 +77,19 @@ def speed_up(grid: Grid, other: str) -> Finding | None:
         answer = f"No cell of the timing study has a time on both {other} and {grid.baseline}."
         return Finding(question, answer) if grid.every else None
     ratios, cells = [speed.ratio for _, speed in found], _cells((point for point, _ in found), grid.baseline, other)
-    numbers = {"range": Number(ratios, cells, ratio_range), "median": Number(median(ratios), cells, ratio_text)}
-    middle = ", median {median}" if len(ratios) > 1 else ""
-    counted, counts = _counted(found, other)
-    answer = (
-        f"{other} runs {_what(grid.main)} at {{range}} times the speed of {grid.baseline}{middle}; "
-        f"{counted}{judged(speed for _, speed in found)}."
-    )
-    return Finding(question, answer, numbers | counts)
-
-
-def _counted(found: list[tuple[Point, Comparison]], other: str) -> tuple[str, dict[str, Number]]:
-    """`faster in 12 of 18 cells, about equal in 6 (small at 128 in bf16, …)`; the most frequent first, not named."""
-    words = {FASTER: "faster", UNCLEAR: "about equal", SLOWER: "slower"}
-    own = {kind: [point for point, speed in found if speed.verdict == kind] for kind in words}
-    parts, numbers = [], {}
-    for kind in sorted(filter(own.get, own), key=lambda each: -len(own[each])):
-        names = [f"{point.name} in {point.precision}" for point in own[kind]]
-        show = formatting.count if parts else partial(some_of, total=len(found))
-        numbers[kind] = Number(len(names), _cells(own[kind], other), show)
-        parts.append(f"{words[kind]} in {{{kind}}}" + (f" ({formatting.listing(names, 3)})" if parts else ""))
-    return ", ".join(parts), numbers
+    if len(found) == 1:
+        numbers, middle = {"range": speed(found[0][1], cells)}, ""
+    else:
+        numbers = {"range": Number(ratios, cells, ratio_range), "median": Number(median(ratios), cells, ratio_text)}
+        middle = f", median {{median}} of {formatting.cells(len(found))}"
+    named = [(f"{point.name} in {point.precision}", each) for point, each in found]
+    told, words = counted(named, most_names=3, is_most_first=True)
+    for word in words:
+        own = [point for point, each in found if each.verdict == word]
+        numbers[key_of(word)] = Number(len(own), _cells(own, other), formatting.count)
+    told = f"; {told}" if told else ""
+    answer = f"{other} runs {_what(grid.main)} at {{range}} times the speed of {grid.baseline}{middle}{told}."
+    return Finding(question, answer, numbers)
 
 
 def by_phase(grid: Grid, other: str) -> Finding | None:
@@ -126,7 +100,9 @@ def by_phase(grid: Grid, other: str) -> Finding | None:
         if found:
             cells = _cells((point for point, _ in found), grid.baseline, other)
             own = _range(phase, [speed.ratio for _, speed in found], cells)
-            middle = f" ({{{phase}_median}})" if len(own) > 1 else ""
+            scope = f"{len(found):,} of {formatting.cells(len(grid.points))}" * (len(found) < len(grid.points))
+            inner = ", ".join(filter(None, [f"{{{phase}_median}}" if len(own) > 1 else "", scope]))
+            middle = f" ({inner})" if inner else ""
             parts.append(f"{label(phase)} {{{phase}}}{middle}")
             numbers |= own
     answer = f"{other} over {grid.baseline} by phase, range and median: {'; '.join(parts)}."
@@ -201,15 +177,20 @@ def fastest(grid: Grid) -> Finding | None:
     if not done:
         return Finding(question, "No cell of the timing study has a time on all machines.")
     wins: dict[str, list[Point]] = {name: [] for name in (*grid.labels, "none")}
+    judged = 0
     for point in done:
         best = min(grid.labels, key=lambda each: point.time(each, grid.main))
         speeds = [grid.speed(point, best, grid.main, over=each) for each in grid.labels if each != best]
+        judged += all(enough(comparison=speed) for speed in speeds)
         wins[best if all(speed.verdict == FASTER for speed in speeds) else "none"].append(point)
+    if not judged:
+        return None
     wins = {name: own for name, own in wins.items() if own}
     numbers = {key_of(name): Number(len(own), _cells(own, *grid.labels), formatting.count)
                for name, own in wins.items()}  # fmt: skip
-    parts = formatting.listing([f"{name} in {{{key_of(name)}}}" for name in wins])
-    answer = f"Of {formatting.cells(len(done))} with a time on all machines, fastest is {parts}."
+    parts = [f"{name} is fastest in {{{key_of(name)}}}" for name in wins if name != "none"]
+    parts += ["which is fastest is not sure in {none}"] * ("none" in wins)
+    answer = f"Of {formatting.cells(len(done))} with a time on all machines, {formatting.listing(parts)}."
     return Finding(question, answer, numbers)
 
 
@@ -220,7 +201,7 @@ def of_attention(found: Shared) -> Finding | None:
     """Range and median of attention's speed-ups at the longest lengths that all machines finished."""
     numbers, parts = {}, []
     for other in found.others if found.points else []:
-        both = [(point, speed) for point in found.points if (speed := point.speed(other, found.baseline))]
+        both = [(point, speed) for point in found.points if (speed := found.speed(point, other))]
         if both:
             key = key_of("on", other)
             cells = _cells((point for point, _ in both), found.baseline, other)
@@ -269,7 +250,7 @@ def _least(done: list[Point], found: Shared) -> Finding:
     ranges = [(min(own), max(own)) for own in (peaks(point).values() for point in done)]
     widest = max(most / least - 1 for least, most in ranges)
     numbers = {"widest": Number(widest, cells, formatting.percent)}
-    all_of_them = f"{some_of(len(done), len(done))} that {everyone(found)} finished"
+    all_of_them = f"{formatting.some_of(len(done), len(done))} that {everyone(found)} finished"
     if widest < EXACT:
         answer = f"Peak memory is the same on {formatting.listing(found.machines)} in {all_of_them}."
         return Finding(question, answer, numbers)
@@ -298,8 +279,12 @@ def of_inversions(grid: Grid, found: list[Inversion]) -> list[Finding]:
     for each in found:
         groups.setdefault((each.machine, each.precision, each.other), []).append(each)
     compared = any(
-        point.precision in MIXED and sum(bool(point.time(each, grid.main)) for each in grid.labels) > 1
+        (speed := grid.over_reference(point, machine, other)) and enough(comparison=speed)
         for point in grid.points
+        if point.precision in MIXED
+        for machine in point.rows
+        for other in point.rows
+        if machine != other
     )
     if compared and not groups:
         answer = f"No machine in 16 bits is slower than another in {REFERENCE} that it should be faster than."
@@ -325,7 +310,7 @@ def _of_two_machines(grid: Grid, own: list[Inversion]) -> Finding:
     there = "in {slower} of {both} cells" if len(both) > 1 else "in the one cell of both"
     answer = (
         f"{machine} in {precision} takes longer for {_what(grid.main)} than {other} in {REFERENCE} {there}"
-        f"{judged(each.speed for each in own)}{', most' if len(own) > 1 else ''} with {worst.point.name}: "
+        f"{', most' if len(own) > 1 else ''} with {worst.point.name}: "
         "{own} against {other} ms"
     )
     ratio = rate_ratio(grid, machine, precision, other)

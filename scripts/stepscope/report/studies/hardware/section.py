@@ -53,9 +53,16 @@ def _picture(grid: Grid) -> Picture | None:
     """The figure; None where no cell has a time on two machines."""
     if not any(grid.speed(point, label, phase) for phase in grid.phases for point, label in grid.pairs):
         return None
+    are_judged = any(
+        speed and speed.has_interval
+        for phase in grid.phases
+        for point, label in grid.pairs
+        for speed in [grid.speed(point, label, phase)]
+    )
+    intervals = ", with the ratio's 95 % interval" if are_judged else ", of single processes"
     caption = (
         f"How many times as fast the same cell runs as on {grid.baseline}, over the model size: a column a precision, "
-        "a line a context, with what the 95 % intervals of both allow. Level lines: the ratios of the machines' rates "
+        f"a line a context{intervals}. Level lines: the ratios of the machines' rates "
         "of arithmetic in that precision (dashed) and of their bandwidths (dotted). Where a line lies at neither, but "
         "near 1, something sets the time that both machines share, such as the host's launches. A hollow cross at the "
         "top marks a size that ran out of memory on one of both."

@@ -11,7 +11,8 @@ from stepscope.report.data.roofline import ROOFS
 from stepscope.report.data.side_by_side import Inversion
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
-from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, Comparison, ratio_text
+from stepscope.report.kit.compare import FASTER, NOT_COMPARABLE, SAME, SLOWER, UNCLEAR, Comparison, ratio_text
+from stepscope.report.kit.finding import enough
 from stepscope.report.kit.order import PRECISIONS, label
 from stepscope.tables.reader import Tables
 
@@ -62,7 +63,7 @@ def speed_cell(
     statuses: Iterable[str | None],
     disturbed: Callable[[dict], tuple[str, ...]] = lambda row: (),
 ) -> TableCell:
-    """`1.43` over `28.5 → 19.9`: the second of two machines beside the first.
+    """`1.43` over its interval and `28.5 → 19.9`: the second of two machines beside the first.
 
     Where one of both has no time, its badge and a dash in its place. statuses: of the first and of the second.
     disturbed: the badges of a row besides noisy.
@@ -157,7 +158,8 @@ def summary_table(grid: Grid) -> Table | None:
     ]  # fmt: skip
     several = len(grid.others) > 1
     measures = {"lowest": min, "median": median, "highest": max}
-    verdicts = {"faster": FASTER, "about equal": UNCLEAR, "slower": SLOWER}
+    told = {each.verdict for row in rows for each in row["speeds"] if enough(comparison=each)}
+    verdicts = [word for word in (FASTER, SAME, UNCLEAR, SLOWER, NOT_COMPARABLE) if word in told]
     columns = [
         *[Column("machine", value="machine", number=False)] * several,
         *table.point("precision"),
@@ -168,8 +170,8 @@ def summary_table(grid: Grid) -> Table | None:
             for name, of in measures.items()
         ),
         *(
-            Column(name, group="cells that are", value=partial(_count, word=word), show=formatting.count)
-            for name, word in verdicts.items()
+            Column(word, group="cells that are", value=partial(_count, word=word), show=formatting.count)
+            for word in verdicts
         ),
     ]
     for name in ("arithmetic", "memory"):
@@ -196,8 +198,10 @@ def _speeds(grid: Grid, other: str, precision: str, phase: str) -> list[Comparis
     return [speed for point in own if (speed := grid.speed(point, other, phase))]
 
 
-def _count(row: dict, word: str) -> int:
-    return sum(each.verdict == word for each in row["speeds"])
+def _count(row: dict, word: str) -> int | None:
+    """None where none has a verdict."""
+    judged = [each for each in row["speeds"] if enough(comparison=each)]
+    return sum(each.verdict == word for each in judged) if judged else None
 
 
 def _reached(row: dict, name: str) -> int | None:
@@ -214,10 +218,8 @@ def grid_table(grid: Grid) -> Table | None:
     what = "a whole step" if grid.main == "step" else label(grid.main)
     of = "each machine" if len(grid.others) > 1 else grid.others[0]
     caption = f"How many times as fast {what} is on {of} as on {grid.baseline}; below it the baseline's ms → its own."
-    note = (
-        "Medians. In brackets: the two differ no more than repeated runs do, or within their 95 % intervals. A badge "
-        "without numbers: so on both."
-    )
+    speeds = [grid.speed(point, other, grid.main) for point in points for other in grid.others]
+    note = f"Medians. {table.verdict_note(speeds)} A badge without numbers: so on both."
     rows = lines(points, lambda point: point.place, lambda point: point.precision)
     return comparison_table("grid", caption, columns, rows, [note])
 
@@ -235,8 +237,9 @@ def phases_table(grid: Grid) -> Table | None:
     columns += [Column(each, group="median (ms)", value=partial(_median_cell, machine=each)) for each in grid.labels]
     for other in grid.others:
         columns += _ratio_columns(grid, other, "speed-up, and ratios of rates" if len(grid.others) == 1 else other)
+    note = table.verdict_note(grid.speed(row["point"], other, row["phase"]) for row in rows for other in grid.others)
     caption = f"Every phase on every machine; speed-ups over {grid.baseline} beside the ratios of the machines' rates."
-    return comparison_table("phases", caption, columns, rows, [f"{_FOLLOWS} In brackets: about equal."])
+    return comparison_table("phases", caption, columns, rows, [_FOLLOWS, note])
 
 
 def _median_cell(row: dict, machine: str) -> TableCell:
@@ -284,7 +287,8 @@ def mixed_table(grid: Grid) -> Table | None:
         columns += machine_columns(own, precision, f"{precision} over {REFERENCE}", partial(_over_reference, grid))
     what = "the speed of a whole step" if grid.main == "step" else f"the speed of {label(grid.main)}"
     caption = f"What mixed precision brings on each machine: {what} over that in {REFERENCE} on the same one."
-    note = f"In brackets: about equal. With the name {REFERENCE}: only {REFERENCE} ran out of memory."
+    speeds = [grid.over_reference(point, each, each) for point in points for each in _machines_of_both(grid, point)]
+    note = f"{table.verdict_note(speeds)} With the name {REFERENCE}: only {REFERENCE} ran out of memory."
     points = sorted(points, key=lambda point: point.place_rank)
     rows = lines(points, lambda point: point.place, lambda point: point.precision)
     return comparison_table("mixed", caption, columns, rows, [note])
@@ -297,12 +301,12 @@ def _machines_of_both(grid: Grid, point: Point) -> list[str]:
 
 
 def _over_reference(grid: Grid, point: Point, machine: str) -> TableCell:
-    """`1.58`, with `slower` below it, or in brackets where nothing may be said; badges of what has no result."""
+    """`1.58` with its interval and verdict; badges of what has no result."""
     if machine not in _machines_of_both(grid, point):
         return table.NOTHING
     speed = grid.over_reference(point, machine, machine)
     if speed:
-        return table.times_as_fast(speed, "slower" if speed.verdict == SLOWER else "", unclear="{:.2f}".format)
+        return table.times_as_fast(speed)
     statuses = [each.status(machine, grid.main) for each in (grid.plain[point.place], point)]
     return TableCell(REFERENCE, badges=("oom",)) if statuses == ["oom", "ok"] else table.lost_of(statuses)
 
@@ -317,7 +321,7 @@ def inversions_table(found: list[Inversion]) -> Table | None:
         *place_columns(each.point for each in found),
         Column("machine", "ms", group="median", value=lambda row: row["speed"].times[1]),
         Column("the other", "ms", group="median", value=lambda row: row["speed"].times[0]),
-        Column("times as fast", value=lambda row: row["speed"].ratio, show=ratio_text),
+        Column("times as fast", value=lambda row: table.times_as_fast(row["speed"])),
     ]
     caption = f"Where a machine in 16 bits is slower than another in {REFERENCE}, although it should be the faster one."
     note = (

@@ -56,21 +56,21 @@ def _attention_table(found: Shared, points: list[Point], at: int) -> Table:
     ]
     present = {point.value("direction") for point in points}
     for way in (way for way in DIRECTIONS if way in present):
-        columns += speed_columns(found.others, way, way, partial(_pass_cell, found.baseline))
+        columns += speed_columns(found.others, way, way, partial(_pass_cell, found))
     caption = (
         f"How many times as fast attention is on {_of(found)} as on {found.baseline}, at the longest length that "
         f"{everyone(found)} finished; below it the baseline's ms → its own; {setting_of(points[0].row).title}."
     )
-    notes = ["In brackets: the 95 % intervals of the medians overlap.", absent(found)]
+    notes = [table.verdict_note(found.speed(point, other) for point in points for other in found.others), absent(found)]
     names = ("implementation", "precision", "d_head", "length")
     rows = lines(points, lambda point: tuple(map(point.value, names)), lambda point: point.value("direction"))
     return comparison_table(f"attention-{at}", caption, columns, rows, notes)
 
 
-def _pass_cell(baseline: str, point: Point, other: str) -> TableCell:
-    both = baseline, other
+def _pass_cell(found: Shared, point: Point, other: str) -> TableCell:
+    both = found.baseline, other
     statuses = [point.rows[each]["status"] for each in both]
-    return speed_cell(point, both, "", point.speed(other, baseline), statuses)
+    return speed_cell(point, both, "", found.speed(point, other), statuses)
 
 
 def memory_table(found: Shared) -> Table | None:
@@ -126,12 +126,13 @@ def ladder_table(found: Shared) -> Table | None:
         SIZE,
         *table.point("context", *table.varying([point.row for point in found.points], ["batch"])),
         Column("rung", value=_rung, number=False),
-        *speed_columns(found.others, "", "times as fast", partial(_rung_cell, found.baseline)),
+        *speed_columns(found.others, "", "times as fast", partial(_rung_cell, found)),
     ]
     last = f"the last that {everyone(found)} finished"
     caption = f"The first rung of each ladder and {last}, on {_of(found)} over {found.baseline}."
     notes = [
-        "Below each: the baseline's ms → its own. In brackets: the 95 % intervals overlap.",
+        "Below each: the baseline's ms → its own.",
+        table.verdict_note(found.speed(point, other) for point in found.points for other in found.others),
         _whole_ladders(found),
         absent(found),
     ]
@@ -144,10 +145,10 @@ def _rung(row: dict) -> TableCell:
     return TableCell(str(row["name"]), "" if phase in ("step", None) else TIMES[phase])
 
 
-def _rung_cell(baseline: str, point: Point, other: str) -> TableCell:
-    both, phase = (baseline, other), shared_phase(point) or next(iter(TIMES))
+def _rung_cell(found: Shared, point: Point, other: str) -> TableCell:
+    both, phase = (found.baseline, other), found.phase(point)
     statuses = [row.get(f"{phase}_status") or row["status"] for row in (point.rows[each] for each in both)]
-    return speed_cell(point, both, phase, point.speed(other, baseline, phase), statuses)
+    return speed_cell(point, both, phase, found.speed(point, other), statuses)
 
 
 def _whole_ladders(found: Shared) -> str:

@@ -4,23 +4,20 @@ import pandas as pd
 
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.ladder import (
-    CLOSE,
     Ladder,
     Recomputed,
     agrees,
-    apart,
     by_hardware,
     every,
     rate,
     recomputed,
     shared_phase,
     time,
-    verdict,
     whole_peak,
 )
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR
-from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, interval_text
+from stepscope.report.kit.finding import Finding, Number, enough, without_verdict
 from stepscope.report.kit.sizes import size
 
 _MOST = 6  # ladders in a sentence
@@ -49,6 +46,7 @@ def _of_one_machine(hardware: str, found: list[Ladder], ceilings: pd.DataFrame) 
             _checkpointing(recomputed(found), hardware),
             _rule(recomputed(found), hardware),
             _agreement(found, hardware),
+            *without_verdict([speed for one in found for speed in one.over_before.values()], hardware),
         ]
     return [each for each in (*told, _lost(rows, hardware)) if each]
 
@@ -78,9 +76,10 @@ def _ms(row: dict, prefix: str) -> Number:
     return Number(time(row, prefix), (row["cell"],))
 
 
-def _gain(row: dict, other: object, name: str = "gain_before") -> Number:
-    """How many times as fast a cell is as another one."""
-    return Number(row[name], (row["cell"], str(other)), formatting.times)
+def _gain(row: dict, other: object, speed: Comparison | None, name: str = "gain_before") -> Number:
+    """How many times as fast a cell is as another one, with the interval of that."""
+    interval = f" {interval_text(speed)}" if speed and speed.has_interval else ""
+    return Number(row[name], (row["cell"], str(other)), lambda gain: formatting.times(gain) + interval)
 
 
 def _percent3(share: float) -> str:
@@ -99,16 +98,16 @@ def _total(found: list[Ladder], hardware: str) -> Finding | None:
         numbers = {
             "start": _ms(start, prefix),
             "top": _ms(top, prefix),
-            "gain": _gain(top, start["cell"], "gain_start"),
+            "gain": _gain(top, start["cell"], one.over_start.get(top["cell"]), "gain_start"),
         }
         of, beside, run = "", "", one.again.get(start["cell"])
         if prefix != "step":
             of = " of forward and backward"
-        if run and run.phase == prefix and apart(time(start, prefix), run.median) > 1 + CLOSE:
+        if run and run.phase == prefix and enough(change=run.speed):
             beside = ", or {other_gain} from the timing study's {other_start} ms"
             ratio = run.median / time(top, prefix)
-            numbers["other_gain"] = Number(ratio, (top["cell"], *run.cells), formatting.times)
-            numbers["other_start"] = Number(run.median, run.cells)
+            numbers["other_gain"] = Number(ratio, (top["cell"], run.cell), formatting.times)
+            numbers["other_start"] = Number(run.median, (run.cell,))
         text = f"{one.place}: {{start}} to {{top}} ms{of}, {{gain}}{beside} ({start['name']} to {top['name']})"
         parts.add(text, **numbers)
     if not parts.texts:
@@ -123,11 +122,11 @@ def _runs_elsewhere(found: list[Ladder], hardware: str) -> Finding | None:
     shared = differing = ()
     for one in found:
         runs = [(one.at(cell), run) for cell, run in one.again.items()]
-        others = [(row, run) for row, run in runs if apart(time(row, run.phase), run.median) > 1 + CLOSE]
+        others = [(row, run) for row, run in runs if enough(change=run.speed)]
         first = len(parts.texts)
         for row, run in others:
             parts.add(f"{row['name']}: {{here}} instead of {{there}} ms", here=_ms(row, run.phase),
-                      there=Number(run.median, run.cells))  # fmt: skip
+                      there=Number(run.median, (run.cell,)))  # fmt: skip
         places += [f"{one.place} ({'; '.join(parts.texts[first:])})"] if others else []
         shared += tuple(row["cell"] for row, _ in runs)
         differing += tuple(row["cell"] for row, _ in others)
@@ -141,18 +140,15 @@ def _runs_elsewhere(found: list[Ladder], hardware: str) -> Finding | None:
     which = f"Of {{shared}} rungs that the timing study measured too, {{differing}} {differ}"
     if len(shared) == 1:
         which = "The one rung that the timing study measured too differs"
-    answer = (
-        f"{which} in time by more than {formatting.percent(CLOSE, 1)}: {formatting.listing(places, _MOST, '; ')}. "
-        "Gains of noisy rungs, and over them, count as faster or slower only where they are larger."
-    )
+    answer = f"{which} in time by more than unchanged cells may: {formatting.listing(places, _MOST, '; ')}."
     return Finding("do runs at another time agree", answer, numbers, hardware)
 
 
 def _greatest(found: list[Ladder], hardware: str) -> Finding | None:
-    """The single change that brings most, ladder by ladder, of those with disjoint intervals."""
+    """The single change that brings most, ladder by ladder, of those that are faster."""
     parts = _Parts()
     for one in found:
-        gained = [row for row in one.climbed if _verdict(one, row) == FASTER]
+        gained = [row for row in one.climbed if _is_change(one, row, FASTER)]
         if gained:
             _add_change(parts, one, max(gained, key=lambda row: row["gain_before"]))
     if not parts.texts:
@@ -161,16 +157,15 @@ def _greatest(found: list[Ladder], hardware: str) -> Finding | None:
     return Finding("which single change brings most", answer, parts.numbers, hardware)
 
 
-def _verdict(one: Ladder, row: dict) -> str:
-    """Whether a rung is faster or slower than the rung right before, where that is clear."""
-    other = one.neighbour(row)
-    is_alone = other is not None and not one.is_passed_over(row) and formatting.known(row.get("gain_before"))
-    return verdict(row, other, one.doubt) if is_alone else UNCLEAR
+def _is_change(one: Ladder, row: dict, verdict: str) -> bool:
+    """Whether a rung has this verdict against the rung right before."""
+    speed = one.over_before.get(row["cell"])
+    return speed is not None and speed.verdict == verdict and not one.is_passed_over(row)
 
 
 def _add_change(parts: _Parts, one: Ladder, row: dict) -> None:
     text = f"{row['name']}, {{gain}}{_of(row)} ({one.place})"
-    parts.add(text, gain=_gain(row, row["compared_with"]))
+    parts.add(text, gain=_gain(row, row["compared_with"], one.over_before.get(row["cell"])))
 
 
 def _of(row: dict) -> str:
@@ -178,16 +173,16 @@ def _of(row: dict) -> str:
 
 
 def _slower(found: list[Ladder], hardware: str) -> Finding | None:
-    """Changes that make it slower, by disjoint intervals."""
+    """Changes that make it slower."""
     parts = _Parts()
     for one in found:
         for row in one.climbed:
-            if _verdict(one, row) == SLOWER:
+            if _is_change(one, row, SLOWER):
                 _add_change(parts, one, row)
     if not parts.texts:
         return None
     what = "A change that makes" if len(parts.texts) == 1 else "Changes that make"
-    answer = f"{what} it slower (single runs, disjoint 95 % intervals): {parts.listed}."
+    answer = f"{what} it slower: {parts.listed}."
     return Finding("which change makes it slower", answer, parts.numbers, hardware)
 
 
@@ -208,7 +203,8 @@ def _rate(found: list[Ladder], ceilings: pd.DataFrame, hardware: str) -> Finding
         numbers["share"] = Number(rate(row, "tflops") / ceiling, cells, formatting.percent)
         parts.append("{share} of the measured matrix product")
     what = "" if time(row, "step") else ", forward and backward"
-    answer = f"The highest arithmetic rate: {formatting.listing(parts)} ({one.place}, {row['name']}{what}){unknown}"
+    where = f"{one.place}, {row['name']}{what}"
+    answer = f"The highest arithmetic rate of {len(rows):,} rungs: {formatting.listing(parts)} ({where}){unknown}"
     for words, more in (_without_optimizer(row), _highest_mfu(rows, row)):
         answer += words
         numbers |= more
@@ -236,7 +232,8 @@ def _highest_mfu(rows: list[tuple[Ladder, dict]], best: dict) -> tuple[str, dict
     one, row = max(rated, key=lambda pair: rate(pair[1], "mfu"), default=(None, best))
     if row is best:
         return "", {}
-    words = f"; the highest MFU, {{highest_mfu}} of the {row['precision']} peak: {one.place}, {row['name']}"
+    of = "a rung's step" if time(row, "step") else "a rung's forward and backward"
+    words = f"; the highest MFU of {of}: {{highest_mfu}} of the {row['precision']} peak ({one.place}, {row['name']})"
     return words, {"highest_mfu": Number(rate(row, "mfu"), (row["cell"],), _percent3)}
 
 
@@ -248,13 +245,15 @@ def _whole_model(found: list[Ladder], hardware: str) -> Finding | None:
             other = one.at(row.get("compared_with"))
             if not other or not formatting.known(row.get("gain_before")):
                 continue
-            numbers = {"gain": _gain(row, other["cell"])}
+            speed = one.over_before.get(row["cell"])
+            numbers = {"gain": _gain(row, other["cell"], speed)}
             cost = ""
             if all(formatting.known(each.get("compile_seconds")) for each in (row, other)):
                 cost = ", {whole} s of compiling instead of {blocks} s"
                 for name, each in (("whole", row), ("blocks", other)):
                     numbers[name] = Number(each["compile_seconds"], (each["cell"],))
-            unclear = ", no clear difference" * (verdict(row, other, one.doubt) == UNCLEAR)
+            is_told = speed and enough(comparison=speed) and not speed.is_different
+            unclear = f", {speed.verdict}" if is_told else ""
             parts.add(f"{{gain}}{_of(row)}{unclear}{cost} ({one.place})", **numbers)
     if not parts.texts:
         return None
@@ -281,7 +280,7 @@ def _add_saving(parts: _Parts, one: Recomputed, best: dict) -> None:
     numbers = {"k": Number(every(best), cells[:1], formatting.count), "peak": Number(whole_peak(best), cells[:1], size)}
     cost = ""
     if prefix:
-        numbers["longer"] = Number(one.longer(best), cells)
+        numbers["longer"] = _longer(one, best, cells)
         of = "forward and backward" if prefix == "forward_backward" else "a step"
         noisy = " (noisy)" if any(row.get(f"{prefix}_noisy") for row in (best, base)) else ""
         cost = f" for {{longer}} times the time of {of}{noisy}"
@@ -293,6 +292,15 @@ def _add_saving(parts: _Parts, one: Recomputed, best: dict) -> None:
         numbers |= {"base": Number(whole_peak(base), cells[1:], size), "saved": Number(share, cells, _signed)}
         text = f"{one.place}: k = {{k}} takes the peak from {{base}} to {{peak}} ({{saved}}){cost}"
     parts.add(text, **numbers)
+
+
+def _longer(one: Recomputed, best: dict, cells: tuple[str, ...]) -> Number:
+    """How many times as long it takes, with the interval of that."""
+    speed = one.speed(best)
+    if speed is None or not speed.has_interval:
+        return Number(one.longer(best), cells)
+    ends = 1 / speed.high, 1 / speed.low
+    return Number(one.longer(best), cells, lambda longer: formatting.median_and_interval(longer, *ends))
 
 
 def _signed(share: float) -> str:

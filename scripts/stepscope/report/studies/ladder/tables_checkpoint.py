@@ -1,5 +1,7 @@
 """The ladder study's tables of checkpointing: memory and time for each k, and the rule for the best k."""
 
+from dataclasses import replace
+
 from stepscope.report.data.ladder import Recomputed, every, peak, shared_phase, time, whole_peak
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
@@ -8,12 +10,12 @@ from stepscope.report.studies.ladder.tables_rungs import losses
 from stepscope.tables.ladder_checkpoint import ALIKE
 
 _NOTE = (
-    "± %: against no checkpointing. Added: the time that a step takes longer, in forward passes of the rung without "
-    "checkpointing; every block is computed once more, whatever k is."
+    "± %: against no checkpointing. Added over forward: the time that a step takes longer, over that of a forward pass "
+    "without checkpointing, where it is sure to be slower. Every block is computed once more, whatever k is: 1 "
+    "if nothing else changed."
 )
 _BOTH_NOTE = (
-    " f+b: of forward and backward, as the step without checkpointing has no time; in forward passes of the cell "
-    "itself."
+    " f+b: of forward and backward, as the step without checkpointing has no time; over the cell's own forward pass."
 )
 _COMPILED_NOTE = "The closed form is of the code as it is written; compiled blocks keep what the compiler chooses."
 _PROCESS_NOTE = "Measured is the whole process's memory, with its libraries; the closed form counts tensors alone."
@@ -38,8 +40,8 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
         Column("predicted", group="peak memory", value=lambda line: size_cell(line[1].get("predicted_peak_bytes"))),
         Column("off by %", group="peak memory", value=lambda line: change_cell(_off(*line))),
         Column("step", "ms", value=_step),
-        Column("step", "over none", value=lambda line: _over_none(line, Recomputed.longer, formatting.times)),
-        Column("added", "forwards", value=lambda line: _over_none(line, Recomputed.in_forwards, _two_decimals)),
+        Column("step", "over none", value=_longer),
+        Column("added over forward", value=lambda line: _over_none(line, Recomputed.added_over_forward, _two_decimals)),
     ]
     has_both = any(shared_phase(row, one.base) == "forward_backward" for one in found for row in one.rows)
     notes = [
@@ -96,6 +98,16 @@ def _over_none(line: _Line, value, show) -> TableCell:
     of = "f+b" if shared_phase(row, one.base) == "forward_backward" else ""
     found = _varied(value, line)
     return table.number(found, show, of)
+
+
+def _longer(line: _Line) -> TableCell:
+    """`× 1.25` over its interval."""
+    one, row = line
+    cell, speed = _over_none(line, Recomputed.longer, formatting.times), one.speed(row) if every(row) else None
+    if speed is None or not speed.has_interval:
+        return cell
+    interval = formatting.median_beside_interval(one.longer(row), 1 / speed.high, 1 / speed.low)[1]
+    return replace(cell, below=" ".join(filter(None, [cell.below, interval])))
 
 
 def rule_table(hardware: str, found: list[Recomputed]) -> Table | None:

@@ -1,5 +1,7 @@
 """The ladder study's tables but those of checkpointing: times, rates, memory, gains, compiling, agreement."""
 
+from dataclasses import replace
+
 from stepscope.report.data.ladder import (
     TIMES,
     Ladder,
@@ -8,11 +10,10 @@ from stepscope.report.data.ladder import (
     peak,
     rate,
     time,
-    verdict,
 )
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell
-from stepscope.report.kit.compare import UNCLEAR
+from stepscope.report.kit.compare import Comparison
 from stepscope.report.kit.order import PHASES
 from stepscope.report.kit.sizes import Unit, size_cell, unit_of
 
@@ -20,14 +21,9 @@ MOST_LADDERS = 8  # beside each other
 _WHOLE = "fastest over first rung"  # the last line of a table of gains
 _GAINS_NOTE = (
     "×: times the speed of the rung before, or of the one named below it where that has no result; below it ms of a "
-    "step; in brackets where the two 95 % intervals overlap{doubt}. Cells after the last rung of the chain are "
-    "compared with the rung that they vary."
+    "step. Cells after the last rung of the chain are compared with the rung that they vary."
 )
-_DOUBT = ", or where one of the two is noisy and the timing study's runs of cells of this ladder differ by as much"
-_TIMES_NOTE = (
-    "Times are medians; below the step its 95 % interval. Phased steps wait for the device after each phase, free "
-    "ones do not. Gains in brackets: the two intervals overlap{doubt}."
-)
+_TIMES_NOTE = "Times are medians. Phased steps wait for the device after each phase, free ones do not."
 _BOTH_NOTE = " f+b: the gain is that of forward+backward, where not both have a step."
 
 
@@ -43,7 +39,7 @@ def rungs_table(ladder: Ladder) -> Table:
         *[_time_column("forward_backward", "forward+backward", "free steps (ms)")] * both,
         _time_column("step", "step", "free steps (ms)"),
         Column("rung before", group="times the speed of", value=lambda row: _gain(ladder, row)),
-        Column("first rung", group="times the speed of", value=_of_start),
+        Column("first rung", group="times the speed of", value=lambda row: _of_start(ladder, row)),
         Column("tokens/s", value=lambda row: rate(row, "tokens_per_s"), show=_four_digits),
         Column("rate", "TFLOP/s", value=lambda row: rate(row, "tflops")),
         Column("MFU", "%", value=lambda row: _percent(rate(row, "mfu")), optional=True),
@@ -51,10 +47,15 @@ def rungs_table(ladder: Ladder) -> Table:
         *(_count_column(name) for name in ("kernels", "launches", "operators")),
         Column("compiling", "s", value="compile_seconds", optional=True),
     ]
-    note = _TIMES_NOTE.format(doubt=_DOUBT * bool(ladder.again)) + _BOTH_NOTE * both
+    note = f"{_TIMES_NOTE} {table.verdict_note(_speeds(ladder, rows))}".rstrip() + _BOTH_NOTE * both
     caption = f"The ladder of {ladder.place}, batch {ladder.batch:,.0f}, on {ladder.hardware}."
     name = f"ladder-{ladder.hardware}-{ladder.size}-{ladder.context:.0f}-{ladder.batch:.0f}"
     return table.build(name, caption, columns, rows, [note, _runs_elsewhere(ladder), *losses(rows)])
+
+
+def _speeds(ladder: Ladder, rows: list[dict]) -> list[Comparison]:
+    """The comparisons of these cells with the rung before."""
+    return [found for row in rows if (found := ladder.over_before.get(row["cell"]))]
 
 
 def _runs_elsewhere(ladder: Ladder) -> str:
@@ -112,21 +113,26 @@ def _gain(ladder: Ladder, row: dict) -> TableCell:
         return table.NOTHING
     is_named = other and (row not in ladder.rungs or ladder.is_passed_over(row))
     below = [_of(row.get("gain_of")), f"against {other['name']}" if is_named else ""]
-    return TableCell(_bracketed(row, other, ladder.doubt), " ".join(filter(None, below)), value)
+    return _speed_cell(value, ladder.over_before.get(row["cell"]), " ".join(filter(None, below)))
 
 
-def _of_start(row: dict) -> TableCell:
-    return table.number(row.get("gain_start"), formatting.times, _of(row.get("gain_start_of")))
+def _of_start(ladder: Ladder, row: dict) -> TableCell:
+    if not formatting.known(row.get("gain_start")):
+        return table.NOTHING
+    return _speed_cell(row["gain_start"], ladder.over_start.get(row["cell"]), _of(row.get("gain_start_of")))
 
 
 def _of(what: object) -> str:
     return "f+b" if what == "forward+backward" else ""
 
 
-def _bracketed(row: dict, other: dict | None, doubt: float) -> str:
-    """The gain over the other cell, in brackets where the two may be equally fast."""
-    text = formatting.times(row["gain_before"])
-    return f"({text})" if other and verdict(row, other, doubt) == UNCLEAR else text
+def _speed_cell(gain: float, speed: Comparison | None, below: str = "", of: str = "") -> TableCell:
+    """`× 1.60 f+b` over its interval, verdict and `below`."""
+
+    def show(_: float) -> str:
+        return " ".join(filter(None, [formatting.times(gain), of]))
+
+    return table.times_as_fast(speed, below, show=show) if speed else TableCell(show(gain), below, gain)
 
 
 def _four_digits(value: float) -> str:
@@ -155,8 +161,9 @@ def gains_table(hardware: str, found: list[Ladder]) -> Table | None:
     if not names:
         return None
     left = len(found) - len(shown)
+    speeds = [each for one in shown for each in _speeds(one, [*one.rungs, *one.wholes])]
     notes = [
-        _GAINS_NOTE.format(doubt=_DOUBT * any(bool(one.again) for one in shown)),
+        f"{_GAINS_NOTE} {table.verdict_note(speeds)}".rstrip(),
         f"{left:,} more in index.html's tables of single ladders." if left else "",
     ]
     caption = f"What each change brings, on {hardware}; by size and context."
@@ -184,17 +191,17 @@ def _change(ladder: Ladder, name: str) -> TableCell:
         is_first = bool(below) and row in ladder.climbed[:1]
         return TableCell("" if badges else below or "–", "first" if is_first and not badges else "", median, badges)
     other = ladder.at(row.get("compared_with"))
-    text = " ".join(filter(None, [_bracketed(row, other, ladder.doubt), _of(row.get("gain_of"))]))
     below = ", ".join(filter(None, [below, f"against {other['name']}" if ladder.is_passed_over(row) else ""]))
-    return TableCell(text, below, row["gain_before"], badges)
+    cell = _speed_cell(row["gain_before"], ladder.over_before.get(row["cell"]), below, _of(row.get("gain_of")))
+    return replace(cell, badges=badges)
 
 
 def _whole_gain(ladder: Ladder) -> TableCell:
     top = ladder.top
     if not top or not formatting.known(top.get("gain_start")):
         return table.NOTHING
-    text = " ".join(filter(None, [formatting.times(top["gain_start"]), _of(top.get("gain_start_of"))]))
-    return TableCell(text, str(top["name"]), top["gain_start"])
+    speed, of = ladder.over_start.get(top["cell"]), _of(top.get("gain_start_of"))
+    return _speed_cell(top["gain_start"], speed, str(top["name"]), of)
 
 
 def compiling_table(hardware: str, found: list[Ladder]) -> Table | None:
@@ -221,10 +228,10 @@ def _blocks_and_whole(group: str, cell) -> list[Column]:
 
 
 def _whole_over_blocks(each: tuple[Ladder, dict | None, dict]) -> TableCell:
-    ladder, blocks, whole = each
+    ladder, _, whole = each
     if not formatting.known(whole.get("gain_before")):
         return table.NOTHING
-    return TableCell(_bracketed(whole, blocks, ladder.doubt), sort=whole["gain_before"])
+    return _speed_cell(whole["gain_before"], ladder.over_before.get(whole["cell"]))
 
 
 def agreement_table(hardware: str, found: list[Ladder]) -> Table | None:

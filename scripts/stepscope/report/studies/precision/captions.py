@@ -31,10 +31,12 @@ def pictures(precision: Precision, mixed: Mixed) -> dict[str, Picture]:
         )
     if any(pair.speeds for pair in mixed.pairs):
         batches = [formatting.count(value) for value in ordered([pair.row.get("batch") for pair in mixed.pairs])]
+        are_judged = any(speed.has_interval for pair in mixed.pairs for speed in pair.speeds.values())
+        intervals = ", with its 95 % interval" if are_judged else " of single processes"
         fixed = f"{formatting.listing(mixed.hardware, 3)}; batch {', '.join(batches)}."
         caption = (
-            "How many times as fast as fp32 a phase runs under autocast: below the line at 1 it is slower. The "
-            "medians' ratio, with what the two 95 % intervals allow. A hollow cross: fp32 or both ran out of memory. "
+            "How many times as fast as fp32 a phase runs under autocast: below the line at 1 it takes longer. The "
+            f"medians' ratio{intervals}. A hollow cross: fp32 or both ran out of memory. "
             f"{fixed}"
         )
         found["precision_speedup"] = Picture(

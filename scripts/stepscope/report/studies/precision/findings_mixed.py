@@ -1,12 +1,10 @@
 """Findings on mixed precision across the timing grid: how much faster, from which size on, where slower and why."""
 
-from collections.abc import Iterable
-
 from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, MixedPair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER, Comparison, ratio_text
-from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.compare import FASTER, SLOWER
+from stepscope.report.kit.finding import Finding, Number, enough, speed, without_verdict
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import percent_change
 
@@ -24,6 +22,9 @@ def findings(mixed: Mixed, profile: Profile, with_memory: bool = False) -> list[
             own = mixed.of(hardware, precision)
             found += [pays_from(own), slower(own, profile)]
             found += [only_in(own), memory(own)] if with_memory else []
+        own = mixed.of(hardware)
+        phase = main_phase(own)
+        found += without_verdict([pair.speeds.get(phase) for pair in own], hardware)
     return [each for each in found if each]
 
 
@@ -42,33 +43,38 @@ def _what(phase: str) -> str:
     return "a whole step" if phase == "step" else PHASES[phase]
 
 
-def _judged(speeds: Iterable[Comparison]) -> str:
-    """What faster and slower are judged by, where it is not the spread between repeated runs."""
-    return "" if all(speed.by_repeats for speed in speeds) else " (single runs, disjoint 95 % intervals)"
-
-
 def pays_from(pairs: list[MixedPair]) -> Finding | None:
-    """`bf16 pays in a whole step from large (969 M) on at context 128, …`: the size from which it is always faster."""
+    """`bf16 pays in a whole step from large (969 M) on at context 128, …`: the size from which it is always faster.
+
+    The sizes are told where every pair has a verdict.
+    """
     phase = main_phase(pairs)
     if phase is None:
         return None
     timed = [pair for pair in pairs if phase in pair.speeds]
+    best = max(timed, key=lambda pair: pair.speeds[phase].ratio)
+    cells = tuple(cell for pair in timed for cell in pair.cells)
+    if len(timed) == 1:
+        numbers, most = {"speed": speed(best.speeds[phase], cells)}, f" with {best.point}"
+    else:
+        ratios = [pair.speeds[phase].ratio for pair in timed]
+        numbers, most = {"speed": Number(ratios, cells, formatting.value_range)}, f", most with {best.point}"
+    scope = f" ({len(timed):,} of {formatting.cells(len(pairs))})" if len(timed) < len(pairs) else ""
+    answer = f"In {pairs[0].precision} {_what(phase)} runs at {{speed}} times {REFERENCE}'s speed{most}{scope}."
+    if all(enough(comparison=pair.speeds[phase]) for pair in timed):
+        answer += f" It is faster {_sizes(pairs, timed, phase)}."
+    return _finding("what does {precision} bring", pairs, answer, numbers)
+
+
+def _sizes(pairs: list[MixedPair], timed: list[MixedPair], phase: str) -> str:
+    """`from medium on at context 128; in every size at context 256`."""
     alike: dict[str, list[str]] = {}
     for context in ordered([pair.row["context"] for pair in timed]):
         own = [pair for pair in timed if pair.row["context"] == context]
         are_all = len(own) == sum(pair.row["context"] == context for pair in pairs)
         alike.setdefault(_from(own, phase, are_all), []).append(f"{context:,.0f}")
     parts = [f"{size} at context {formatting.listing(contexts, between=' and ')}" for size, contexts in alike.items()]
-    best = max(timed, key=lambda pair: pair.speeds[phase].ratio)
-    most = f", most with {best.point}" if len(timed) > 1 else f" with {best.point}"
-    speeds = [pair.speeds[phase] for pair in timed]
-    cells = tuple(cell for pair in timed for cell in pair.cells)
-    numbers = {"speed": Number([speed.ratio for speed in speeds], cells, formatting.value_range)}
-    answer = (
-        f"In {pairs[0].precision} {_what(phase)} runs at {{speed}} times {REFERENCE}'s speed{most}. "
-        f"It is faster{_judged(speeds)} {'; '.join(parts)}."
-    )
-    return _finding("what does {precision} bring", pairs, answer, numbers)
+    return "; ".join(parts)
 
 
 def _from(own: list[MixedPair], phase: str, are_all: bool) -> str:
@@ -97,10 +103,9 @@ def slower(pairs: list[MixedPair], profile: Profile) -> Finding | None:
     if not own:
         return None
     own.sort(key=lambda pair: pair.speeds[phase].ratio)
-    numbers = {f"speed_{at}": Number(pair.speeds[phase].ratio, pair.cells, ratio_text) for at, pair in enumerate(own)}
+    numbers = {f"speed_{at}": speed(pair.speeds[phase], pair.cells) for at, pair in enumerate(own)}
     places = [f"{pair.point} ({{speed_{at}}} times its speed)" for at, pair in enumerate(own)]
-    how = _judged(pair.speeds[phase] for pair in own)
-    where = f"In {pairs[0].precision} {_what(phase)} is slower{how} than in {REFERENCE} with "
+    where = f"In {pairs[0].precision} {_what(phase)} is slower than in {REFERENCE} with "
     answer = where + formatting.listing(places, 5)
     why, of_profile = _why(own, profile)
     return _finding("where is {precision} slower", pairs, f"{answer}. {why}", numbers | of_profile)
@@ -148,8 +153,9 @@ def memory(pairs: list[MixedPair]) -> Finding | None:
         reach = f"{{{mode}_least}}"
         if percent_change(least[0]) != percent_change(most[0]):
             reach = f"{reach} ({least[1].point}) to {{{mode}_most}} ({most[1].point})"
-        parts.append(f"of {'a step' if mode == 'step' else 'inference'} by {reach}")
+        scope = formatting.some_of(len(changes), len(pairs))
+        parts.append(f"of {'a step' if mode == 'step' else 'inference'} by {reach} in {scope}")
     if not parts:
         return None
-    answer = f"{pairs[0].precision} changes the peak memory {formatting.listing(parts)}."
+    answer = f"{pairs[0].precision} changes the peak memory of the timing study's cells: {'; '.join(parts)}."
     return _finding("what does {precision} do to the memory", pairs, answer, numbers)

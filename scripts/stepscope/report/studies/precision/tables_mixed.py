@@ -4,7 +4,7 @@ from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, MixedPair, bou
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
-from stepscope.report.kit.compare import SLOWER, ratio_text
+from stepscope.report.kit.compare import SLOWER, ratio_and_interval
 from stepscope.report.kit.order import ordered
 from stepscope.report.kit.sizes import change_cell
 
@@ -50,11 +50,11 @@ def _peak_column(mode: str) -> Column:
 
 
 def speed_cell(pair: MixedPair, phase: str) -> TableCell:
-    """`1.58`, with `slower` below it, or in brackets where nothing may be said; badges of what ran out of memory."""
+    """`1.58` with its interval and verdict; badges of what ran out of memory."""
     speed = pair.speeds.get(phase)
     if speed is None:
         return _lost_cell(pair, phase)
-    return table.times_as_fast(speed, "slower" if speed.verdict == SLOWER else "", unclear="{:.2f}".format)
+    return table.times_as_fast(speed)
 
 
 def _lost_cell(pair: MixedPair, phase: str) -> TableCell:
@@ -72,15 +72,11 @@ def _peak_cell(pair: MixedPair, mode: str) -> TableCell:
 
 def _notes(pairs: list[MixedPair], shown: set[str]) -> list[str]:
     """shown: the phases whose time or memory has a column."""
-    repeats = {speed.by_repeats for pair in pairs for speed in pair.speeds.values()}
-    rule = {
-        frozenset({True}): "no more than repeated runs of both precisions do",
-        frozenset({False}): "by less than their 95 % intervals, or repeated runs of one of them, tell apart",
-    }.get(frozenset(repeats), "no more than repeated runs do, or, where there are none, within the 95 % intervals")
+    speeds = [speed for pair in pairs for phase, speed in pair.speeds.items() if phase in shown]
     only_reference_lost = any(pair.status(phase) == ("oom", "ok") for pair in pairs for phase in shown)
     return [
         "Speed-up: fp32's median over that in 16 bits; forward, backward and optimizer of synchronised phases.",
-        f"In brackets: the two differ {rule}." if repeats else "",
+        table.verdict_note(speeds),
         f"With the name {REFERENCE}: only {REFERENCE} ran out of memory there." if only_reference_lost else "",
     ]
 
@@ -122,7 +118,7 @@ def slower_table(mixed: Mixed, profile: Profile) -> Table | None:
 def _slower_phases(row: dict) -> str:
     """`forward (0.80) and step (0.95)`."""
     speeds = row["pair"].speeds
-    return formatting.listing([f"{PHASES[phase]} ({ratio_text(speeds[phase].ratio)})" for phase in row["phases"]])
+    return formatting.listing([f"{PHASES[phase]} ({ratio_and_interval(speeds[phase])})" for phase in row["phases"]])
 
 
 def _percent(share: float) -> str:

@@ -29,14 +29,17 @@ def pictures(grid: pd.DataFrame) -> dict[str, Picture]:
             "precision.",
         ),
         "timing_samples": (
-            "Steps in the order in which they ran, the warm-up shaded. What comes after it is measured "
-            "and should be level; a slope means that more warm-up is needed. A selection of the cells that finished.",
+            "Steps in the order in which they ran, a line a process, the warm-up shaded. What comes after it is "
+            "measured and should be level; a slope means that more warm-up is needed. A selection of the cells that "
+            "finished.",
             "Line charts of the time in ms of each step of selected cells, the warm-up steps first.",
         ),
         "timing_distribution": (
-            "The samples of the noisiest cells, as difference from their median. The bar is the median's 95 % "
-            "interval; the cells are sorted by its width.",
-            "Strip charts of measured samples as percentage differences from the median, for the noisiest cells.",
+            "The samples of the cells that scatter most, as difference from the cell's median, of all its processes. "
+            "The bar is the median's 95 % interval, where several processes measured it; the cells are sorted by the "
+            "interquartile range within a process.",
+            "Strip charts of measured samples as percentage differences from the median, for the cells that scatter "
+            "most.",
         ),
     }
     return {

@@ -1,16 +1,21 @@
 """What the timing table says, for the summary."""
 
+import math
+
 import pandas as pd
 
+from stepscope.axes import PHASES
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.repeats import spreads, typical_spreads
+from stepscope.report.data.control import control_pairs, floors
+from stepscope.report.data.mixed import MixedPair, over_fp32
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import FASTER, SLOWER, UNCLEAR, by_fields, pairs, timed, verdict
-from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.compare import LEAST_MARGIN
+from stepscope.report.kit.finding import Finding, Number, counted, speed, without_verdict
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
+from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 _BY_IMPORTANCE = ("step", "forward_backward", "forward", "inference")
-_POINT = by_fields("size", "context", "batch", "mode", "options")
+_LIMITS = {LAUNCHES: "where launches limit", GPU: "where the GPU limits", PROCESSOR: "on the processor"}
 
 
 def findings(timing: pd.DataFrame, ceilings: pd.DataFrame) -> list[Finding]:
@@ -32,6 +37,7 @@ def _of_one_machine(own: pd.DataFrame, ceilings: pd.DataFrame, hardware: str) ->
         times = [
             _extremes(first, measured[0], hardware),
             _ratio(first, hardware),
+            *_control(own, hardware),
             *_speed_ups(own, measured[0], hardware),
             _ceiling_share(first, measured[0], ceilings, hardware),
         ]
@@ -85,73 +91,82 @@ def _ratio(first: pd.DataFrame, hardware: str) -> Finding | None:
     return Finding("what does backward cost", answer, numbers, hardware)
 
 
-def _speed_ups(own: pd.DataFrame, phase: str, hardware: str) -> list[Finding]:
-    """Each precision against fp32, at the same point."""
-    first = own[own["repeat"] == 1]
-    typical = typical_spreads(spreads(own), phase)
-    both = [
-        (row, reference)
-        for row, reference in pairs(first.to_dict("records"), "precision", "fp32", _POINT)
-        if timed(row, f"{phase}_") and timed(reference, f"{phase}_")
-    ]
-    found = []
-    for precision in ordered([row["precision"] for row, _ in both], key=precision_rank):
-        part = [pair for pair in both if pair[0]["precision"] == precision]
-        known = [typical.get((hardware, one)) for one in ("fp32", precision)]
-        found.append(_speed_up(part, precision, phase, hardware, None if None in known else known))
-    return found
-
-
-def _speed_up(
-    both: list[tuple[dict, dict]], precision: str, phase: str, hardware: str, spread: list[float] | None
-) -> Finding:
-    """`both`: (cell, fp32's cell) of the same point. spread: what repeated runs of each differ by, if both have any."""
-    series = [[timed(row, f"{phase}_") for row in pair] for pair in both]
-    gains = [reference.median / one.median for one, reference in series]
-    cells = tuple(row["cell"] for pair in both for row in pair)
-    question = f"what does {precision} bring"
-    if max(gains) < 1:
-        numbers = {"gain": Number([1 / gain for gain in gains], cells, formatting.value_range)}
-        change = "{gain} times as long"
+def _control(own: pd.DataFrame, hardware: str) -> list[Finding]:
+    """How many processes a cell had, and what unchanged cells differ by."""
+    processes = own[[name for name in own if name.endswith("_processes") and name.removesuffix("_processes") in PHASES]]
+    many = processes.stack().dropna().astype(int)
+    numbers, told = {}, []
+    if len(many):
+        numbers["processes"] = Number(list(many), tuple(own["cell"]), _counts)
+        told.append(f"A cell was measured by {{processes}} fresh {'process' if many.max() == 1 else 'processes'}.")
+    pairs = control_pairs(own)
+    for (_, limited_by), floor in floors(own).by_class.items():
+        key = limited_by or "floor"
+        cells = tuple(dict.fromkeys(cell for pair in pairs if pair.limited_by == limited_by for cell in pair.cells))
+        numbers[key] = Number(math.expm1(floor), cells, formatting.percent)
+    parts = [f"{{{key}}} {_LIMITS.get(key, '')}".strip() for key in numbers if key != "processes"]
+    least = formatting.percent(math.expm1(LEAST_MARGIN), 1)
+    if parts:
+        cells = tuple(dict.fromkeys(cell for pair in pairs for cell in pair.cells))
+        numbers["pairs"] = Number(len(pairs), cells, formatting.count)
+        told.append(
+            f"Unchanged cells of this run differ by up to {formatting.listing(parts)} (19 in 20 of the {{pairs}} "
+            f"phases that were measured twice); nothing smaller than that, or than {least}, is called a difference."
+        )
     else:
-        numbers = {"gain": Number(gains, cells, formatting.value_range)}
-        change = "{gain} times the speed"
-    start = f"{precision} against fp32, {_what(phase)}: {change}"
-    if spread is None:
-        more = f" in {formatting.cells(len(both))}. No verdict on faster or slower without repeated runs in both."
-        return Finding(question, start + more, numbers, hardware)
-    verdicts = [verdict(*pair, sum(spread), disjoint=False) for pair in series]
-    numbers["spread"] = Number(max(spread), cells, formatting.percent)
-    counted = _counted([row for row, _ in both], verdicts)
-    return Finding(question, f"{start}; {counted}; repeated runs differ by up to {{spread}}.", numbers, hardware)
+        told.append(f"No cell was measured twice, so that no floor is known but {least}.")
+    return [Finding("what do unchanged cells differ by", " ".join(told), numbers, hardware)]
 
 
-def _counted(rows: list[dict], verdicts: list[str]) -> str:
-    """`faster in 12 of 18 cells, about equal in 6 (small at 128, …)`."""
-    parts = []
-    for kind, words in ((FASTER, "faster"), (UNCLEAR, "about equal"), (SLOWER, "slower")):
-        own = [row for row, found in zip(rows, verdicts, strict=True) if found == kind]
-        if not own:
-            continue
-        names = [f"{row['size']} at {row['context']:,.0f}" for row in own]
-        where = "" if kind == FASTER else f" ({formatting.listing(names, 4)})"
-        of = "" if parts else f" of {formatting.cells(len(rows))}"
-        parts.append(f"{words} in {len(own):,}{of}{where}")
-    return ", ".join(parts)
+def _counts(values: list[int]) -> str:
+    """`3`, or `2 to 3`."""
+    return " to ".join(dict.fromkeys(formatting.count(end(values)) for end in (min, max)))
+
+
+def _speed_ups(own: pd.DataFrame, phase: str, hardware: str) -> list[Finding]:
+    """Each precision against fp32, at the same point; with what none of these comparisons says."""
+    pairs = over_fp32(own, floors(own))
+    timed = [pair for pair in pairs if phase in pair.speeds]
+    found = []
+    for precision in ordered([pair.precision for pair in timed], key=precision_rank):
+        part = [pair for pair in timed if pair.precision == precision]
+        every = sum(pair.precision == precision for pair in pairs)
+        found.append(_speed_up(part, every, precision, phase, hardware))
+    return found + without_verdict([pair.speeds[phase] for pair in timed], hardware)
+
+
+def _speed_up(pairs: list[MixedPair], every: int, precision: str, phase: str, hardware: str) -> Finding:
+    """pairs: those that have a time in both, of `every` pair."""
+    speeds = [pair.speeds[phase] for pair in pairs]
+    gains = [each.ratio for each in speeds]
+    cells = tuple(cell for pair in pairs for cell in pair.cells)
+    if len(speeds) == 1:
+        gain, change = speed(speeds[0], cells), "{gain} times the speed"
+    elif max(gains) < 1:
+        gain, change = Number([1 / each for each in gains], cells, formatting.value_range), "{gain} times as long"
+    else:
+        gain, change = Number(gains, cells, formatting.value_range), "{gain} times the speed"
+    scope = f" in the {len(pairs):,} of {every:,} cells that have a time in both" if len(pairs) < every else ""
+    told, _ = counted([(pair.point, each) for pair, each in zip(pairs, speeds, strict=True)])
+    told = f"; {told}" if told else "" if scope else f" in {formatting.cells(len(pairs))}"
+    answer = f"{precision} against fp32, {_what(phase)}: {change}{scope}{told}."
+    return Finding(f"what does {precision} bring", answer, {"gain": gain}, hardware)
 
 
 def _ceiling_share(first: pd.DataFrame, phase: str, ceilings: pd.DataFrame, hardware: str) -> Finding | None:
     """The share of the matmul ceiling of the same precision, a range a precision."""
-    rates, numbers, exceeded = f"{phase}_tflops", {}, False
+    rates, numbers, scopes, exceeded = f"{phase}_tflops", {}, {}, False
     for precision in ordered(first["precision"], key=precision_rank) if rates in first else []:
         ceiling = matmul_ceiling(ceilings, hardware, precision)
-        own = first[first["precision"] == precision].dropna(subset=[rates])
+        every = first[first["precision"] == precision]
+        own = every.dropna(subset=[rates])
         if ceiling and len(own):
             exceeded = exceeded or own[rates].max() > ceiling
+            scopes[precision] = f" ({len(own):,} of {formatting.cells(len(every))})" * (len(own) < len(every))
             numbers[precision] = Number(list(100 * own[rates] / ceiling), tuple(own["cell"]), _percent_range)
     if not numbers:
         return None
-    parts = formatting.listing([f"{{{precision}}} in {precision}" for precision in numbers])
+    parts = formatting.listing([f"{{{precision}}} in {precision}{scopes[precision]}" for precision in numbers])
     share = "this share of the measured matrix-product rate of its precision"
     above = " Above 100 % the large product ran slower than the step's own, and is no ceiling." if exceeded else ""
     answer = f"{_what(phase).capitalize()} reaches {share}: {parts}.{above}"

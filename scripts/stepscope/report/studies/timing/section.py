@@ -6,9 +6,9 @@ from stepscope.report.kit.order import main_grid, with_order
 from stepscope.report.studies.timing import findings as timing_findings
 from stepscope.report.studies.timing.captions import pictures
 from stepscope.report.studies.timing.tables import (
+    control_table,
     first_steps_table,
     machine_state_table,
-    repeats_table,
     times_and_rates,
 )
 from stepscope.tables.reader import Tables
@@ -27,7 +27,7 @@ def context(tables: Tables) -> dict:
         "pictures": pictures(main_grid(tables["timing"])),
         "times": times,
         "rates": rates,
-        "repeats": repeats_table(timing),
+        "control": control_table(timing),
         "first_steps": first_steps_table(timing),
         "state": machine_state_table(timing),
         "commands_of_cells": commands_table(timing, "timing"),

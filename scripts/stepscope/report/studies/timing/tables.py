@@ -6,9 +6,10 @@ import pandas as pd
 
 from stepscope.axes import STEP_PHASES
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.repeats import spreads
+from stepscope.report.data.control import control_pairs, floors
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
+from stepscope.report.kit.compare import LEAST_MARGIN
 from stepscope.report.kit.order import MODES, label, machine_labels, ordered, precision_rank
 
 _EXTRA = ("batch", "mode", "options")
@@ -19,8 +20,8 @@ _KINDS = {
 }
 _RATIOS = {"forward_backward_over_forward": "f+b / f", "backward_over_forward": "b / f"}
 _TIMES_NOTE = (
-    "Each time: mean ± sample standard deviation, and below it the median with its 95 % bootstrap confidence interval, "
-    "in ms. Columns sort by the median."
+    "Each time: mean ± standard deviation within a process, and below it the median with its 95 % confidence interval "
+    "between processes, if there are several, in ms. Columns sort by the median."
 )
 _RATIOS_NOTE = " f+b / f: forward+backward over forward, free steps; b / f: backward over forward, phased steps."
 _FIRST_STEPS_NOTE = (
@@ -34,9 +35,10 @@ _STATE = {
     "temperature_max_c": ("highest temperature", "°C"),
     "other_processes": ("other processes", ""),
 }
-_REPEATS_NOTE = (
-    "Between runs: (largest − smallest) / median of the runs' medians. Within a run: the widest 95 % confidence "
-    "interval of the median, as a share of it. Each run is a process of its own."
+_CONTROL_NOTE = (
+    "The medians of a cell and of the same cell at another time. Floor: what 19 of 20 of these pairs differ by at most "
+    "that the same thing limits; nothing smaller is called a difference, nor anything below "
+    f"{formatting.percent(math.expm1(LEAST_MARGIN), 1)}."
 )
 
 
@@ -211,38 +213,34 @@ def _rate_notes(precision: str, ceiling: float | None, of_peak: str, flops: bool
     return " ".join(filter(None, notes))
 
 
-def repeats_table(timing: pd.DataFrame) -> Table | None:
-    """The medians of each run of a repeated cell beside each other."""
-    found = spreads(timing)
-    if found.empty:
-        return None
-    runs = max(len(medians) for medians in found["medians"])
-    several = ["hardware"] * (found["hardware"].nunique() > 1)
-    options = ["options"] * (found["options"].nunique() > 1)
-    columns = [
-        *table.point(*several, "size", "context", "precision", *options),
-        Column("phase", number=False, value="phase", show=label),
-        *(
-            Column(f"run {run + 1}", "ms", group="median", value=lambda row, run=run: _run(row, run))
-            for run in range(runs)
-        ),
-        Column("between runs", "%", group="difference", value=lambda row: _share(row["spread"])),
-        Column("within a run", "%", group="difference", value=lambda row: _share(row["interval"])),
+def control_table(timing: pd.DataFrame) -> Table | None:
+    """A row a repeated cell and phase: both medians, by how much they differ, and the floor of what limits them."""
+    known = floors(timing).by_class
+    places = {row["cell"]: row for row in timing.to_dict("records")} if len(timing) else {}
+    rows = [
+        places[pair.cells[1]] | {"pair": pair, "floor": known[pair.hardware, pair.limited_by]}
+        for pair in control_pairs(timing)
     ]
-    caption = "The same cells measured again in fresh processes."
-    return table.build("repeats", caption, columns, found.to_dict("records"), [_REPEATS_NOTE])
+    extra = table.varying(rows, ["hardware"]), table.varying(rows, ["batch", "mode", "options"])
+    columns = [
+        *table.point(*extra[0], "size", "context", "precision", *extra[1]),
+        Column("phase", number=False, value=lambda row: label(row["pair"].phase)),
+        Column("limited by", number=False, value=lambda row: row["pair"].limited_by, optional=True),
+        Column("first", "ms", group="median", value=lambda row: row["pair"].medians[0], show=_four_digits),
+        Column("again", "ms", group="median", value=lambda row: row["pair"].medians[1], show=_four_digits),
+        Column("difference", "%", value=lambda row: _share(math.expm1(row["pair"].difference))),
+        Column("floor", "%", value=lambda row: _share(math.expm1(row["floor"]))),
+    ]
+    caption = "The control: the same cells measured again, at another time."
+    return table.build("control", caption, columns, rows, [_CONTROL_NOTE], folded=len(rows) > table.LONG)
 
 
-def _run(row: dict, run: int) -> TableCell:
-    medians = row["medians"]
-    if run >= len(medians):
-        return table.NOTHING
-    decimals = formatting.decimals_for(medians[0], row["interval"] * medians[0] / 2, digits=2)
-    return TableCell(formatting.fixed(medians[run], decimals), sort=medians[run])
+def _four_digits(value: float) -> str:
+    return formatting.significant(value, 4)
 
 
 def _share(value: float) -> TableCell:
-    return table.number(value, lambda share: formatting.significant(share * 100, 2))
+    return table.number(value, lambda share: formatting.rounded(share * 100, 2))
 
 
 def first_steps_table(timing: pd.DataFrame) -> Table | None:
