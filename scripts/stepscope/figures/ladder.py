@@ -97,7 +97,7 @@ def _draw_rungs(panel, one: Ladder) -> None:
     rows = _bars(one)
     places = [at + GAP * (at >= len(one.rungs)) for at in range(len(rows))]
     longest = max(_length(row) for row in rows)
-    panel.set_xlim(0, 1.36 * longest)
+    panel.set_xlim(0, 1.6 * longest)  # room for the gain and its interval beside the longest bar
     for place, row in zip(places, rows, strict=True):
         _draw_bar(panel, place, row)
         panel.annotate(_text(one, row), (_length(row), place), (3, 0), textcoords="offset points", va="center_baseline",

@@ -96,6 +96,16 @@ def test_results_are_compared_at_the_same_point_where_both_have_a_time(tmp_path)
     assert all(other["implementation"] == "naive" and each.ratio == 2.0 for _, other, each in found)
 
 
+def test_all_results_beside_naive_attention_are_judged_together(tmp_path):
+    # 2.78 % is a p-value of 0.03: alone it counts, among six results of which five are the same it does not.
+    rows = [row | made.timed(row["median_ms"] * 2.0) for row in made.cell("compiled")]
+    rows[0] |= made.timed(rows[0]["median_ms"] * 1.0278)
+    many = group_of(tmp_path, [*made.cell(), *rows]).over_naive
+    assert [each.speed.verdict for each in many] == ["unclear"] + ["same"] * 5
+    (alone,) = group_of(tmp_path / "alone", [*made.cell()[:1], rows[0]]).over_naive
+    assert alone.speed.verdict == "slower"
+
+
 def test_what_has_no_result_says_why(tmp_path):
     rows = made.without_result(made.cell(), "oom", "CUDA out of memory", (16384,), ("backward",))
     rows += made.without_result(made.cell("sdpa-cudnn"), "unsupported", "no such kernel")

@@ -108,6 +108,15 @@ def test_no_single_run_is_called_slower_or_the_best(told):
     assert found[NONE].text == "Single process: no verdict in 1 of 2 comparisons."
 
 
+def test_all_changes_of_a_machine_are_judged_together(tables_of):
+    # With a spread of 0.5 % of 14 degrees of freedom or fewer, 2.9 % is 2.1 standard errors above 2 %.
+    rung = made.cell("small", 128, "tf32", step=41.18)
+    same = [made.cell("small", 128 + at, name, step=40.0) for at in range(1, 13) for name in ("fp32", "tf32")]
+    for others, word in (([], "slower"), (same, "unclear")):
+        found = ladders(tables_of([made.cell("small", 128, "fp32", step=40.0), rung, *others]))
+        assert found[0].over_before[rung.entry["cell"]].verdict == word
+
+
 def test_a_noisy_rung_is_not_called_slower(told):
     cells = [made.cell("nano", 128, "fp32", step=10.0, hardware="cpu", scatter=0.2),
              made.cell("nano", 128, "bf16", step=11.0, hardware="cpu", scatter=0.2)]  # fmt: skip

@@ -56,6 +56,14 @@ def test_a_difference_counts_beyond_what_unchanged_cells_differ_by(made, mixed_m
     assert (speed.verdict, speed.margin) == (word, pytest.approx(1.1))
 
 
+def test_all_phases_and_points_of_a_table_are_judged_together(made):
+    # 2.78 % is 1.9 standard errors above 2 %, a p-value of 0.03: one of five phases may be that by chance, all not.
+    alone, _ = made(timing(), timing(precision="bf16", step_median_ms=10.278))
+    assert alone.pairs[0].speeds["step"].verdict == "unclear"
+    every, _ = made(*both(mixed_ms=10.278))
+    assert {speed.verdict for speed in every.pairs[0].speeds.values()} == {"slower"}
+
+
 def test_of_a_single_process_there_is_no_verdict_and_that_is_said_once(made):
     rows = [*both(processes=1), *both(size="medium", mixed_ms=20.0, processes=1)]
     mixed, profiled = made(*rows)

@@ -59,7 +59,9 @@ def _ordered(ceilings: pd.DataFrame) -> pd.DataFrame:
 
 def _table(ceilings: pd.DataFrame) -> Table | None:
     lost = ceilings[ceilings["reason"].notna()] if "reason" in ceilings else ceilings.iloc[:0]
-    notes = ["Median of the time with its 95 % bootstrap confidence interval; n: order of the square matrices."]
+    notes = [
+        "Median of the time, with its 95 % confidence interval between processes; n: order of the square matrices."
+    ]
     notes += [f"{row['operation']}, {row['precision'] or ''}: {row['reason']}" for row in lost.to_dict("records")][:8]
     return table.build("ceilings", "Measured ceilings.", _COLUMNS, ceilings.to_dict("records"), notes)
 

@@ -287,7 +287,7 @@ def of_inversions(grid: Grid, found: list[Inversion]) -> list[Finding]:
         if machine != other
     )
     if compared and not groups:
-        answer = f"No machine in 16 bits is slower than another in {REFERENCE} that it should be faster than."
+        answer = f"No machine in 16 bits is surely slower than another in {REFERENCE} that it should be faster than."
         return [Finding(f"is a machine in 16 bits slower than another in {REFERENCE}", answer)]
     return [_of_two_machines(grid, own) for own in groups.values()]
 

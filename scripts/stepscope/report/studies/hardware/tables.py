@@ -183,8 +183,7 @@ def summary_table(grid: Grid) -> Table | None:
         ]
     caption = f"Speed-up over {grid.baseline}{'' if several else f' of {grid.others[0]}'}, by precision and phase."
     note = (
-        "Speed-up: the baseline's median over the machine's. Faster and slower are told by repeated runs where both "
-        "machines have them, else by disjoint 95 % intervals. Arithmetic and memory: the machine's rate over the "
+        "Speed-up: the baseline's median over the machine's. Arithmetic and memory: the machine's rate over the "
         "baseline's, by the data sheets if both are known, else as measured."
     )
     return table.build("hardware-summary", caption, columns, rows, [note], grouped=True)
