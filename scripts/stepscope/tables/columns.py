@@ -75,6 +75,7 @@ LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches may f
 # A host that is ahead waits once CUDA's queue is full (about a thousand kernels), so that its share is high too. But
 # then the GPU works on for as long as these kernels take: at least this, since each takes longer than its launch.
 QUEUED_MS = 2.0
+SLOW_HOST = 1.25  # how many times as long as in the quickest cell the loop of plain Python takes in a slow moment
 
 PROCESS = number("process", "", "number of the cell's process, from 1", is_optional=True)
 LAUNCHED = number("launch_seconds", "s", "time until the host had launched the work; on a GPU", is_optional=True)
@@ -107,6 +108,11 @@ RUN = Group(
         ),
         number(
             "host_drift", "ratio", "the slowest of the cell's loops of plain Python over the quickest", is_optional=True
+        ),
+        flag(
+            "slow_host",
+            "the host was slow: its loop of plain Python took 1.25 times the table's quickest",
+            is_optional=True,
         ),
         text("code", "digest of the code that measured"),
         text("accepted", "edits of it accepted since: `DIGEST on DATE: REASON`, joined by `; `", is_optional=True),
@@ -231,6 +237,7 @@ def with_intervals(
     only in the time at which they were measured. A series whose processes differ by more than chance allows in its
     class lends it nothing, and has its own spread.
     """
+    _mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
     for row in rows:
         for prefix in prefixes:
@@ -247,6 +254,17 @@ def with_intervals(
         for place, (row, prefix) in enumerate(series):
             row[f"{prefix}unsteady"] = place in alone
             _fill_in(row, prefix, confidence.pooled([medians[place]]) if place in alone else common)
+
+
+def _mark_slow_hosts(rows: list[dict]) -> None:
+    """Mark the cells of slow moments of their machine's host."""
+    quickest: dict[str, float] = {}
+    for row in rows:
+        if row.get("host_python_ms"):
+            quickest[row["hardware"]] = min(row["host_python_ms"], quickest.get(row["hardware"], math.inf))
+    for row in rows:
+        if row.get("host_python_ms"):
+            row["slow_host"] = row["host_python_ms"] > SLOW_HOST * quickest[row["hardware"]]
 
 
 def _spread_of_class(

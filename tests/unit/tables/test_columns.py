@@ -121,3 +121,10 @@ def test_noisy_is_half_the_interval_beyond_the_mark(mark, noisy):
     with_intervals([each], [""])
     assert each["noisy"] is noisy
     assert math.sinh(half) == pytest.approx((each["ci_high_ms"] - each["ci_low_ms"]) / 2 / each["median_ms"], rel=1e-3)
+
+
+def test_cells_of_slow_moments_are_marked_by_the_quickest_of_their_machine():
+    times = [("a", 2.0), ("a", 2.5), ("a", 2.51), ("b", 9.0), ("b", None)]
+    rows = [row(1.0, hardware=hardware) | {"host_python_ms": time} for hardware, time in times]
+    with_intervals(rows, [""])
+    assert [each.get("slow_host") for each in rows] == [False, False, True, False, None]
