@@ -28,6 +28,7 @@ TINY = {
         "beta": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2},
     },
     "timing": {
+        "processes": {"cpu": 1},
         "warmup": {"cpu": 1},
         "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
         "grid": {
@@ -38,6 +39,7 @@ TINY = {
         },
     },
     "ceilings": {
+        "processes": {"cpu": 1},
         "warmup": {"cpu": 1},
         "cpu": {
             "precision": ["fp32"],
@@ -52,6 +54,7 @@ TINY = {
         "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
     },
     "attention": {
+        "processes": {"cpu": 1},
         "warmup": {"cpu": 1},
         "passes": {"cpu": 3},
         "grid": {
@@ -73,6 +76,7 @@ TINY = {
         "grid": {"cpu": [{"size": ["alpha"], "context": [8], "precision": ["fp32"]}]},
     },
     "ladder": {
+        "processes": {"cpu": 1},
         "warmup": {"cpu": 1},
         "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
         "places": {"cpu": [{"size": "alpha", "context": 8}]},

@@ -33,7 +33,7 @@ def processor() -> list:
     place = {"hardware": "cpu", "peak": 2**29, "operators": 800}
     cells = [made.cell("nano", 64, "fp32", **place), made.cell("nano", 64, "bf16", step=60.0, **place)]
     cells += [made.cell("nano", 64, "fp32", {"checkpoint": k}, **place) for k in (1, 2)]
-    return [*cells, made.cell("nano", 64, "fp32", {"checkpoint": 4}, processes=1, **place)]
+    return [*cells, made.cell("nano", 64, "fp32", {"checkpoint": 4}, 41.0, processes=1, **place)]
 
 
 def write(folder) -> Tables:
