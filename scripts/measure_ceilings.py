@@ -18,7 +18,7 @@ def main() -> None:
     with Cell("measure_ceilings.py", spec, settings, chosen={}) as running:
         from stepscope.measure import ceilings
 
-        def measured() -> list[ceilings.Outcome]:
+        def measured(_number: int) -> list[ceilings.Outcome]:
             if reason := running.unsupported():
                 return [ceilings.Outcome("unsupported", reason)]
             return [ceilings.measure(spec, running.telemetry)]

@@ -20,7 +20,7 @@ def main() -> None:
     with Cell("time_attention.py", spec, settings, chosen) as running:
         from stepscope.measure import attention
 
-        def measured() -> list[attention.Outcome]:
+        def measured(_number: int) -> list[attention.Outcome]:
             if reason := running.unsupported():
                 return attention.unsupported(spec, reason)
             return list(attention.measure(spec, running.telemetry))

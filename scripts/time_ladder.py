@@ -17,10 +17,10 @@ def main() -> None:
     with training.TrainingCell("time_ladder.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder_steps, ladder_workload, steps
 
-        def measured() -> ladder_steps.Rung:
+        def measured(number: int) -> ladder_steps.Rung:
             if reason := running.unsupported() or ladder_workload.unsupported(running.spec):
                 return ladder_steps.unsupported(reason)
-            return ladder_steps.measure(running.spec, running.telemetry)
+            return ladder_steps.measure(running.spec, running.telemetry, is_checked=number == 1)
 
         rungs = running.in_processes(measured)
         outcomes, about = steps.merged([rung.outcomes for rung in rungs]), rungs[0].about

@@ -18,7 +18,7 @@ def main() -> None:
     with training.TrainingCell("time_step.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import steps
 
-        def measured() -> list[steps.Outcome]:
+        def measured(_number: int) -> list[steps.Outcome]:
             if reason := running.unsupported():
                 return steps.unsupported(modes_up_to(option(running.spec, "mode")), reason)
             return steps.measure(running.spec, running.telemetry)

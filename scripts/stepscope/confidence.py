@@ -3,7 +3,8 @@
 The unit is the process: its value is the median of its steps, and steps are never pooled (Kalibera and Jones 2013,
 "Rigorous benchmarking in reasonable time", sections 5 and 6: repeat at the level that varies most). All of it works on
 natural logarithms, since times differ by factors. The two or three processes of one cell cannot tell their own spread,
-so it is pooled over the cells of a class: those of one machine that the same thing limits.
+so it is pooled over the cells of a class: those of one machine that the same thing limits. Cells that were measured at
+another time may differ by more than their processes do; what they differ by is told by cells that were measured twice.
 """
 
 import functools
@@ -16,12 +17,23 @@ CONFIDENCE = 0.95
 FALSE_DISCOVERIES = 0.05  # the share of the differences called real that may be none
 
 
+UNSTEADY = 0.001  # how unlikely a series' own spread has to be in its class for it to be of its own
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Standard deviation of the logarithm of a process's value, and its degrees of freedom."""
+    """Standard deviation of the logarithm of a process's value, and its degrees of freedom.
+
+    cells: that of the logarithm of a cell, beyond what its processes explain; 0 where nothing tells of it.
+    """
 
     deviation: float
     degrees: int
+    cells: float = 0.0
+
+    def error(self, processes: int) -> float:
+        """Standard error of the logarithm of a cell's value (the nested random effects of Kalibera and Jones)."""
+        return math.hypot(self.deviation / math.sqrt(processes), self.cells)
 
 
 def centre(values: Sequence[float]) -> float:
@@ -43,11 +55,53 @@ def pooled(cells: Iterable[Sequence[float]]) -> Spread | None:
     return Spread(math.sqrt(squares / degrees), degrees) if degrees else None
 
 
+def unsteady(cells: Sequence[Sequence[float]]) -> set[int]:
+    """Places of the cells whose processes differ by more than chance allows in a class of the spread that the others
+    have: by an F test of the variances, the most unlikely first, until none is left."""
+    found: set[int] = set()
+    while True:
+        rest = [place for place in range(len(cells)) if place not in found and len(cells[place]) > 1]
+        worst, least = None, UNSTEADY
+        for place in rest:
+            own, others = pooled([cells[place]]), pooled([cells[other] for other in rest if other != place])
+            if others and (p := _variance_tail(own, others)) < least:
+                worst, least = place, p
+        if worst is None:
+            return found
+        found.add(worst)
+
+
+def _variance_tail(own: Spread, others: Spread) -> float:
+    """The share of Fisher's distribution above the ratio of two variances (Abramowitz and Stegun 26.6.2)."""
+    import mpmath
+
+    if others.deviation == 0:
+        return 0.0 if own.deviation > 0 else 1.0
+    ratio = (own.deviation / others.deviation) ** 2
+    at = others.degrees / (others.degrees + own.degrees * ratio)
+    return float(mpmath.betainc(others.degrees / 2, own.degrees / 2, 0, at, regularized=True))
+
+
+def between_cells(twice: Iterable[Sequence[Sequence[float]]], spread: Spread) -> float:
+    """The standard deviation of a cell's logarithm beyond that of its processes: 0 where these explain all of it.
+
+    twice: of each series that was measured at several times, what the processes of each time gave. The moment estimator
+    of one-way random effects: the variance of the cells' means less what processes contribute to it.
+    """
+    squares, explained, degrees = 0.0, 0.0, 0
+    for times in twice:
+        if len(times) > 1:
+            squares += statistics.variance([math.log(centre(values)) for values in times]) * (len(times) - 1)
+            explained += statistics.fmean(spread.deviation**2 / len(values) for values in times) * (len(times) - 1)
+            degrees += len(times) - 1
+    return math.sqrt(max(0.0, squares - explained) / degrees) if degrees else 0.0
+
+
 def interval(middle: float, processes: int, spread: Spread | None) -> tuple[float, float] | None:
     """95 % confidence interval of a cell's centre, in its unit; None without a spread, or of a single process."""
     if spread is None or processes < 2:
         return None
-    half = quantile(spread.degrees) * spread.deviation / math.sqrt(processes)
+    half = quantile(spread.degrees) * spread.error(processes)
     return middle * math.exp(-half), middle * math.exp(half)
 
 
@@ -83,7 +137,7 @@ def difference(
     """
     if any(spread is None or processes < 2 for _, processes, spread in (over, under)):
         return None
-    variances = [spread.deviation**2 / processes for _, processes, spread in (over, under)]
+    variances = [spread.error(processes) ** 2 for _, processes, spread in (over, under)]
     total = math.fsum(variances)
     degrees = [spread.degrees for _, _, spread in (over, under)]
     if is_one_class or not total:

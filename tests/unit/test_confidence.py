@@ -5,6 +5,7 @@ import random
 import statistics
 
 import pytest
+from stepscope import confidence
 from stepscope.confidence import Spread, centre, difference, discoveries, interval, pooled, quantile, upper_tail
 
 
@@ -106,3 +107,26 @@ def test_a_cells_own_three_processes_would_say_as_much_with_far_wider_intervals(
     alone = statistics.median(math.log(interval(1.0, 3, pooled([values]))[1]) for values in cells)
     # t of 2 degrees of freedom is 4.303, of 80 it is 1.990.
     assert alone > 1.5 * math.log(of_all[1])
+
+
+def test_the_f_test_has_the_quantiles_of_printed_tables():
+    # Upper 0.1 % and 1 % points of F: 8.77 with 2 and 30 degrees of freedom, 4.98 with 2 and 60.
+    for ratio, degrees, share in ((8.77, 30, 0.001), (4.98, 60, 0.01)):
+        own, others = Spread(math.sqrt(ratio), 2), Spread(1.0, degrees)
+        assert confidence._variance_tail(own, others) == pytest.approx(share, rel=0.01)
+
+
+def test_of_equal_spreads_hardly_any_series_is_unsteady_and_a_wild_one_is():
+    chance = random.Random(5)
+    cells = [[math.exp(chance.gauss(0, 0.1)) for _ in range(3)] for _ in range(200)]
+    assert len(confidence.unsteady(cells)) <= 2  # 0.2 are expected
+    assert 200 in confidence.unsteady([*cells, [1.0, 1.0, 3.0]])
+    assert confidence.unsteady([[1.0, 2.0]]) == confidence.unsteady([[1.0], [2.0]]) == set()
+
+
+def test_between_cells_is_what_processes_do_not_explain():
+    twice = [[[1.0, 1.0], [math.exp(0.2), math.exp(0.2)]]]  # logarithms 0 and 0.2: a variance of 0.02
+    assert confidence.between_cells(twice, Spread(0.0, 2)) == pytest.approx(math.sqrt(0.02))
+    assert confidence.between_cells(twice, Spread(0.1, 2)) == pytest.approx(math.sqrt(0.02 - 0.1**2 / 2))
+    assert confidence.between_cells(twice, Spread(0.3, 2)) == 0
+    assert confidence.between_cells([[[1.0, 2.0]]], Spread(0.1, 2)) == 0

@@ -101,10 +101,11 @@ class Cell(contextlib.AbstractContextManager):
         if self._device == "cpu":
             process.limit_address_space()
 
-    def in_processes(self, measure: Callable[[], Outcomes]) -> list[Outcomes]:
-        """What `measure` returns in each of the spec's processes: outcomes, or something that has them as `outcomes`.
+    def in_processes(self, measure: Callable[[int], Outcomes]) -> list[Outcomes]:
+        """What `measure`, called with the process's number from 1, returns in each of the spec's processes.
 
-        Their rows get the process's number. What did not run in the first process is not tried in another.
+        That is outcomes, or something that has them as `outcomes`. Their rows get the process's number. What did not
+        run in the first process is not tried in another.
         """
         found = []
         for outcomes, seen in processes.each(self.spec["processes"], lambda number: self._one(measure, number)):
@@ -114,13 +115,13 @@ class Cell(contextlib.AbstractContextManager):
                 break
         return found
 
-    def _one(self, measure: Callable[[], Outcomes], number: int) -> tuple[Outcomes, dict]:
+    def _one(self, measure: Callable[[int], Outcomes], number: int) -> tuple[Outcomes, dict]:
         """One process's outcomes, and what it saw of the machine."""
         from stepscope.measure import host
 
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
-        outcomes, probes = host.watched(self._device, measure)
+        outcomes, probes = host.watched(self._device, lambda: measure(number))
         for outcome in _outcomes(outcomes):
             self.check_memory(outcome.status)
             for row in outcome.rows:

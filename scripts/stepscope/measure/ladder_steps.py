@@ -46,8 +46,11 @@ def unsupported(reason: str) -> Rung:
     return Rung([Outcome(mode, "unsupported", reason) for mode in RUNG_MODES])
 
 
-def measure(spec: dict, telemetry: Telemetry) -> Rung:
-    """Measure both modes, the lighter one first. Where it runs out of memory, both are `oom`; other errors pass."""
+def measure(spec: dict, telemetry: Telemetry, is_checked: bool = True) -> Rung:
+    """Measure both modes, the lighter one first. Where it runs out of memory, both are `oom`; other errors pass.
+
+    is_checked: whether loss and gradients are taken, and kernels counted: they are the same in every process.
+    """
     rung, device = Rung(), spec["device"]
     work: OptimisedWorkload | None = None
     for mode in RUNG_MODES:
@@ -61,8 +64,11 @@ def measure(spec: dict, telemetry: Telemetry) -> Rung:
             if work is None:
                 work = workload(spec)
             _measure_mode(work, mode, spec, telemetry, rung, outcome.rows)
+            if is_checked and mode == RUNG_MODES[0]:
+                rung.about |= _check(work, mode)
             outcome.peaks = memory.peaks(device)
-            rung.about |= _count(work, mode, device) | {"counted": mode}
+            if is_checked:
+                rung.about |= _count(work, mode, device) | {"counted": mode}
         if outcome.status == "oom":
             outcome.peaks = memory.peaks(device)
         if work is not None:
@@ -86,10 +92,8 @@ def _measure_mode(
         phased.measure(partial(phased_step, work, mode, clock), StoppingRule.of(spec))
         series.step = phased.step
     series.measure(free, StoppingRule.of(spec))
-    if is_first:
-        if spec.get("compile", "none") != "none":
-            rung.about["compile_seconds"] = _compiling(rows) + (rung.about["compile_seconds"] or 0.0)
-        rung.about |= _check(work, mode)
+    if is_first and spec.get("compile", "none") != "none":
+        rung.about["compile_seconds"] = _compiling(rows) + (rung.about["compile_seconds"] or 0.0)
 
 
 def _capture(work: GraphedWorkload, clock: Clock) -> float:

@@ -1,4 +1,4 @@
-"""From the configuration's grids to cells: one cell is one point, measured by one process."""
+"""From the configuration's grids to cells: one cell is one point, measured by one job."""
 
 import functools
 import itertools

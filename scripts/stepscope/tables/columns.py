@@ -1,8 +1,9 @@
 """Columns that the tables of all studies share, and how they are filled from a cell."""
 
+import dataclasses
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from stepscope import confidence
 from stepscope.tables.cells import CellResult
@@ -56,6 +57,17 @@ STATISTICS = Group(
             is_optional=True,
         ),
         count("spread_degrees", "degrees of freedom of `spread`", is_optional=True),
+        number(
+            "spread_cells",
+            "share",
+            "standard deviation of a cell's logarithm beyond that, by the control",
+            is_optional=True,
+        ),
+        flag(
+            "unsteady",
+            "its processes differ by more than chance allows in its class: `spread` is its own",
+            is_optional=True,
+        ),
     ),
 )
 LAUNCHES, GPU, PROCESSOR = "launches", "gpu", "processor"
@@ -63,6 +75,7 @@ LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches may f
 # A host that is ahead waits once CUDA's queue is full (about a thousand kernels), so that its share is high too. But
 # then the GPU works on for as long as these kernels take: at least this, since each takes longer than its launch.
 QUEUED_MS = 2.0
+SLOW_HOST = 1.25  # how many times as long as in the quickest cell the loop of plain Python takes in a slow moment
 
 PROCESS = number("process", "", "number of the cell's process, from 1", is_optional=True)
 LAUNCHED = number("launch_seconds", "s", "time until the host had launched the work; on a GPU", is_optional=True)
@@ -95,6 +108,11 @@ RUN = Group(
         ),
         number(
             "host_drift", "ratio", "the slowest of the cell's loops of plain Python over the quickest", is_optional=True
+        ),
+        flag(
+            "slow_host",
+            "the host was slow: its loop of plain Python took 1.25 times the table's quickest",
+            is_optional=True,
         ),
         text("code", "digest of the code that measured"),
         text("accepted", "edits of it accepted since: `DIGEST on DATE: REASON`, joined by `; `", is_optional=True),
@@ -206,30 +224,70 @@ def _pooled_std(parts: list[dict]) -> float | None:
     return math.sqrt(sum(part["std"] ** 2 * (part["count"] - 1) for part in known) / free) if free else None
 
 
-def with_intervals(rows: list[dict], prefixes: Iterable[str], is_queued: bool = False) -> None:
-    """Fill in what limits each series, the spread between processes of all series that the same limits on the same
-    machine, and with it the intervals and whether they are wider than the row's noise mark.
+def with_intervals(
+    rows: list[dict],
+    prefixes: Iterable[str],
+    is_queued: bool = False,
+    point: Callable[[dict], Hashable] | None = None,
+) -> None:
+    """Fill in what limits each series, the spread of all series that the same limits on the same machine, and with it
+    the intervals and whether they are wider than the row's noise mark.
 
-    prefixes: of the series' columns. is_queued: the GPU never waited for launches.
+    prefixes: of the series' columns. is_queued: the GPU never waited for launches. point: the same for rows that differ
+    only in the time at which they were measured. A series whose processes differ by more than chance allows in its
+    class lends it nothing, and has its own spread.
     """
-    classes: dict[tuple, list[list[float]]] = {}
-    series = [(row, prefix) for row in rows for prefix in prefixes if row[f"{prefix}processes"]]
-    for row, prefix in series:
-        row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
-        classes.setdefault(_class_of(row, prefix), []).append(_medians(row, prefix))
-    spreads = {which: confidence.pooled(cells) for which, cells in classes.items()}
-    for row, prefix in series:
-        spread, middle = spreads[_class_of(row, prefix)], row[f"{prefix}median_ms"]
-        if spread:
-            row[f"{prefix}spread"], row[f"{prefix}spread_degrees"] = spread.deviation, spread.degrees
-        if ends := confidence.interval(middle, row[f"{prefix}processes"], spread):
-            row[f"{prefix}ci_low_ms"], row[f"{prefix}ci_high_ms"] = ends
-            mark = row["noise_mark"]
-            row[f"{prefix}noisy"] = mark is not None and (ends[1] - ends[0]) / 2 > mark * middle
+    _mark_slow_hosts(rows)
+    classes: dict[tuple, list[tuple[dict, str]]] = {}
+    for row in rows:
+        for prefix in prefixes:
+            if row[f"{prefix}processes"]:
+                row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
+                classes.setdefault((row["hardware"], row[f"{prefix}limited_by"]), []).append((row, prefix))
+    for series in classes.values():
+        medians = [_medians(*each) for each in series]
+        alone = confidence.unsteady(medians)
+        common = _spread_of_class(
+            [(each, own) for place, (each, own) in enumerate(zip(series, medians, strict=True)) if place not in alone],
+            point,
+        )
+        for place, (row, prefix) in enumerate(series):
+            row[f"{prefix}unsteady"] = place in alone
+            _fill_in(row, prefix, confidence.pooled([medians[place]]) if place in alone else common)
 
 
-def _class_of(row: dict, prefix: str) -> tuple:
-    return row["hardware"], row[f"{prefix}limited_by"]
+def _mark_slow_hosts(rows: list[dict]) -> None:
+    """Mark the cells of slow moments of their machine's host."""
+    quickest: dict[str, float] = {}
+    for row in rows:
+        if row.get("host_python_ms"):
+            quickest[row["hardware"]] = min(row["host_python_ms"], quickest.get(row["hardware"], math.inf))
+    for row in rows:
+        if row.get("host_python_ms"):
+            row["slow_host"] = row["host_python_ms"] > SLOW_HOST * quickest[row["hardware"]]
+
+
+def _spread_of_class(
+    series: list[tuple[tuple[dict, str], list[float]]], point: Callable[[dict], Hashable] | None
+) -> confidence.Spread | None:
+    spread = confidence.pooled([medians for _, medians in series])
+    if spread is None or point is None:
+        return spread
+    twice: dict[Hashable, list[list[float]]] = {}
+    for (row, prefix), medians in series:
+        twice.setdefault((point(row), prefix), []).append(medians)
+    return dataclasses.replace(spread, cells=confidence.between_cells(twice.values(), spread))
+
+
+def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:
+    """The spread of a series, its interval, and whether it is noisy."""
+    middle, mark = row[f"{prefix}median_ms"], row["noise_mark"]
+    if spread:
+        own = {"spread": spread.deviation, "spread_degrees": spread.degrees, "spread_cells": spread.cells}
+        row |= {f"{prefix}{name}": value for name, value in own.items()}
+    if ends := confidence.interval(middle, row[f"{prefix}processes"], spread):
+        row[f"{prefix}ci_low_ms"], row[f"{prefix}ci_high_ms"] = ends
+        row[f"{prefix}noisy"] = mark is not None and (ends[1] - ends[0]) / 2 > mark * middle
 
 
 def _medians(row: dict, prefix: str) -> list[float]:

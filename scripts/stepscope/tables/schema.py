@@ -30,9 +30,9 @@ def text(name: str, meaning: str, is_optional: bool = False) -> Field:
     return Field(name, TEXT, meaning, is_optional=is_optional)
 
 
-def flag(name: str, meaning: str) -> Field:
+def flag(name: str, meaning: str, is_optional: bool = False) -> Field:
     """A column of True and False."""
-    return Field(name, FLAG, meaning)
+    return Field(name, FLAG, meaning, is_optional=is_optional)
 
 
 def number(name: str, unit: str, meaning: str, is_optional: bool = False) -> Field:

@@ -40,16 +40,43 @@ def test_a_series_without_a_result_has_empty_columns():
 
 
 def test_the_spread_is_pooled_over_the_series_of_a_class_and_the_interval_uses_it():
-    # Logarithms of the medians: 0, 0.1, 0.2 and three zeros: squares of 0.02 over 4 degrees of freedom.
-    wide, narrow = row(1.0, math.exp(0.1), math.exp(0.2), launch=0.3), row(2.0, 2.0, 2.0, launch=0.3)
+    # Logarithms of the medians: 0, 0.1, 0.2 and 0, 0.05, 0.1: squares of 0.02 + 0.005 over 4 degrees of freedom.
+    wide = row(1.0, math.exp(0.1), math.exp(0.2), launch=0.3)
+    narrow = row(1.0, math.exp(0.05), math.exp(0.1), launch=0.3)
     with_intervals([wide, narrow], [""])
-    for each, middle in ((wide, 1000 * math.exp(0.1)), (narrow, 2000)):
-        assert each["spread"] == pytest.approx(math.sqrt(0.02 / 4))
-        assert each["spread_degrees"] == 4
-        half = T[4] * math.sqrt(0.02 / 4) / math.sqrt(3)
+    for each, middle in ((wide, 1000 * math.exp(0.1)), (narrow, 1000 * math.exp(0.05))):
+        assert each["spread"] == pytest.approx(math.sqrt(0.025 / 4))
+        assert (each["spread_degrees"], each["spread_cells"], each["unsteady"]) == (4, 0, False)
+        half = T[4] * math.sqrt(0.025 / 4) / math.sqrt(3)
         ends = (each["ci_low_ms"], each["ci_high_ms"])
         assert ends == pytest.approx((middle * math.exp(-half), middle * math.exp(half)), rel=1e-4)
-        assert each["noisy"] is True  # about 12 %
+        assert each["noisy"] is True  # about 13 %
+
+
+def test_a_series_that_is_unsteady_in_its_class_has_its_own_spread_and_lends_none():
+    calm = [row(1.0, 1.001 + i / 1e4, 1.002, launch=0.3) for i in range(5)]
+    wild = row(3.9, 7.9, 7.9, launch=0.3)
+    with_intervals([*calm, wild], [""])
+    assert [each["unsteady"] for each in (*calm, wild)] == [False] * 5 + [True]
+    assert (wild["spread_degrees"], calm[0]["spread_degrees"]) == (2, 10)
+    assert calm[0]["spread"] < 0.0015
+    logarithms = [math.log(median) for median in (3.9, 7.9, 7.9)]
+    own = math.sqrt(sum((each - sum(logarithms) / 3) ** 2 for each in logarithms) / 2)
+    assert wild["spread"] == pytest.approx(own)
+    assert wild["ci_low_ms"] == pytest.approx(wild["median_ms"] * math.exp(-T[2] * own / math.sqrt(3)), rel=1e-3)
+
+
+def test_what_cells_differ_by_that_were_measured_twice_widens_all_intervals_of_the_class():
+    first, again, other = (
+        row(value, value * 1.001, launch=0.3) | {"at": at} for value, at in ((1, 1), (1.2, 1), (5, 2))
+    )
+    with_intervals([first, again, other], [""], point=lambda each: each["at"])
+    spread = math.log(1.001) / math.sqrt(2)
+    cells = math.sqrt(math.log(1.2) ** 2 / 2 - spread**2 / 2)
+    for each in (first, again, other):
+        assert (each["spread"], each["spread_cells"]) == pytest.approx((spread, cells))
+        half = 3.182 * math.hypot(spread / math.sqrt(2), cells)  # Student's t of 3 degrees
+        assert each["ci_high_ms"] == pytest.approx(each["median_ms"] * math.exp(half), rel=1e-3)
 
 
 def test_classes_do_not_lend_each_other_their_spread():
@@ -94,3 +121,10 @@ def test_noisy_is_half_the_interval_beyond_the_mark(mark, noisy):
     with_intervals([each], [""])
     assert each["noisy"] is noisy
     assert math.sinh(half) == pytest.approx((each["ci_high_ms"] - each["ci_low_ms"]) / 2 / each["median_ms"], rel=1e-3)
+
+
+def test_cells_of_slow_moments_are_marked_by_the_quickest_of_their_machine():
+    times = [("a", 2.0), ("a", 2.5), ("a", 2.51), ("b", 9.0), ("b", None)]
+    rows = [row(1.0, hardware=hardware) | {"host_python_ms": time} for hardware, time in times]
+    with_intervals(rows, [""])
+    assert [each.get("slow_host") for each in rows] == [False, False, True, False, None]

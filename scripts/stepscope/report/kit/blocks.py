@@ -88,6 +88,7 @@ BADGES = {
     "unsupported": ("n/a", "not possible on this machine; the reason is below the table"),
     "noisy": ("~", "noisy: the confidence interval is wider than the mark"),
     "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),
+    "slow_host": ("slow host", "the host was slow then: a fixed loop took more than 1.25 times as long as at its best"),
     "shared": ("shared", "another process used the GPU"),
     "failed": ("failed", "the measurement failed"),
     "missing": ("missing", "not measured"),

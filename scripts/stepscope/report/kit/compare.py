@@ -49,7 +49,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         return None
     ends = [row.get(f"{prefix}ci_{end}_ms") for end in ("low", "high")]
     low, high = ends if all(map(known, ends)) and min(ends) > 0 else (None, None)
-    deviation, degrees = row.get(f"{prefix}spread"), row.get(f"{prefix}spread_degrees")
+    deviation, degrees, cells = (row.get(f"{prefix}spread{end}") for end in ("", "_degrees", "_cells"))
     processes, clock = row.get(f"{prefix}processes"), row.get("sm_clock_median_mhz")
     limited_by = row.get(f"{prefix}limited_by")
     return Timed(
@@ -58,7 +58,9 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         high,
         bool(row.get(f"{prefix}noisy")),
         int(processes) if known(processes) else 1,
-        Spread(deviation, int(degrees)) if known(deviation) and known(degrees) else None,
+        Spread(deviation, int(degrees), cells if known(cells) else 0.0)
+        if known(deviation) and known(degrees)
+        else None,
         row.get("hardware") or "",
         limited_by if isinstance(limited_by, str) else None,  # missing text may be NaN, which equals nothing
         clock if known(clock) else None,

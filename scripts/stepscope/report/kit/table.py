@@ -157,13 +157,18 @@ def lost(row: Mapping) -> tuple[str, ...]:
 
 
 def disturbed(row: Mapping) -> tuple[str, ...]:
-    """The badges of a cell that was measured on a GPU that throttled or was not its own."""
+    """The badges of a cell that was measured on a GPU that throttled or was not its own, or while the host was slow."""
     others = row.get("other_processes")
-    return ("throttled",) * bool(row.get("throttle")) + ("shared",) * bool(formatting.known(others) and others > 0)
+    found = {
+        "throttled": bool(row.get("throttle")),
+        "slow_host": row.get("slow_host") is True,
+        "shared": formatting.known(others) and others > 0,
+    }
+    return tuple(badge for badge, is_so in found.items() if is_so)
 
 
 def marks(row: Mapping) -> tuple[str, ...]:
-    """The badges of a whole cell: failed or missing, throttled, shared."""
+    """The badges of a whole cell: failed or missing, throttled, on a slow host, shared."""
     return (row.get("status"),) * (row.get("status") in ("failed", "missing")) + disturbed(row)
 
 

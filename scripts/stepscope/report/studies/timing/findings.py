@@ -209,6 +209,9 @@ def _marks(own: pd.DataFrame, hardware: str) -> Finding:
     marked = {
         "noisy (an interval wider than the mark)": own[[name for name in own if name.endswith("_noisy")]].any(axis=1),
         "throttled": own["throttle"].fillna("").astype(bool) if "throttle" in own else nowhere,
+        "measured while the host was slow": own["slow_host"].fillna(False).astype(bool)
+        if "slow_host" in own
+        else nowhere,
         "shared with another process": own["other_processes"].fillna(0) > 0 if "other_processes" in own else nowhere,
     }
     numbers, parts = {}, []
