@@ -23,12 +23,13 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from stepscope.measure.series import TRAINING_COLUMNS  # noqa: E402
-from stepscope.measure.summary import summarise  # noqa: E402
+from stepscope.measure.series import CEILINGS_COLUMNS, TRAINING_COLUMNS  # noqa: E402
+from stepscope.measure.summary import of_processes  # noqa: E402
 from stepscope.plan.studies import CEILINGS, TIMING  # noqa: E402
 
 LABEL = "made-up-gpu"
 MACHINE = {"device": "cuda", "gpu": "Made-up GPU", "torch": "2.13.0", "python": "3.12"}
+PROCESSES = 3
 SIZES = {f"size{i}": {"d_model": 64 * i, "d_ff": 256 * i, "num_layers": 2 * i, "num_heads": 4} for i in range(1, 11)}
 SERIES = [
     ("inference", "free", "inference", 1),
@@ -87,16 +88,14 @@ def write_results(folder: Path, count: int, samples: int) -> None:
     for number, entry in enumerate(studies["timing"]["cells"]):
         write_cell(folder / entry["cell"], entry, *parts[number % len(parts)])
     for entry in studies["ceilings"]["cells"]:
-        times = [1e-3] * 10
-        rows = [{"step": i, "phase": entry["spec"]["operation"], "warmup": False, "seconds": 1e-3} for i in range(10)]
-        columns = [name for name in TRAINING_COLUMNS if name not in ("mode", "kind")]
-        write_cell(
-            folder / entry["cell"], entry, {"status": "ok", "reason": "", **summarise(times)}, text(columns, rows)
-        )
+        same = {"phase": entry["spec"]["operation"], "warmup": False, "seconds": 1e-3, "launch_seconds": 1e-4}
+        rows = [same | {"process": 1 + i % PROCESSES, "step": i // PROCESSES} for i in range(10 * PROCESSES)]
+        summary = {"status": "ok", "reason": "", "processes": of_processes(rows)}
+        write_cell(folder / entry["cell"], entry, summary, text(CEILINGS_COLUMNS, rows))
 
 
 def made_up_config(count: int) -> dict:
-    """As much of a configuration as the grids need."""
+    """As much of a configuration as the grids need, without a control."""
     contexts = [128 * i for i in range(1, 1 + -(-count // (len(SIZES) * 4)))]
     grid = [{"size": list(SIZES), "context": contexts, "precision": ["fp32", "tf32", "bf16", "fp16"]}]
     stopping = {"min": 10, "max": 100, "seconds": 1}
@@ -109,23 +108,28 @@ def made_up_config(count: int) -> dict:
     return {
         "sizes": SIZES,
         "model": {"vocab_size": 10_000, "batch": 4, "seed": 0},
-        "timing": {"warmup": {"cuda": 0}, "steps": {"cuda": stopping}, "grid": {"cuda": grid}},
-        "ceilings": {"warmup": {"cuda": 0}, "cuda": ceiling},
+        "timing": {
+            **{"processes": {"cuda": PROCESSES}, "warmup": {"cuda": 0}, "steps": {"cuda": stopping}},
+            **{"control": {"cuda": []}, "grid": {"cuda": grid}},
+        },
+        "ceilings": {"processes": {"cuda": PROCESSES}, "warmup": {"cuda": 0}, "cuda": ceiling},
     }
 
 
 def series(seed: int, samples: int) -> tuple[dict, str]:
-    """A timing cell's summary and samples.csv, from random numbers."""
+    """A timing cell's summary and samples.csv, from random numbers that its processes share."""
     draw = random.Random(seed)
     rows, phases = [], []
     for mode, kind, phase, weight in SERIES:
         times = [draw.gauss(0.01 * weight, 0.0002 * weight) for _ in range(samples)]
-        phases.append({"mode": mode, "kind": kind, "phase": phase, "status": "ok", **summarise(times)})
-        rows += [
-            {"mode": mode, "kind": kind, "step": i, "phase": phase, "warmup": False, "seconds": value}
-            | {"event_seconds": value, "sm_clock_mhz": 1980, "power_w": 500.0, "temperature_c": 50}
+        own = [
+            {"process": 1 + i % PROCESSES, "mode": mode, "kind": kind, "step": i // PROCESSES, "phase": phase}
+            | {"warmup": False, "seconds": value, "event_seconds": value, "launch_seconds": value / 2}
+            | {"sm_clock_mhz": 1980, "power_w": 500.0, "temperature_c": 50}
             for i, value in enumerate(times)
         ]
+        phases.append({"mode": mode, "kind": kind, "phase": phase, "status": "ok", "processes": of_processes(own)})
+        rows += own
     state = {
         "status": "ok",
         "reason": "",

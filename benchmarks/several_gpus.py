@@ -6,9 +6,9 @@ Each run measures the whole grid in a folder of its own, N cells at a time, with
 all GPUs are visible to each, figures and report are left out. The grid runs twice on one GPU, first and last: the
 second run says how far medians move by themselves. Printed for each run: wall time, and how many times faster than the
 quicker one of the two on one GPU (at least 3.5 on 4). Then, against each of the two, the median over the series of
-(median time among others / alone), which should be within 1 % of 1, and how many series lie outside the other run's
-interval; the same for the series that are the same in both runs alone, as those whose time is the GPU's, not that of
-the host's launches.
+(median time among others / alone), which should be within 1 % of 1, and how many series are called faster or slower,
+as the report calls them: by their processes, beyond 2 %; the same for the series that are the same in both runs alone,
+as those whose time is the GPU's, not that of the host's launches.
 
 --folder keeps the runs there; one that is there already is not run again, so that a call that was cut off can go on.
 
@@ -25,10 +25,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from stepscope.report.kit.compare import Floors, Timed, judged, timed  # noqa: E402
+from stepscope.tables.columns import machine_columns, processes_of, statistics_columns, with_intervals  # noqa: E402
+
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 PARTS = ("Snakefile", "config.yaml", "rules", "scripts", "envs", "profiles", "report")
 RULES = (  # each named as its program
@@ -69,14 +73,13 @@ def main() -> None:
             seconds[name] = measured(base / name, count, max(counts.values()), given)
             print(f"{name:>5}: {count} GPU(s), {seconds[name]:.1f} s", flush=True)
         one = min(seconds["alone"], seconds["again"])
-        found = {name: dict(series(base / name / "results")) for name in counts}
-        alone, again = found["alone"], found["again"]
-        steady = {key: alone[key] for key in alone if key in again and abs(again[key][0] / alone[key][0] - 1) <= 0.01}
+        found = {name: series(base / name / "results") for name in counts}
+        alike = steady(found["alone"], found["again"])
         for name in list(counts)[1:]:
             print(f"{name:>5}: {one / seconds[name]:.2f} times as fast as one GPU")
             for reference in [other for other in ("alone", "again") if other != name]:
                 print(f"       all series against {reference}: {compared(found[reference], found[name])}")
-            print(f"       those that agree alone within 1 %: {compared(steady, found[name])}")
+            print(f"       those that agree alone within 1 %: {compared(alike, found[name])}")
 
 
 def measured(folder: Path, count: int, visible: int, given: argparse.Namespace) -> float:
@@ -141,36 +144,42 @@ def use_fakes(scripts: Path, count: int, seconds: float) -> None:
         (scripts / f"{program}.py").write_text(STUB.format(seconds=seconds))
 
 
-Series = dict[tuple, tuple[float, float, float]]
+Series = dict[tuple, Timed]
 
 
 def compared(alone: Series, other: Series) -> str:
-    """How the medians of the first's series moved, in words."""
+    """How the first's series moved, in words."""
     keys = [key for key in alone if key in other]
     if not keys:
         return "none"
-    ratios = sorted(other[key][0] / alone[key][0] for key in keys)
+    ratios = sorted(other[key].median / alone[key].median for key in keys)
     ends = [ratios[round(share * (len(ratios) - 1))] for share in (0.05, 0.95)]
-    outside = sum(not inside(alone[key], other[key]) and not inside(other[key], alone[key]) for key in keys)
+    found = [each for each in judged([(other[key], alone[key]) for key in keys], Floors()) if each.has_interval]
     return (
         f"median ratio {statistics.median(ratios):.4f} (nine tenths {ends[0]:.3f} to {ends[1]:.3f}); "
-        f"{outside} of {len(ratios)} outside both intervals"
+        f"{sum(each.is_different for each in found)} of {len(found)} with an interval called faster or slower"
     )
 
 
-def inside(interval: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
-    """Whether the other's median lies in an interval."""
-    return interval[1] <= other[0] <= interval[2]
+def steady(alone: Series, again: Series) -> Series:
+    """Those of the first's series that the second run took within 1 % again."""
+    return {key: one for key, one in alone.items() if key in again and abs(again[key].median / one.median - 1) <= 0.01}
 
 
-def series(results: Path) -> Iterator[tuple[tuple, tuple[float, float, float]]]:
-    """(cell and series, (median, ends of its interval) in seconds) of all that was timed."""
+def series(results: Path) -> Series:
+    """(cell, which of its series) → its time, with the spread of its study's series, of all that was timed."""
+    rows: dict[str, dict[tuple, dict]] = {}
     for path in sorted(results.glob("*/*/**/record.json")):
-        found = json.loads(path.read_text())["summary"]
-        for entry in [*found.get("phases", []), *found.get("series", []), found]:
-            if "median" in entry:
-                key = (entry.get(name) for name in ("mode", "kind", "step", "phase", "direction", "length"))
-                yield (path.relative_to(results).parent, *key), (entry["median"], entry["ci_low"], entry["ci_high"])
+        record, cell = json.loads(path.read_text()), path.relative_to(results).parent
+        summary = record["summary"]
+        for entry in [*summary.get("phases", []), *summary.get("series", []), summary]:
+            if processes_of(entry):
+                key = (cell, *(entry.get(name) for name in ("mode", "kind", "step", "phase", "direction", "length")))
+                row = {"hardware": cell.parts[0], "noise_mark": None} | machine_columns(record)
+                rows.setdefault(cell.parts[1], {})[key] = row | statistics_columns("", entry)
+    for study, own in rows.items():
+        with_intervals(list(own.values()), [""], is_queued=study == "attention")
+    return {key: timed(row) for own in rows.values() for key, row in own.items()}
 
 
 if __name__ == "__main__":
