@@ -95,6 +95,6 @@ def test_over_how_many_cells_a_range_is(told, every, text):
 
 
 def test_an_error_of_double_precision_is_no_share():
-    assert formatting.percent(1 - math.exp(math.log(0.7)) / 0.7 + 2.2e-16) == "0 %"
-    assert formatting.percent(-2e-16) == "0 %"
-    assert formatting.percent(1e-9) != "0 %"
+    assert formatting.percent(1 - math.exp(math.log(0.7)) / 0.7 + 2.2e-16) == "0.0 %"
+    assert formatting.percent(-2e-16) == "0.0 %"
+    assert formatting.percent(1e-9) != "0.0 %"

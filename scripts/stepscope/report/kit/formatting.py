@@ -106,10 +106,10 @@ def percentage(share: object) -> str:
 
 
 def percent(share: object, digits: int = 2) -> str:
-    """A share of one as `12 %`; what is only rounding of a computer's arithmetic is `0 %`."""
+    """A share of one as `12 %`; what is only rounding of a computer's arithmetic counts as 0."""
     if not known(share):
         return ""
-    return "0 %" if abs(share) < ROUNDING else f"{significant(share * 100, digits)} %"
+    return f"{significant(0.0 if abs(share) < ROUNDING else share * 100, digits)} %"
 
 
 def times(ratio: object) -> str:
