@@ -20,7 +20,7 @@ from stepscope.report.data.warmup import (
     profiled_excess,
     profiled_points,
 )
-from stepscope.report.kit.formatting import known, percent, significant
+from stepscope.report.kit.formatting import known, plus_minus, significant
 from stepscope.tables.warmup import PARTS
 
 MOST_SETTINGS = 4
@@ -131,7 +131,7 @@ def _draw_means(panel, point: SizeRuns, quantity: str, scale: float, counts: lis
         panel.axhspan(1 - CLOSE, 1 + CLOSE, color=colours.SHADE, zorder=0, linewidth=0)
         panel.axhline(1, color=colours.MUTED, linewidth=0.7, zorder=1)
         if not point.is_settled:
-            words = f"steady state\n± {percent(point.width)}" if point.width is not None else "one steady\nprocess"
+            words = f"steady state\n{plus_minus(point.width)}" if point.width is not None else "one steady\nprocess"
             panel.annotate(words, (0.97, 0.96), xycoords="axes fraction", ha="right",
                            va="top", fontsize=6.5, color=colours.MUTED)  # fmt: skip
         mark_out_of_memory(panel, [(places[row["warmup"]], colours.PHASE["step"]) for row in point.lost])

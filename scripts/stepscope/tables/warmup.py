@@ -25,7 +25,7 @@ from stepscope.tables.columns import (
     statistics_columns,
     with_intervals,
 )
-from stepscope.tables.schema import Group, Table, count, number, text
+from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.training import (
     KEY,
     PEAKS,
@@ -72,6 +72,11 @@ STEADY = {
         "standard deviation of a process's logarithm, pooled over the machine's points that the same limits",
     ),
     "spread_degrees": count("steady_spread_degrees", "degrees of freedom of `steady_spread`"),
+    "unsteady": flag(
+        "steady_unsteady",
+        "the point's processes differ by more than chance allows among these: `steady_spread` is its own",
+        is_optional=True,
+    ),
 }
 # Column prefix -> the phases that are added up.
 PHASES = {

@@ -116,4 +116,4 @@ def test_a_steady_state_that_is_not_known_well_is_told(plan, tmp_path):
     plan.cell("l", 10, launched=0.4, shape=(256, 512, 2, 2), steady=(50.0, 100.0, 25.0))
     words = texts(draw(draw_means, tables(plan, tmp_path)))
     told = [each for each in words if each.startswith(("steady state", "one steady"))]
-    assert len(told) == 2 and told[0].startswith("steady state\n±") and told[1] == "one steady\nprocess"
+    assert len(told) == 2 and told[0] == "steady state\nover ± 100 %" and told[1] == "one steady\nprocess"

@@ -35,6 +35,7 @@ def test_units():
     assert formatting.parameters(128_625_408) == "128.6 M"
     assert formatting.parameters(3_406_809_600) == "3.41 B"
     assert formatting.percent(0.4567) == "46 %"
+    assert [formatting.plus_minus(share) for share in (0.0037, 1, 40.87)] == ["± 0.37 %", "± 100 %", "over ± 100 %"]
     assert formatting.duration(7500) == "2 h 05 min"
     assert formatting.significant(88_000.4, 4) == "88,000"
     assert formatting.significant(-0.04321, 2) == "\N{MINUS SIGN}0.043"

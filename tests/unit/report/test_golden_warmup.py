@@ -8,7 +8,7 @@ from stepscope.tables.reader import Tables
 def write(folder) -> Tables:
     """A GPU and a CPU; on the GPU another setting too, with lost cells and a size whose warm processes disagree."""
     plan = made.believable(made.Plan(folder / "results"))
-    gpu = {"hardware": "nvidia-h100-80gb-hbm3", "precision": "bf16", "launched": 0.99}
+    gpu = {"hardware": "nvidia-h100-80gb-hbm3", "precision": "bf16", "launched": 0.99, "noise": 0.004}
     for count in (0, 1, 2, 5, 10):
         plan.cell("s", count, **gpu)
         plan.cell("m", count, **gpu, steady=(40.0, 80.0, 20.0) if count != 5 else (20.0, 40.0, 10.0))

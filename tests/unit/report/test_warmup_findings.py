@@ -219,6 +219,20 @@ def test_what_processes_differ_by_in_each_class(plan, warmups):
     assert "(1 point that the GPU limits, 2 processes)" in told.text
 
 
+def test_a_size_whose_processes_disagree_is_no_part_of_what_processes_differ_by(plan, warmups):
+    sizes = {"s": 1.01, "m": 0.99, "l": 1.01, "xl": 2.0}  # the second process over the first
+    for size, factor in sizes.items():
+        for count in (5, 10):
+            steady = tuple((factor if count == 10 else 1.0) * each for each in made.STEADY["s"])
+            plan.cell(size, count, launched=0.4, steady=steady, shape=made.SHAPES["s"])
+    told = said(warmups())
+    # Two processes' standard deviation is the difference of their logarithms over the root of 2: near 0.01 / 1.414.
+    assert values(told[PROCESSES]) == {"spread_1": pytest.approx(0.01 / 2**0.5, rel=0.01)}
+    assert "0.71 % (3 points that the GPU limits, 6 processes). Left out" in told[PROCESSES].text
+    assert told[PROCESSES].text.endswith("differ by more than chance allows: xl (fp32).")
+    assert told[UNSETTLED].text.startswith("The steady state is not known well enough of xl (over ± 100 %)")
+
+
 def test_a_size_whose_steady_state_is_unsure_has_no_number_of_warm_up_steps(plan, warmups):
     for size, other in (("m", 1.0), ("s", 1.7)):
         for count in (0, 1, 2, 5, 10):
@@ -228,7 +242,7 @@ def test_a_size_whose_steady_state_is_unsure_has_no_number_of_warm_up_steps(plan
     found = warmups()
     told = said(found)
     assert told[ENOUGH].text.endswith("1 for m (1 of 2 sizes; not s: steady state not known well enough).")
-    assert told[UNSETTLED].text.startswith("The steady state is not known well enough of s (± ")
+    assert told[UNSETTLED].text.startswith("The steady state is not known well enough of s (over ± 100 %)")
     table = verdicts_table(found, found.settings[0])
     rows = {row[0].text: [cell.text for cell in row[-4:]] for row in table.rows}
     assert rows["m"] == ["1", "1", "1", "1"] and rows["s"][-1].startswith("(")

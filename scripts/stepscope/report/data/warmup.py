@@ -53,8 +53,16 @@ class SizeRuns:
 
     def steady_state(self, phase: str) -> Timed | None:
         """The phase's steady state with its interval between processes; None without one."""
-        row = next((row for row in self.measured if formatting.known(row.get(f"{phase}_steady_ms"))), None)
+        row = self._steady_row(phase)
         return steady_of(row, phase) if row else None
+
+    def is_unsteady(self, phase: str) -> bool:
+        """Whether the steady state's processes differ by more than chance allows in its class."""
+        row = self._steady_row(phase)
+        return row is not None and row.get(f"{phase}_steady_unsteady") is True
+
+    def _steady_row(self, phase: str) -> dict | None:
+        return next((row for row in self.measured if formatting.known(row.get(f"{phase}_steady_ms"))), None)
 
     @property
     def width(self) -> float | None:

@@ -112,6 +112,13 @@ def percent(share: object, digits: int = 2) -> str:
     return f"{significant(0.0 if abs(share) < ROUNDING else share * 100, digits)} %"
 
 
+def plus_minus(share: object) -> str:
+    """Half an interval, a share of its middle, as `± 0.37 %`; one that says next to nothing as `over ± 100 %`."""
+    if not known(share):
+        return ""
+    return f"± {percent(share)}" if share <= 1 else "over ± 100 %"
+
+
 def times(ratio: object) -> str:
     """A ratio of two times: `× 1.35`, `× 12.3`; empty if not known."""
     if not known(ratio):

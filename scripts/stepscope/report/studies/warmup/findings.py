@@ -369,9 +369,9 @@ def _unsettled(setting: Setting) -> _Claim | None:
     wide = [point for point in measured if point.width is not None and not point.is_settled]
     numbers, parts = {}, []
     for at, point in enumerate(wide, 1):
-        numbers[f"width_{at}"] = Number(point.width, _cells(point.measured), formatting.percent)
+        numbers[f"width_{at}"] = Number(point.width, _cells(point.measured), formatting.plus_minus)
     if wide:
-        sizes = formatting.listing([f"{point.size} (± {{width_{at}}})" for at, point in enumerate(wide, 1)])
+        sizes = formatting.listing([f"{point.size} ({{width_{at}}})" for at, point in enumerate(wide, 1)])
         parts.append(f"{sizes}, too wide an interval to call a mean close to it")
     if single:
         alone = "a single process or none ran late steps, so that nothing is compared with it"
@@ -383,12 +383,18 @@ def _unsettled(setting: Setting) -> _Claim | None:
 
 
 def _between_processes(settings: list[Setting], hardware: str) -> list[Finding]:
-    """What the steady state's processes differ by, for each class of points."""
+    """What the steady state's processes differ by, for each class of points, and which points are of none."""
     classes: dict[str | None, list[tuple[SizeRuns, Timed]]] = {}
+    unsteady = [
+        f"{point.size} ({setting.precision})"
+        for setting in settings
+        for point in setting.measured
+        if point.is_unsteady("step")
+    ]
     for setting in settings:
         for point in setting.measured:
             state = point.steady_state("step")
-            if state and state.spread and state.has_interval:
+            if state and state.spread and state.has_interval and not point.is_unsteady("step"):
                 classes.setdefault(state.limited_by, []).append((point, state))
     numbers, parts = {}, []
     for at, (limited_by, own) in enumerate(classes.items(), 1):
@@ -400,6 +406,8 @@ def _between_processes(settings: list[Setting], hardware: str) -> list[Finding]:
     if not parts:
         return []
     answer = f"The median late step of a fresh process differs by a standard deviation of {formatting.listing(parts)}."
+    if unsteady:
+        answer += f" Left out, since its processes differ by more than chance allows: {formatting.listing(unsteady)}."
     return [Finding("how much do processes differ", answer, numbers, hardware)]
 
 

@@ -191,7 +191,7 @@ def _first_step(point: SizeRuns) -> TableCell:
 
 def _steady_step(point: SizeRuns) -> TableCell:
     """The steady step over half its interval."""
-    below = f"± {formatting.percent(point.width)}" if point.width is not None else ""
+    below = formatting.plus_minus(point.width) if point.width is not None else ""
     return table.number(point.steady("step"), _four_digits, below)
 
 
