@@ -58,7 +58,9 @@ def outside_steps(size: str, context: str, device: str) -> float:
     """Wall seconds of a cell's process less all that its samples took."""
     with tempfile.TemporaryDirectory() as folder:
         program = [sys.executable, str(SCRIPTS / "time_step.py"), "--size", size, "--context", context]
-        whole = seconds([*program, "--device", device, "--warmup", "1", "--steps", "10", "--out", folder])
+        whole = seconds(
+            [*program, "--device", device, "--processes", "1", "--warmup", "1", "--steps", "10", "--out", folder]
+        )
         with open(Path(folder) / "samples.csv") as file:
             return whole - sum(float(row["seconds"]) for row in csv.DictReader(file))
 

@@ -33,9 +33,8 @@ DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
     Declared("stepscope.axes", True, "what runs under a name: a precision's type, a mode's phases, a backend"),
     Declared("stepscope.confidence", False, "what is said of numbers that are measured"),
-    Declared(
-        "stepscope.machine", False, "what the machine is, who waits for whom, which core is free: nothing measured"
-    ),
+    Declared("stepscope.machine", False, "what the machine is, and who waits for whom: nothing measured"),
+    Declared("stepscope.machine.cores", True, "which core the steps run on"),
     Declared("stepscope.model", True, "the model, its attention, loss and optimizers: what a step computes"),
     Declared("stepscope.model.flops", False, "operations by formula; a measured time is divided by them afterwards"),
     Declared("stepscope.model.traffic", False, "bytes moved by formula, for the roofline"),

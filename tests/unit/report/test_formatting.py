@@ -93,3 +93,9 @@ def test_links_stay_below_the_results():
 @pytest.mark.parametrize("told, every, text", [(1, 1, "1 cell"), (5, 5, "all 5 cells"), (4, 5, "4 of 5 cells")])
 def test_over_how_many_cells_a_range_is(told, every, text):
     assert formatting.of_cells(told, every) == text
+
+
+def test_an_error_of_double_precision_is_no_share():
+    assert formatting.percent(1 - math.exp(math.log(0.7)) / 0.7 + 2.2e-16) == "0.0 %"
+    assert formatting.percent(-2e-16) == "0.0 %"
+    assert formatting.percent(1e-9) != "0.0 %"

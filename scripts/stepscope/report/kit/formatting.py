@@ -4,6 +4,8 @@ import math
 
 _MOST_DIGITS = 4
 
+ROUNDING = 1e-12  # a smaller share is an error of double precision
+
 
 def known(value: object) -> bool:
     """Is there a finite number?"""
@@ -104,8 +106,10 @@ def percentage(share: object) -> str:
 
 
 def percent(share: object, digits: int = 2) -> str:
-    """A share of one as `12 %`."""
-    return f"{significant(share * 100, digits)} %" if known(share) else ""
+    """A share of one as `12 %`; what is only rounding of a computer's arithmetic counts as 0."""
+    if not known(share):
+        return ""
+    return f"{significant(0.0 if abs(share) < ROUNDING else share * 100, digits)} %"
 
 
 def plus_minus(share: object) -> str:

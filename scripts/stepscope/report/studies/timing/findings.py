@@ -208,6 +208,9 @@ def _marks(own: pd.DataFrame, hardware: str) -> Finding:
     nowhere = pd.Series(False, index=own.index)
     marked = {
         "noisy (an interval wider than the mark)": own[[name for name in own if name.endswith("_noisy")]].any(axis=1),
+        "unsteady (processes that differ by more than chance allows among their like)": own[
+            [name for name in own if name.endswith("_unsteady")]
+        ].any(axis=1),
         "throttled": own["throttle"].fillna("").astype(bool) if "throttle" in own else nowhere,
         "measured while the host was slow": own["slow_host"].fillna(False).astype(bool)
         if "slow_host" in own
