@@ -1,0 +1,35 @@
+"""The run's control: a cell that is measured once more, at another time."""
+
+import json
+import math
+import re
+
+
+def test_a_control_is_planned_measured_and_shown(project):
+    """Of one cell of two processes. What the report shows is worked out from the records."""
+    cell = {"size": ["beta"], "context": [8], "precision": ["fp32"]}
+    again = f"{project.BETA}/repeat=2"
+    project.configure(
+        lambda config: config["timing"].update(processes={"cpu": 2}, grid={"cpu": [cell]}, control={"cpu": [cell]})
+    )
+    assert project.planned().cells == {project.BETA, again}  # the first because of its processes
+
+    made = project.run("--cores", 1, "report")
+    assert made.code == 0, made.text
+    records = [json.loads((project.result(name) / "record.json").read_text()) for name in (project.BETA, again)]
+    assert [record["spec"].get("repeat", 1) for record in records] == [1, 2]
+    shown = (project.folder / "results/report/report.md").read_text()
+    table = shown.partition("### The control")[2].partition("###")[0]
+    (medians,) = re.findall(r"^\| beta.* \| 8 \| fp32 \| step \| processor \| (\S+) \| (\S+) \|", table, re.MULTILINE)
+    assert medians == tuple(four_digits(step_ms(record)) for record in records)
+
+
+def step_ms(record):
+    """The step of a record: the geometric mean of its two processes' medians, in ms."""
+    (step,) = [each for each in record["summary"]["phases"] if each["phase"] == "step"]
+    first, second = (process["median"] for process in step["processes"])
+    return 1000 * math.sqrt(first * second)
+
+
+def four_digits(value):
+    return f"{value:.{3 - math.floor(math.log10(value))}f}"
