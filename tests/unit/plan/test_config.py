@@ -193,12 +193,12 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
     "preset, device, counts",
     # timing, ceilings, profile, memory, attention, precision, warmup, ladder
     [
-        # config.yaml: 5 sizes x 4 contexts x 3 precisions, and as control 2 points x 2 precisions; 4 matmuls, a copy
+        # config.yaml: 5 sizes x (4 contexts x 2 precisions + 2 contexts), as control 2 x 2; 4 matmuls, a copy
         (
             "default",
             "cuda",
             [
-                60 + 4,
+                40 + 10 + 4,
                 4 + 1,
                 5 * 2 + 3 * 2 + 1,
                 2 * 4 * 2 * 2,

@@ -1,4 +1,7 @@
-"""The parts of a profiled model: their operations, and the time of the softmax over that of attention's products."""
+"""The parts of a profiled model: their operations, and the time of the softmax over that of attention's products.
+
+Each part's share of the time in attention is a column of the tables: stepscope.trace.attention computes it.
+"""
 
 from dataclasses import dataclass
 
