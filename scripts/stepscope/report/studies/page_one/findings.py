@@ -101,7 +101,7 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Most of it with attention: {largest[0]}, {{most}} ms."
+        cause = f"Outside the optimizer {largest[0]} kernels take most: {{most}} ms."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
     text, more = advice("compiled blocks", ("at most", own.total / (own.total - own.other)), made, cells)
@@ -128,15 +128,18 @@ def _idle(machine: Machine) -> Cost | None:
     bound = sum(each.busy / each.total < LAUNCH_BOUND for each in machine.alike)
     numbers = _part_numbers(own, "idle") | {"bound": Number(bound, cells, formatting.count)}
     kernels = machine.profile.row("phases", own.row["cell"], phase="step").get("kernels_per_step")
-    cause = f"Launches limit {{bound}} of {len(machine.alike):,} steps in {own.precision}"
+    parts = []
     if known(kernels):
-        cause += "; here they are {kernels}"
+        parts.append("it launches {kernels} kernels")
         numbers["kernels"] = Number(kernels, (own.row["cell"],), formatting.count)
+    if len(machine.alike) > 1:
+        parts.append(f"launches limit {{bound}} of {len(machine.alike):,} steps in {own.precision}")
+    cause = f"{parts[0][0].upper()}{'; '.join(parts)[1:]}." if parts else ""
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
     text, more = advice("CUDA graphs", ("at most", own.total / own.busy), made, (own.row["cell"],))
     found = Finding("what does waiting for launches cost",
                     f"The GPU waits {{cost}} ms ({{share}}) for the host in {own.name}.",
-                    numbers | more, own.row["hardware"], f"{cause}.", text)  # fmt: skip
+                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
     return Cost(own.idle, "profile", found)
 
 
@@ -290,12 +293,12 @@ def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number], float]:
 
 
 def _warmup(machine: Machine) -> Cost | None:
-    """A mean without warm-up that is sure not to be the steady step's, of the largest size."""
+    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size."""
     found = []
     for setting in Warmups(machine.tables).measured:
         for point in setting.measured if setting.hardware == machine.hardware else ():
             ratio = (point.cold or {}).get("step_mean_over_steady")
-            if point.is_beyond("step", ratio):
+            if point.is_beyond("step", ratio) and ratio > 1 + CLOSE:
                 found.append((point.parameters * setting.context, setting, point, ratio))
     if not found:
         return None

@@ -13,7 +13,7 @@ from stepscope.tables.reader import Tables
 
 MOST_WORDS = 400  # of the page without its figure and its tables
 _HEADINGS = 26  # words of the template itself, and some to spare
-_LINK = 4  # words of a finding's link, at most
+MOST_LINK_WORDS = 4  # words of a finding's link, at most
 
 
 def findings(tables: Tables) -> list[Finding]:
@@ -25,7 +25,7 @@ def context(tables: Tables) -> dict:
     """What report/sections/page_one.md.j2 is filled with."""
     machine = Machine(tables)
     lines, said, not_sure, own = strip(machine), answer(machine), doubts(tables), machine.reference
-    about = f"{own.name}, {own.precision}" if own else ""
+    about = f"{own.name} in {own.precision}" if own else ""
     told = [*(f"{name} {value}" for name, value in lines), said.text if said else "", about, *not_sure]
     return {
         "strip": lines,
@@ -47,7 +47,7 @@ def fitting(found: list[Cost], most: int) -> list[Cost]:
     """The dearest findings that so many words have room for, in their order."""
     kept = []
     for each in found:
-        most -= words(each.finding.text) + _LINK
+        most -= words(each.finding.text) + MOST_LINK_WORDS
         if most < 0:
             break
         kept.append(each)
