@@ -298,3 +298,45 @@ def test_it_opens_the_report_and_its_links_lead_to_headings(tmp_path):
     assert len(targets) >= 4 and set(targets) <= set(ids)
     names = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
     assert set(re.findall(r"\]\(#([^)]+)\)", plain.partition("## All findings")[0])) <= names
+
+
+# What ran, and what not to trust --------------------------------------------------------------------------------------
+
+
+def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
+    def change(frames):
+        timing = frames["timing"]
+        first = timing["hardware"] == timing["hardware"][0]
+        for name in [name for name in timing if name.endswith("_noisy")]:
+            timing[name] = False
+        timing["throttle"] = ""
+        timing.loc[timing.index[0], "step_noisy"] = timing.loc[~first, "step_noisy"] = True
+        timing.loc[timing.index[1], "throttle"] = "power cap"
+
+    tables = Tables(synthetic.write("two", tmp_path, change), ["timing"])
+    own = section.context(tables)
+    strip = dict(own["strip"])
+    assert strip["Machine"].endswith("; not on this page: nvidia-a100-sxm4-40gb")
+    timing = tables["timing"][tables["timing"]["hardware"] == "nvidia-h100-80gb-hbm3"]
+    lost = (timing["status"] == "oom").sum()
+    words = f"{len(timing) - lost} of {len(timing)} done, {lost} out of memory, 1 noisy, 1 throttled"
+    assert strip["Cells"] == words
+    assert own["doubts"] == ["Noisy: timing/small/ctx128/fp32; throttled: timing/small/ctx128/bf16."]
+
+
+def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):
+    cells, timing = made.both()
+    alone = section.context(made.write(tmp_path / "alone", cells, timing))["doubts"]
+    assert alone == ["A single process measured each timing cell: no intervals, and no verdict on any difference."]
+    # The ladder takes 40 ms for its first rung, and here the timing study 80 for the same.
+    row = made.timed(cells[0], 80.0, 3, size="small", cell="gpu/timing/small/ctx128/fp32", step_spread=0.005)
+    (told,) = section.context(made.write(tmp_path / "both", timing=[row], rungs=synthetic_ladder.chain()))["doubts"]
+    assert told == (
+        "Studies disagree in 1 of 1 points that two of them measured, most in small at 128 in fp32: the ladder study's "
+        "time is 0.50 times the timing study's."
+    )
+
+
+def test_without_any_cell_there_is_no_page(tmp_path):
+    assert not section.applies(Tables(tmp_path, made.STUDIES))
+    assert section.applies(made.write(tmp_path, timing=[made.timed(synthetic_profile.cell(), 5.0)]))

@@ -2,6 +2,7 @@
 
 import re
 
+from stepscope.report.data.machines import labels
 from stepscope.report.data.step_parts import side_by_side
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.finding import Finding
@@ -16,6 +17,11 @@ _HEADINGS = 26  # words of the template itself, and some to spare
 MOST_LINK_WORDS = 4  # words of a finding's link, at most
 
 
+def applies(tables: Tables) -> bool:
+    """Whether there is any cell."""
+    return bool(labels(tables))
+
+
 def findings(tables: Tables) -> list[Finding]:
     """None for the summary of all studies: these stand on the page."""
     return []
@@ -24,7 +30,7 @@ def findings(tables: Tables) -> list[Finding]:
 def context(tables: Tables) -> dict:
     """What report/sections/page_one.md.j2 is filled with."""
     machine = Machine(tables)
-    lines, said, not_sure, own = strip(machine), answer(machine), doubts(tables), machine.reference
+    lines, said, not_sure, own = strip(machine), answer(machine), doubts(machine), machine.reference
     about = f"{own.name} in {own.precision}" if own else ""
     told = [*(f"{name} {value}" for name, value in lines), said.text if said else "", about, *not_sure]
     return {

@@ -12,17 +12,17 @@ from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.order import column
 from stepscope.report.studies.page_one.machine import Machine
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
-from stepscope.tables.reader import Tables
 
 _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the processor limits"}
 _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow host", "unsteady": "unsteady"}
-MOST_DOUBTS = 3
 _MOST_NAMES = 2
 
 
 def strip(machine: Machine) -> list[tuple[str, str]]:
     """(name, value): the machine, how it was measured, how many cells have a result."""
-    lines = _about(machine), _measured(machine), _cells(machine.tables)
+    cells = every_cell(machine.tables)
+    cells = cells[cells["hardware"] == machine.hardware]
+    lines = _about(machine), _measured(machine, cells), _cells(machine, cells)
     return [(name, value) for name, value in lines if value]
 
 
@@ -39,15 +39,14 @@ def _about(machine: Machine) -> tuple[str, str]:
     for key, words in (("driver", "driver"), ("torch", "PyTorch")):
         parts += [f"{words} {formatting.listing(list(map(str, own[key])), 2)}"] * bool(own[key])
     others = [each for each in machine.labels if each != machine.hardware]
-    more = f"; this page is not about {formatting.listing(others, 2)}" if others else ""
+    more = f"; not on this page: {formatting.listing(others, 2)}" if others else ""
     return "Machine", f"{', '.join(parts)}{more}"
 
 
-def _measured(machine: Machine) -> tuple[str, str]:
-    tables = machine.tables
-    days = every_cell(tables)["started"].dropna().astype(str).str[:10]
+def _measured(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
+    days = cells["started"].dropna().astype(str).str[:10]
     parts = [days.min() if days.min() == days.max() else f"{days.min()} to {days.max()}"] if len(days) else []
-    counts = processes(tables).get("timing")
+    counts = processes(machine.tables).get("timing")
     if counts:
         words = "process" if counts == [1] else "processes"
         parts.append(f"{formatting.listing(list(map(str, counts)))} {words} a cell")
@@ -67,21 +66,22 @@ def _floor_text(machine: Machine) -> list[str]:
     return [f"unchanged cells differ by up to {formatting.listing(parts)}"]
 
 
-def _cells(tables: Tables) -> tuple[str, str]:
-    statuses = every_cell(tables)["status"]
+def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
+    statuses = cells["status"]
     if statuses.empty:
         return "Cells", ""
     parts = [f"{(statuses == 'ok').sum():,} of {len(statuses):,} done"]
     parts += [f"{(statuses == 'oom').sum():,} out of memory"] * bool((statuses == "oom").any())
-    parts += [f"{len(cells):,} {_DOUBTS[name]}" for name, cells in doubtful(tables).items() if cells]
+    parts += [f"{len(own):,} {_DOUBTS[name]}" for name, own in doubtful(machine).items() if own]
     return "Cells", ", ".join(parts)
 
 
-def doubtful(tables: Tables) -> dict[str, list[str]]:
+def doubtful(machine: Machine) -> dict[str, list[str]]:
     """Key of _DOUBTS → the cells, of all studies, of which any series or the whole is that."""
     found: dict[str, list[str]] = {name: [] for name in _DOUBTS}
-    for study in tables.studies:
-        frame = tables[study]
+    for study in machine.tables.studies:
+        frame = machine.tables[study]
+        frame = frame[frame["hardware"] == machine.hardware] if len(frame) else frame
         for name in _DOUBTS if len(frame) else ():
             flags = [_flags(frame, each) for each in frame if each == name or each.endswith(f"_{name}")]
             is_so = pd.concat(flags, axis=1).any(axis=1) if flags else pd.Series(False, index=frame.index)
@@ -94,14 +94,14 @@ def _flags(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame[name].map(lambda value: value is True or (isinstance(value, str) and bool(value)))
 
 
-def doubts(tables: Tables) -> list[str]:
-    """Up to MOST_DOUBTS sentences on what not to rely on."""
-    return [each for each in (_cells_in_doubt(tables), _disagreement(tables), _single(tables)) if each][:MOST_DOUBTS]
+def doubts(machine: Machine) -> list[str]:
+    """Up to three sentences on what not to rely on."""
+    return [each for each in (_cells_in_doubt(machine), _disagreement(machine), _single(machine)) if each]
 
 
-def _cells_in_doubt(tables: Tables) -> str:
+def _cells_in_doubt(machine: Machine) -> str:
     parts = []
-    for name, cells in doubtful(tables).items():
+    for name, cells in doubtful(machine).items():
         if cells:
             places = [cell.partition("/")[2] for cell in cells]
             parts.append(f"{_DOUBTS[name]}: {formatting.listing(places, _MOST_NAMES)}")
@@ -109,8 +109,8 @@ def _cells_in_doubt(tables: Tables) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _disagreement(tables: Tables) -> str:
-    again = measured_again(tables)
+def _disagreement(machine: Machine) -> str:
+    again = [each for each in measured_again(machine.tables) if each.hardware == machine.hardware]
     apart = [each for each in again if each.found.is_different]
     if not apart:
         return ""
@@ -122,9 +122,10 @@ def _disagreement(tables: Tables) -> str:
     )
 
 
-def _single(tables: Tables) -> str:
+def _single(machine: Machine) -> str:
     """That there are no verdicts, where a single process measured every cell of the timing study."""
-    counts = column(tables["timing"], "step_processes").dropna()
+    timing = machine.tables["timing"]
+    counts = column(timing, "step_processes")[column(timing, "hardware") == machine.hardware].dropna()
     if len(counts) and (counts <= 1).all():
         return "A single process measured each timing cell: no intervals, and no verdict on any difference."
     return ""
