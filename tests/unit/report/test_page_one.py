@@ -188,6 +188,18 @@ def test_what_did_not_help_is_not_advised(tmp_path):
     assert "No gain from compiled blocks" in told and "slower (small at 128)" in told
 
 
+def test_where_nothing_else_is_in_the_step_there_is_no_prediction(tmp_path):
+    def only_idle(frames):
+        frames["profile_busy"]["busy_ms_per_step"] = 0.0
+        frames["profile_categories"]["ms_per_step"] = 0.0
+        frames["profile_phases"]["gpu_ms_per_step"] = 0.0
+        del frames["profile_attention"]
+
+    cells, timing = made.both()
+    told = found(made.write(tmp_path, cells, timing, change=only_idle))["what does waiting for launches cost"]
+    assert told.cost == 20.0 and "Try CUDA graphs." in told.finding.reasons
+
+
 def test_a_ladder_of_the_same_size_comes_before_a_nearer_one(tmp_path):
     cells = [synthetic_profile.cell() | {"size": "small", "parameters": 10**9}]
     chains = synthetic_ladder.chain("small", 128) + synthetic_ladder.chain("medium", 512)
@@ -332,8 +344,8 @@ def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):
     row = made.timed(cells[0], 80.0, 3, size="small", cell="gpu/timing/small/ctx128/fp32", step_spread=0.005)
     (told,) = section.context(made.write(tmp_path / "both", timing=[row], rungs=synthetic_ladder.chain()))["doubts"]
     assert told == (
-        "Studies disagree in 1 of 1 points that two of them measured, most in small at 128 in fp32: the ladder study's "
-        "time is 0.50 times the timing study's."
+        "Studies that measured the same disagree in 1 of 1 comparisons, most in small at 128 in fp32: the ladder "
+        "study's time is 0.50 times the timing study's."
     )
 
 

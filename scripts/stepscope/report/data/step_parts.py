@@ -25,6 +25,12 @@ _LINEAR = ("QKV projection", "output projection")  # parts of attention that are
 _MIXED = "bf16"
 
 
+def work(parameters: object, context: float) -> tuple[float, float]:
+    """By which the largest is chosen: parameters × context, then parameters; 0 where they are not known."""
+    known_parameters = parameters if known(parameters) else 0.0
+    return known_parameters * context, known_parameters
+
+
 @dataclass(frozen=True)
 class StepParts:
     """A profiled cell of a whole step and its parts, ms a step.
@@ -67,9 +73,8 @@ class StepParts:
 
     @property
     def work(self) -> tuple[float, float]:
-        """By which the largest cell is chosen: parameters × context, then parameters."""
-        parameters = self.row["parameters"] if known(self.row.get("parameters")) else 0.0
-        return parameters * self.row["context"], parameters
+        """By which the largest cell is chosen."""
+        return work(self.row.get("parameters"), self.row["context"])
 
     def share(self, part: str) -> float:
         """A part's share of the step, from 0 to 1."""

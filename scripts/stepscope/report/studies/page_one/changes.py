@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from stepscope.report.data.ladder import Ladder
-from stepscope.report.data.step_parts import StepParts
+from stepscope.report.data.step_parts import StepParts, work
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import FASTER, NOT_COMPARABLE, UNCLEAR, Comparison, interval_text
 from stepscope.report.kit.finding import Number
 from stepscope.report.kit.order import NEUTRAL
-from stepscope.report.studies.page_one.machine import work
 
 
 @dataclass(frozen=True)
@@ -65,16 +64,16 @@ def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
 
 
 def advice(
-    thing: str, predicted: tuple[str, float] | None, made: Change | None, cells: tuple[str, ...]
+    thing: str, bound: str, predicted: float | None, made: Change | None, cells: tuple[str, ...]
 ) -> tuple[str, dict[str, Number]]:
     """(`Use compiled blocks: predicted at most {predicted}, measured {gain} (medium at 512).`, its numbers).
 
-    predicted: what qualifies the number, and the ratio; cells: that it is made from.
+    predicted: how many times as fast, from these cells; bound: what qualifies it, such as `at most`.
     """
     parts, numbers = [], {}
     if predicted:
-        parts.append(" ".join(filter(None, ["predicted", predicted[0], "{predicted}"])))
-        numbers["predicted"] = Number(predicted[1], cells, formatting.times)
+        parts.append(" ".join(filter(None, ["predicted", bound, "{predicted}"])))
+        numbers["predicted"] = Number(predicted, cells, formatting.times)
     if made:
         parts.append(f"measured {{gain}} ({made.place})")
         numbers["gain"] = made.number

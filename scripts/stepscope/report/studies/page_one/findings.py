@@ -12,18 +12,25 @@ from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.ladder import recomputed, whole_peak
 from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.profile import Profile
-from stepscope.report.data.step_parts import StepParts
+from stepscope.report.data.step_parts import StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import interval_text
+from stepscope.report.kit.compare import Timed, interval_text
 from stepscope.report.kit.finding import Finding, Number, enough
-from stepscope.report.kit.formatting import known, percent, significant
+from stepscope.report.kit.formatting import known, percent
 from stepscope.report.studies.page_one.changes import advice, change, urge
-from stepscope.report.studies.page_one.machine import MIXED, Machine, work
+from stepscope.report.studies.page_one.machine import MIXED, Machine
 from stepscope.report.studies.page_one.tables import memory_of
 
 LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one
 MOST_FINDINGS = 7
+# A part of the step that is no matrix product -> what it is called where it is the largest.
+_LOSSES = {
+    "attention": "attention's work beside its products in the forward pass",
+    "other": "kernels that move memory instead of multiplying matrices",
+    "optimizer": "the optimizer",
+    "idle": "the GPU waiting for the host",
+}
 
 
 @dataclass(frozen=True)
@@ -66,18 +73,14 @@ def answer(machine: Machine) -> Finding | None:
     return Finding("where does the step go", f"{where}.", numbers, own.row["hardware"], cause=loss)
 
 
-_LOSSES = {
-    "attention": "attention's work beside its products in the forward pass",
-    "other": "kernels that move memory instead of multiplying matrices",
-    "optimizer": "the optimizer",
-    "idle": "the GPU waiting for the host",
-}
+def _step_text(step: Timed) -> str:
+    return formatting.median_and_interval(step.median, step.low, step.high)
 
 
-def _step_text(step) -> str:
-    return formatting.median_and_interval(step.median, step.low, step.high) if step.has_interval else significant(
-        step.median
-    )  # fmt: skip
+def _without(own: StepParts, part: str) -> float | None:
+    """How many times as fast the step would be without a part; None where nothing else is in it."""
+    rest = own.total - getattr(own, part)
+    return own.total / rest if rest > 0 else None
 
 
 def _part_numbers(own: StepParts, part: str) -> dict[str, Number]:
@@ -104,7 +107,7 @@ def _other(machine: Machine) -> Cost | None:
         cause = f"Outside the optimizer {largest[0]} kernels take most: {{most}} ms."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
-    text, more = advice("compiled blocks", ("at most", own.total / (own.total - own.other)), made, cells)
+    text, more = advice("compiled blocks", "at most", _without(own, "other"), made, cells)
     found = Finding("what do memory-bound kernels cost",
                     "Other memory-bound kernels cost {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
@@ -136,7 +139,7 @@ def _idle(machine: Machine) -> Cost | None:
         parts.append(f"launches limit {{bound}} of {len(machine.alike):,} steps in {own.precision}")
     cause = f"{parts[0][0].upper()}{'; '.join(parts)[1:]}." if parts else ""
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
-    text, more = advice("CUDA graphs", ("at most", own.total / own.busy), made, (own.row["cell"],))
+    text, more = advice("CUDA graphs", "at most", _without(own, "idle"), made, (own.row["cell"],))
     found = Finding("what does waiting for launches cost",
                     f"The GPU waits {{cost}} ms ({{share}}) for the host in {own.name}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
@@ -205,8 +208,7 @@ def _attention(machine: Machine) -> Cost | None:
         cause = "The softmax takes {softmax} ms."
         numbers["softmax"] = Number(softmax, cells)
     made = change(machine.ladders, own, "attention", lambda value: value != "naive")
-    predicted = ("from the forward pass alone", own.total / (own.total - own.attention))
-    text, more = advice("fused attention", predicted, made, cells)
+    text, more = advice("fused attention", "from the forward pass alone", _without(own, "attention"), made, cells)
     found = Finding("what does attention cost",
                     f"Attention's forward pass spends {{cost}} ms ({{share}}) beside its products in {own.name}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
@@ -225,9 +227,9 @@ def _optimizer(machine: Machine) -> Cost | None:
         least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
         cause = f"Its {OPTIMIZER_BYTES} bytes a parameter take {{least}} ms at the measured copy rate."
         numbers["least"] = Number(least, cells)
-        predicted = ("", own.total / (own.total - own.optimizer + least)) if least < own.optimizer else None
+        predicted = own.total / (own.total - own.optimizer + least) if least < own.optimizer else None
     made = change(machine.ladders, own, "optimizer", lambda value: value == "fused")
-    text, more = advice("a fused optimizer", predicted, made, cells)
+    text, more = advice("a fused optimizer", "", predicted, made, cells)
     found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
     return Cost(own.optimizer, "profile", found)

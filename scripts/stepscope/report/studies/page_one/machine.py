@@ -7,17 +7,10 @@ from stepscope.report.data.machines import labels
 from stepscope.report.data.mixed import Mixed, MixedPair
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.step_parts import StepParts, every_step, reference
-from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import with_order
 from stepscope.tables.reader import Tables
 
 MIXED = "bf16"
-
-
-def work(parameters: object, context: float) -> tuple[float, float]:
-    """By which the largest is chosen: parameters × context, then parameters; 0 where they are not known."""
-    known_parameters = parameters if known(parameters) else 0.0
-    return known_parameters * context, known_parameters
 
 
 class Machine:

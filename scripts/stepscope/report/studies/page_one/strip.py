@@ -117,7 +117,7 @@ def _disagreement(machine: Machine) -> str:
     worst = max(apart, key=lambda each: abs(math.log(each.found.ratio)))
     place = f"{worst.row['size']} at {worst.row['context']:,.0f} in {worst.row['precision']}"
     return (
-        f"Studies disagree in {len(apart):,} of {len(again):,} points that two of them measured, most in {place}: "
+        f"Studies that measured the same disagree in {len(apart):,} of {len(again):,} comparisons, most in {place}: "
         f"the {worst.study} study's time is {ratio_text(1 / worst.found.ratio)} times the timing study's."
     )
 
