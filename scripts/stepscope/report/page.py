@@ -29,6 +29,7 @@ ABOUT = {
     "hardware": "Machines side by side",
 }
 
+FRONT = "page_one"  # the section that opens the report
 MOST_BYTES = 520_000  # of the Markdown: GitHub shows no file of more than 512 KiB
 
 
@@ -36,7 +37,7 @@ MOST_BYTES = 520_000  # of the Markdown: GitHub shows no file of more than 512 K
 class Request:
     """What to write: the studies in their order, the folders, and what a person typed to get it.
 
-    comparisons: sections that belong to no study, since they compare several; they come last.
+    comparisons: sections that belong to no study, since they compare several; they come last, but for FRONT.
     """
 
     studies: list[str]
@@ -150,8 +151,12 @@ def _environment(templates: Path) -> Environment:
 
 def _body(environment: Environment, blocks, context: dict) -> str:
     _use(environment, blocks)
-    parts = [environment.get_template("head.md.j2").render(context)]
-    for name, own in context["sections"].items():
+    sections = dict(context["sections"])
+    parts = [environment.get_template("title.md.j2").render(context)]
+    if FRONT in sections:
+        parts.append(environment.get_template(f"sections/{FRONT}.md.j2").render(sections.pop(FRONT)))
+    parts.append(environment.get_template("head.md.j2").render(context))
+    for name, own in sections.items():
         parts.append(environment.get_template(f"sections/{name}.md.j2").render(own))
     parts.append(environment.get_template("foot.md.j2").render(context))
     return "\n\n".join(parts)
@@ -167,7 +172,14 @@ def _use(environment: Environment, blocks) -> None:
         code=blocks.command_line,
         fold=blocks.fold,
         shortened=blocks.shortened,
+        link=lambda name: blocks.link(ABOUT.get(name, name.capitalize()), _title(environment, name)),
     )
+
+
+def _title(environment: Environment, name: str) -> str:
+    """The heading that a section begins with."""
+    source, *_ = environment.loader.get_source(environment, f"sections/{name}.md.j2")
+    return source.partition("\n")[0].removeprefix("## ")
 
 
 def section_markdown(name: str, tables: Tables, templates: Path) -> str:

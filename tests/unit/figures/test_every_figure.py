@@ -6,6 +6,7 @@ from pathlib import Path
 import hardware_maker
 import matplotlib
 import numpy as np
+import page_one_maker
 import pandas as pd
 import pytest
 import roofline_maker
@@ -37,6 +38,7 @@ NAMES = {
     "ladder": ["ladder_steps", "ladder_rates", "ladder_checkpoint"],
     "roofline": ["roofline", "roofline_attention"],
     "hardware": ["hardware_speedup"],
+    "page_one": ["page_one"],
 }
 # A figure's words: its units, fixed parameters, what ran out of memory, both machines.
 WORDS = {
@@ -68,6 +70,7 @@ WORDS = {
     "ladder_checkpoint": ("peak (GiB)",),
     "roofline": ("FLOP/byte", "gpu, bf16", "cpu, fp32"),
     "roofline_attention": ("FLOP/byte", "d = 16, forward"),
+    "page_one": ("share of the step without a profiler (%)", "gpu; context 128, batch 4", "GPU idle"),
     "hardware_speedup": ("times as fast on cpu as on gpu",),
 }
 
@@ -163,6 +166,11 @@ def _hardware(folder):
     return folder
 
 
+def _page_one(folder):
+    page_one_maker.everything(folder)
+    return folder
+
+
 TABLES = {
     "timing": lambda folder: synthetic.write("two", folder),
     "ceilings": lambda folder: synthetic.write("two", folder),
@@ -174,8 +182,9 @@ TABLES = {
     "ladder": _ladder,
     "roofline": _roofline,
     "hardware": _hardware,
+    "page_one": _page_one,
 }
-BESIDE = ["timing", "ceilings", "attention"]
+BESIDE = ["timing", "ceilings", "attention", "profile"]
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +228,7 @@ def test_files_are_small_and_text_is_text_in_known_colours(study, drawn):
 
 @pytest.mark.parametrize("name", WORDS)
 def test_units_machines_and_what_was_lost_are_named(name, drawn):
-    (study,) = (each for each in NAMES if name.partition("_")[0] == each)
+    (study,) = (each for each in NAMES if name.startswith(each))
     text = drawn(study)[name][0].decode()
     assert [word for word in WORDS[name] if word not in text] == []
 

@@ -18,6 +18,8 @@ from stepscope.report.kit.finding import (
     texts,
     without_verdict,
 )
+from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.webpage import WebBlocks
 
 
 def compared(ratio=2.0, verdict="faster", low=1.9, high=2.1, margin=1.02) -> Comparison:
@@ -167,3 +169,18 @@ def test_an_accepted_edit_stands_beside_the_code_that_measured():
     shown = commands_table(pd.DataFrame(rows), "timing")
     assert [cell.text for cell in shown.rows[0][2:4]] == ["0123456789ab", "4567 on 2026-11-22: moved"]
     assert shown.rows[1][3].text == "–"
+
+
+def test_a_findings_answer_and_its_reasons_can_stand_apart():
+    whole = Finding("q", "It takes {ms} ms.", {"ms": Number(5.0)}, cause="Since {ms}.", advice="Do less.")
+    assert (whole.verdict, whole.reasons) == ("It takes 5.00 ms.", "Since 5.00. Do less.")
+    assert whole.text == "It takes 5.00 ms. Since 5.00. Do less."
+    assert Finding("q", "Yes.").reasons == "" and Finding("q", "Yes.").text == "Yes."
+
+
+def test_a_link_leads_to_a_headings_name_in_either_page(tmp_path):
+    heading = "Time, throughput: one [x]"
+    web, plain = WebBlocks(tmp_path), MarkdownBlocks()
+    (known,) = web.page(f"## {heading}")[1]
+    assert web.link("a|b", heading) == f"[a\\|b](#{known[1]})"
+    assert plain.link("words", heading) == "[words](#time-throughput-one-x)"  # as GitHub names it

@@ -140,9 +140,9 @@ def test_a_partial_report_opens_with_what_is_missing(tmp_path):
 
     folder = make_report(tmp_path, "cpu", change, partial=True, draw=False)
     html, text = read(folder), read(folder, "report.md")
-    assert html.index("This report is partial.") < html.index("Summary</h2>")
+    assert html.index("This report is partial.") < html.index("All findings, by study</h2>")
     assert "2 of 15 cells" in html and 'href="../cpu/a/log.txt"' in html
-    assert "> [!WARNING]" in text and text.index("[!WARNING]") < text.index("## Summary")
+    assert "> [!WARNING]" in text and text.index("[!WARNING]") < text.index("## All findings, by study")
     assert "exit code 3" in text and "[log](../cpu/a/log.txt)" in text
 
 

@@ -49,7 +49,17 @@ class Finding:
     @property
     def text(self) -> str:
         """The sentences for a reader."""
-        return " ".join(self._filled(part) for part in (self.answer, self.cause, self.advice) if part)
+        return " ".join(filter(None, [self.verdict, self.reasons]))
+
+    @property
+    def verdict(self) -> str:
+        """The answer alone, for a reader."""
+        return self._filled(self.answer)
+
+    @property
+    def reasons(self) -> str:
+        """Cause and advice, for a reader; empty without either."""
+        return " ".join(self._filled(part) for part in (self.cause, self.advice) if part)
 
     @property
     def cells(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The Markdown back end: pipe tables, linked images and folded parts, as GitHub shows them."""
 
+import re
 from collections.abc import Callable
 
 from stepscope.report.kit.blocks import Box, Column, Fold, Picture, Table, TableCell, badge
@@ -73,6 +74,11 @@ class MarkdownBlocks:
         if self.shortened > 1:
             return Prose(f"\n{markdown(fold.title)}{f': {markdown(fold.facts)}' if fold.facts else ''}\n")
         return Prose(f"\n<details>{summary}\n\n{inside}\n\n</details>\n")
+
+    def link(self, words: str, heading: str) -> Prose:
+        """A link to a heading by the name that GitHub gives it: small letters, without punctuation."""
+        name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        return Prose(f"[{markdown(words)}](#{name})")
 
     def command_line(self, command: str) -> Prose:
         """A command in the text."""

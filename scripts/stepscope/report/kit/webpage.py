@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from stepscope import colours
 from stepscope.report.kit.blocks import BADGES, Box, Column, Fold, Picture, Table, TableCell, badge
-from stepscope.report.kit.escaping import Prose, one_line, relative_link
+from stepscope.report.kit.escaping import Prose, markdown, one_line, relative_link
 
 # Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
 _LARGEST, _SMALLEST = 1.43, 0.95
@@ -74,6 +74,10 @@ class WebBlocks:
         """A command in the text; a mark of its own, since it stands within a paragraph."""
         self.kept.append(f"<code class=command>{escape(one_line(command))}</code>")
         return Prose(_MARK.format(len(self.kept) - 1))
+
+    def link(self, words: str, heading: str) -> Prose:
+        """A link to a heading, the first of its words."""
+        return Prose(f"[{markdown(words)}](#{_identifier(heading, [])})")
 
     def page(self, text: str) -> tuple[Markup, list[tuple[int, str, str]]]:
         """Markdown with marks -> (HTML, headings as (level, id, text)). HTML in the Markdown is not passed through."""

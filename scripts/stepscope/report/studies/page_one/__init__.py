@@ -1,0 +1,1 @@
+"""The page that opens the report; its section module puts the parts together."""

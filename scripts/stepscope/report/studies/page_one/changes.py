@@ -1,0 +1,88 @@
+"""What a change brought on the ladder, and the sentence that sets it beside what was predicted."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from stepscope.report.data.ladder import Ladder
+from stepscope.report.data.step_parts import StepParts, work
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import FASTER, NOT_COMPARABLE, UNCLEAR, Comparison, interval_text
+from stepscope.report.kit.finding import Number
+from stepscope.report.kit.order import NEUTRAL
+
+
+@dataclass(frozen=True)
+class Change:
+    """A rung that differs from the one before in one option, and its speed over that."""
+
+    ladder: Ladder
+    row: dict
+    speed: Comparison
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        return self.row["compared_with"], self.row["cell"]
+
+    @property
+    def number(self) -> Number:
+        """`× 1.30 [1.28, 1.33], faster`, or `× 1.30, no verdict`."""
+        interval = interval_text(self.speed)
+        word = self.speed.verdict if self.speed.has_interval else "no verdict"
+        text = " ".join(filter(None, [formatting.times(self.speed.ratio), interval]))
+        return Number(self.speed.ratio, self.cells, lambda _: f"{text}, {word}")
+
+    @property
+    def place(self) -> str:
+        """Where it was measured: `medium at 512`."""
+        return f"{self.ladder.size} at {self.ladder.context:,.0f}"
+
+
+def change(found: Iterable[Ladder], own: StepParts, option: str, is_new: Callable[[str], bool]) -> Change | None:
+    """The rung that gives an option such a value for the first time, on the ladder that is nearest to a step.
+
+    is_new: of the option's value; the rung that it is compared with must not have such a one. A rung that makes several
+    changes at once does not count. Nearest: of the same size before others, then by parameters × context.
+    """
+
+    def value(row: dict) -> str:
+        return str(row.get(option) or NEUTRAL[option])
+
+    changes = []
+    for one in found:
+        for row in one.climbed:
+            before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
+            if before and speed and is_new(value(row)) and not is_new(value(before)) and not one.is_passed_over(row):
+                changes.append(Change(one, row, speed))
+                break
+    return min(changes, key=lambda each: _distance(each.ladder, own), default=None)
+
+
+def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
+    amounts = work(one.parameters, one.context)[0], own.work[0]
+    return one.size != own.row["size"], abs(math.log(amounts[0] / amounts[1])) if all(amounts) else math.inf
+
+
+def advice(
+    thing: str, bound: str, predicted: float | None, made: Change | None, cells: tuple[str, ...]
+) -> tuple[str, dict[str, Number]]:
+    """(`Use compiled blocks: predicted at most {predicted}, measured {gain} (medium at 512).`, its numbers).
+
+    predicted: how many times as fast, from these cells; bound: what qualifies it, such as `at most`.
+    """
+    parts, numbers = [], {}
+    if predicted:
+        parts.append(" ".join(filter(None, ["predicted", bound, "{predicted}"])))
+        numbers["predicted"] = Number(predicted, cells, formatting.times)
+    if made:
+        parts.append(f"measured {{gain}} ({made.place})")
+        numbers["gain"] = made.number
+    told = f": {', '.join(parts)}" if parts else ""
+    return f"{urge(made.speed if made else None)} {thing}{told}.", numbers
+
+
+def urge(found: Comparison | None) -> str:
+    """How strongly to advise what was compared: `Use` what is faster, `Try` what is not known, else no gain."""
+    if found is None or not found.has_interval or found.verdict in (UNCLEAR, NOT_COMPARABLE):
+        return "Try"
+    return "Use" if found.verdict == FASTER else "No gain from"

@@ -1,0 +1,334 @@
+"""The findings of page one: what costs most on this machine, why, and what to do about it.
+
+A candidate without enough data gives nothing. Each has a cost: milliseconds of a step, by which they are sorted.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from stepscope.model.traffic import OPTIMIZER_BYTES
+from stepscope.report.data.bound import LAUNCH_BOUND, PRODUCTS
+from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.ladder import recomputed, whole_peak
+from stepscope.report.data.machines import bandwidth
+from stepscope.report.data.profile import Profile
+from stepscope.report.data.step_parts import StepParts, work
+from stepscope.report.data.warmup import CLOSE, Warmups
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import Timed, interval_text
+from stepscope.report.kit.finding import Finding, Number, enough
+from stepscope.report.kit.formatting import known, percent
+from stepscope.report.studies.page_one.changes import advice, change, urge
+from stepscope.report.studies.page_one.machine import MIXED, Machine
+from stepscope.report.studies.page_one.tables import memory_of
+
+LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one
+MOST_FINDINGS = 7
+# A part of the step that is no matrix product -> what it is called where it is the largest.
+_LOSSES = {
+    "attention": "attention's work beside its products in the forward pass",
+    "other": "kernels that move memory instead of multiplying matrices",
+    "optimizer": "the optimizer",
+    "idle": "the GPU waiting for the host",
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A finding with the section that it links to, and what it costs in ms of the step that it is about."""
+
+    cost: float
+    section: str
+    finding: Finding
+
+
+def costs(machine: Machine) -> list[Cost]:
+    """The findings, the dearest first; at most MOST_FINDINGS."""
+    found = [each for candidate in CANDIDATES if (each := candidate(machine))]
+    return sorted(found, key=lambda each: -each.cost)[:MOST_FINDINGS]
+
+
+def answer(machine: Machine) -> Finding | None:
+    """Where the reference cell's step goes, and the largest loss; None without a profiled step."""
+    own = machine.reference
+    if own is None:
+        return None
+    cells = (own.row["cell"],)
+    numbers = {
+        "step": Number(own.step, cells, _step_text),
+        "products": Number(own.share("products"), cells, percent),
+    }
+    where = (
+        f"A training step of {own.name} in {own.precision} takes {{step}} ms, of which {{products}} are matrix products"
+    )
+    plain = next((each for each in machine.steps if (each.place, each.precision) == (own.place, "fp32")), None)
+    if plain and plain is not own:
+        where += "; in fp32 it takes {plain} ms, of which {plain_products} are"
+        numbers["plain"] = Number(plain.step, (plain.row["cell"],), _step_text)
+        numbers["plain_products"] = Number(plain.share("products"), (plain.row["cell"],), percent)
+    losses = {name: getattr(own, name) for name in _LOSSES}
+    worst = max(losses, key=losses.get)
+    numbers |= _part_numbers(own, worst)
+    loss = f"The largest loss in {own.precision} is {_LOSSES[worst]}: {{cost}} ms, {{share}} of the step."
+    return Finding("where does the step go", f"{where}.", numbers, own.row["hardware"], cause=loss)
+
+
+def _step_text(step: Timed) -> str:
+    return formatting.median_and_interval(step.median, step.low, step.high)
+
+
+def _without(own: StepParts, part: str) -> float | None:
+    """How many times as fast the step would be without a part; None where nothing else is in it."""
+    rest = own.total - getattr(own, part)
+    return own.total / rest if rest > 0 else None
+
+
+def _part_numbers(own: StepParts, part: str) -> dict[str, Number]:
+    cells = (own.row["cell"],)
+    return {
+        "cost": Number(getattr(own, part), cells),
+        "share": Number(own.share(part), cells, percent),
+    }
+
+
+# The candidates. ------------------------------------------------------------------------------------------------------
+
+
+def _other(machine: Machine) -> Cost | None:
+    """Kernels that move memory: against compiling the blocks."""
+    own = machine.reference
+    if own is None or own.share("other") < LEAST_SHARE:
+        return None
+    cells = (own.row["cell"],)
+    numbers = _part_numbers(own, "other")
+    cause = ""
+    largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
+    if largest:
+        cause = f"Outside the optimizer {largest[0]} kernels take most: {{most}} ms."
+        numbers["most"] = Number(largest[1], cells)
+    made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
+    text, more = advice("compiled blocks", "at most", _without(own, "other"), made, cells)
+    found = Finding("what do memory-bound kernels cost",
+                    "Other memory-bound kernels cost {cost} ms, {share}.",
+                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
+    return Cost(own.other, "profile", found)
+
+
+def _categories(profile: Profile, own: StepParts) -> Iterator[tuple[str, float]]:
+    """(category, ms a step) of the kernels outside the optimizer that multiply no matrices."""
+    for line in profile.rows("categories", own.row["cell"]).to_dict("records"):
+        if line["phase"] == "step" and line["category"] not in PRODUCTS:
+            of_optimizer = profile.row("categories", own.row["cell"], phase="optimizer", category=line["category"])
+            yield line["category"], line["ms_per_step"] - of_optimizer.get("ms_per_step", 0.0)
+
+
+def _idle(machine: Machine) -> Cost | None:
+    """The GPU waiting between launches, in the profiled step where it waits longest: against CUDA graphs."""
+    own = max(machine.alike, key=lambda each: each.idle, default=None)
+    if own is None or own.share("idle") < LEAST_SHARE:
+        return None
+    cells = tuple(each.row["cell"] for each in machine.alike)
+    bound = sum(each.busy / each.total < LAUNCH_BOUND for each in machine.alike)
+    numbers = _part_numbers(own, "idle") | {"bound": Number(bound, cells, formatting.count)}
+    kernels = machine.profile.row("phases", own.row["cell"], phase="step").get("kernels_per_step")
+    parts = []
+    if known(kernels):
+        parts.append("it launches {kernels} kernels")
+        numbers["kernels"] = Number(kernels, (own.row["cell"],), formatting.count)
+    if len(machine.alike) > 1:
+        parts.append(f"launches limit {{bound}} of {len(machine.alike):,} steps in {own.precision}")
+    cause = f"{parts[0][0].upper()}{'; '.join(parts)[1:]}." if parts else ""
+    made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
+    text, more = advice("CUDA graphs", "at most", _without(own, "idle"), made, (own.row["cell"],))
+    found = Finding("what does waiting for launches cost",
+                    f"The GPU waits {{cost}} ms ({{share}}) for the host in {own.name}.",
+                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
+    return Cost(own.idle, "profile", found)
+
+
+def _precision(machine: Machine) -> Cost | None:
+    """fp32 against bf16, at the reference's place, else at the largest."""
+    own = machine.reference
+    pairs = machine.pairs
+    there = [pair for pair in pairs if own and (pair.row["size"], pair.row["context"], pair.row["batch"]) == own.place]
+    pair = next(iter(there), None) or max(pairs, key=lambda pair: _work(pair.row), default=None)
+    if pair is None:
+        return None
+    speed = pair.speeds["step"]
+    if not (speed.is_different if enough(comparison=speed) else speed.is_beyond_margin):
+        return None
+    word = speed.verdict if speed.has_interval else "no verdict"
+    ratio = " ".join(filter(None, [formatting.times(speed.ratio), interval_text(speed)]))
+    numbers = {"speed": Number(speed.ratio, pair.cells, lambda _: ratio)}
+    both = {each.precision: each for each in machine.steps if each.place == _place(pair.row)}
+    cause = ""
+    predicted = None
+    if {"fp32", MIXED} <= set(both):
+        before, after = both["fp32"], both[MIXED]
+        cause = "Matrix products take {after} instead of {before} ms, all else {rest_after} instead of {rest_before}."
+        values = {"before": before.products, "after": after.products}
+        values |= {"rest_before": before.total - before.products, "rest_after": after.total - after.products}
+        cells = (before.row["cell"], after.row["cell"])
+        numbers |= {name: Number(value, cells) for name, value in values.items()}
+        predicted = _by_ceilings(machine, before)
+    text = f"{urge(speed)} bf16."
+    if predicted:
+        text = f"{urge(speed)} bf16: predicted {{predicted}}."
+        numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
+    found = Finding("what does mixed precision bring", f"bf16 is {{speed}} as fast as fp32 ({pair.point}): {word}.",
+                    numbers, machine.hardware, cause, text)  # fmt: skip
+    return Cost(abs(speed.times[0] - speed.times[1]), "precision", found)
+
+
+def _work(row: dict) -> tuple[float, float]:
+    return work(row.get("parameters"), row["context"])
+
+
+def _place(row: dict) -> tuple[str, float, float]:
+    return row["size"], row["context"], row["batch"]
+
+
+def _by_ceilings(machine: Machine, before: StepParts) -> float | None:
+    """The step's speed-up if its matrix products alone became as much faster as the measured ceilings are apart."""
+    low, plain = (matmul_ceiling(machine.tables["ceilings"], machine.hardware, name) for name in (MIXED, "fp32"))
+    if not low or not plain:
+        return None
+    return before.total / (before.total - before.products * (1 - plain / low))
+
+
+def _attention(machine: Machine) -> Cost | None:
+    """Attention but its products, in the profiled step where it costs most: against a fused kernel."""
+    own = max(machine.alike, key=lambda each: each.attention, default=None)
+    if own is None or own.share("attention") < LEAST_SHARE:
+        return None
+    cells = (own.row["cell"],)
+    numbers, cause = _part_numbers(own, "attention"), ""
+    softmax = machine.profile.row("attention", own.row["cell"], part="softmax").get("gpu_ms_per_step")
+    if known(softmax):
+        cause = "The softmax takes {softmax} ms."
+        numbers["softmax"] = Number(softmax, cells)
+    made = change(machine.ladders, own, "attention", lambda value: value != "naive")
+    text, more = advice("fused attention", "from the forward pass alone", _without(own, "attention"), made, cells)
+    found = Finding("what does attention cost",
+                    f"Attention's forward pass spends {{cost}} ms ({{share}}) beside its products in {own.name}.",
+                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
+    return Cost(own.attention, "attention" if len(machine.tables["attention"]) else "profile", found)
+
+
+def _optimizer(machine: Machine) -> Cost | None:
+    """The optimizer: against a fused one."""
+    own = machine.reference
+    if own is None or own.share("optimizer") < LEAST_SHARE:
+        return None
+    cells = (own.row["cell"],)
+    numbers, cause, predicted = _part_numbers(own, "optimizer"), "", None
+    rate, parameters = bandwidth(machine.tables, machine.hardware, "measured"), own.row.get("parameters")
+    if known(rate) and known(parameters):
+        least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
+        cause = f"Its {OPTIMIZER_BYTES} bytes a parameter take {{least}} ms at the measured copy rate."
+        numbers["least"] = Number(least, cells)
+        predicted = own.total / (own.total - own.optimizer + least) if least < own.optimizer else None
+    made = change(machine.ladders, own, "optimizer", lambda value: value == "fused")
+    text, more = advice("a fused optimizer", "", predicted, made, cells)
+    found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
+                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
+    return Cost(own.optimizer, "profile", found)
+
+
+def _memory(machine: Machine) -> Cost | None:
+    """The first context of which a step does not fit, of the largest size of which a shorter one does."""
+    precision = machine.reference.precision if machine.reference else _first_precision(machine.timing)
+    by_size: dict[str, list[dict]] = {}
+    for row in machine.timing:
+        if row["precision"] == precision and row["mode"] == "step" and not row["options"]:
+            by_size.setdefault(row["size"], []).append(row)
+    found = []
+    for own in by_size.values():
+        fitting = [row for row in own if row.get("step_status") == "ok" and known(memory_of(row))]
+        last = max(fitting, key=lambda row: row["context"], default=None)
+        lost = [row for row in own if row.get("step_status") == "oom" and last and row["context"] > last["context"]]
+        if lost:
+            found.append((last, min(lost, key=lambda row: row["context"])))
+    if not found:
+        return None
+    last, first = max(found, key=lambda pair: _work(pair[0]))
+    numbers = {
+        "peak": Number(memory_of(last), (last["cell"],), formatting.gib),
+        "lost": Number(first["context"], (first["cell"],), formatting.count),
+        "fits": Number(last["context"], (last["cell"],), formatting.count),
+    }
+    whole = ""
+    if known(last.get("device_memory_bytes")):
+        whole = " of {whole}"
+        numbers["whole"] = Number(last["device_memory_bytes"], (last["cell"],), formatting.gib)
+    text, more, cost = _checkpoints(machine)
+    said = (
+        f"{last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out of memory."
+    )
+    return Cost(cost, "timing", Finding("what does not fit", said, numbers | more, machine.hardware, advice=text))
+
+
+def _first_precision(rows: list[dict]) -> str:
+    precisions = {row["precision"] for row in rows}
+    return MIXED if MIXED in precisions else next(iter(precisions), "")
+
+
+def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number], float]:
+    """(what checkpointing did at the largest place of a ladder, its numbers, the ms that it adds to a step, else 0)."""
+    tried = [one for one in recomputed(machine.ladders) if one.best and one.best.get("predicted_peak_bytes")]
+    one = max(tried, key=lambda one: work(one.ladder.parameters, one.ladder.context), default=None)
+    if one is None or not one.is_of_tensors:
+        return "", {}, 0.0
+    best, cells = one.best, (one.best["cell"],)
+    numbers = {
+        "foretold": Number(best["predicted_peak_bytes"], cells, formatting.gib),
+        "checkpointed": Number(whole_peak(best), cells, formatting.gib),
+    }
+    place = f"{one.ladder.size} at {one.ladder.context:,.0f}"
+    text = f"Checkpoint the blocks: predicted {{foretold}} GiB, measured {{checkpointed}} ({place})"
+    speed, cost = one.speed(best), 0.0
+    if speed and (speed.is_different or not speed.has_interval) and speed.ratio < 1:
+        cost = speed.times[1] - speed.times[0]
+        text += f", {{added}} ms longer{'' if speed.has_interval else ', no verdict'}"
+        numbers["added"] = Number(cost, cells)
+    return f"{text}.", numbers, cost
+
+
+def _warmup(machine: Machine) -> Cost | None:
+    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size."""
+    found = []
+    for setting in Warmups(machine.tables).measured:
+        for point in setting.measured if setting.hardware == machine.hardware else ():
+            ratio = (point.cold or {}).get("step_mean_over_steady")
+            if point.is_beyond("step", ratio) and ratio > 1 + CLOSE:
+                found.append((point.parameters * setting.context, setting, point, ratio))
+    if not found:
+        return None
+    _, setting, point, ratio = max(found, key=lambda each: each[0])
+    cells = (point.cold["cell"],)
+    numbers = {"ratio": Number(ratio, cells, formatting.times)}
+    cause, text = "", ""
+    excess, steps = point.excess("step"), point.enough("step")
+    if excess is not None:
+        cause = "The first step takes {excess} ms longer."
+        numbers["excess"] = Number(excess, cells)
+    if steps:
+        text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it is within {percent(CLOSE)}."
+        numbers["enough"] = Number(steps, cells, formatting.count)
+    said = (
+        f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step "
+        f"({point.size}, context {setting.context:,.0f}, {setting.precision})."
+    )
+    found = Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text)
+    return Cost(max(0.0, (ratio - 1) * point.steady("step")), "warmup", found)
+
+
+CANDIDATES: tuple[Callable[[Machine], Cost | None], ...] = (
+    _other,
+    _idle,
+    _precision,
+    _attention,
+    _optimizer,
+    _memory,
+    _warmup,
+)

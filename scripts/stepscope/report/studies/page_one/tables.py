@@ -1,0 +1,118 @@
+"""The two tables of page one: the ladder at its largest place, and the best configuration of each size."""
+
+import math
+
+from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.control import floors
+from stepscope.report.data.ladder import Ladder, peak, rate, time
+from stepscope.report.data.step_parts import work
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import Column, Table, TableCell
+from stepscope.report.kit.compare import Floors, timed
+from stepscope.report.kit.formatting import known
+from stepscope.report.studies.page_one.machine import Machine
+
+MOST_ROWS = 8
+
+
+def largest_ladder(machine: Machine) -> Ladder | None:
+    """The largest of the ladders of which any rung has a time."""
+    found = [one for one in machine.ladders if any(time(row) for row in one.rungs)]
+    return max(found, key=lambda one: work(one.parameters, one.context), default=None)
+
+
+def ladder_table(machine: Machine) -> Table | None:
+    """Rung by rung: ms, times the first rung's speed, share of the measured peak, GiB."""
+    one = largest_ladder(machine)
+    if one is None:
+        return None
+    rungs = one.rungs[:MOST_ROWS]
+    speeds = {row["cell"]: one.over_start.get(row["cell"]) for row in rungs}
+    starts = {row["started_from"] for row in rungs if row.get("started_from")}
+
+    def gain(row: dict) -> TableCell:
+        found = speeds[row["cell"]]
+        own = f"{row['gain_start_of']}" if row.get("gain_start_of") == "forward+backward" else ""
+        return table.times_as_fast(found, own) if found else table.number(row.get("gain_start"), below=own)
+
+    def share(row: dict) -> float | None:
+        reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], one.hardware, row["precision"])
+        return 100 * reached / most if reached is not None and most else None
+
+    columns = [
+        Column("rung", number=False, value=lambda row: TableCell(str(row["name"]), badges=table.lost(row))),
+        Column("step", "ms", value=time_cell),
+        Column("times as fast", value=gain, optional=True),
+        Column("of the measured peak", "%", value=share, optional=True),
+        Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
+    ]
+    first = next((row["name"] for row in one.rungs if row["cell"] in starts), one.rungs[0]["name"])
+    more = f" {len(one.rungs) - MOST_ROWS:,} more stand in its section." if len(one.rungs) > MOST_ROWS else ""
+    caption = (
+        f"The ladder at its largest place: {one.place}, batch {one.batch:,.0f}. Each rung is one change more; times as "
+        f"fast as the rung {first}.{more}"
+    )
+    return table.build("page-ladder", caption, columns, rungs, [table.verdict_note(speeds.values())],
+                       meanings=table.PLAIN_MEANINGS)  # fmt: skip
+
+
+def time_cell(row: dict) -> TableCell:
+    """A step's median over its interval."""
+    series = timed(row, "step_")
+    if series is None:
+        return TableCell("–")
+    text, below = formatting.median_beside_interval(series.median, series.low, series.high)
+    return TableCell(text, below, series.median, ("noisy",) * series.noisy + table.disturbed(row))
+
+
+def best_rows(machine: Machine) -> list[dict]:
+    """A row of the timing table a size: at the longest context of which a step fits, the most tokens a second.
+
+    Of cells that differ by no more than unchanged ones do it is the plainest precision. Of more than MOST_ROWS sizes
+    the largest.
+    """
+    of_run, by_size = floors(machine.tables["timing"]), {}
+    for row in machine.timing:
+        if timed(row, "step_"):
+            by_size.setdefault(row["size"], []).append(row)
+    best = []
+    for rows in by_size.values():
+        longest = max(row["context"] for row in rows)
+        rows = [row for row in rows if row["context"] == longest]
+        first = max(rows, key=tokens_per_s)
+        best.append(next(row for row in rows if _is_as_fast(row, first, of_run)))
+    return sorted(best, key=lambda row: work(row.get("parameters"), row["context"])[1])[-MOST_ROWS:]
+
+
+def _is_as_fast(row: dict, first: dict, of_run: Floors) -> bool:
+    """Whether a row is within what unchanged cells differ by of the fastest; rows stand by precision."""
+    margin = of_run.margin(timed(row, "step_"), timed(first, "step_"))
+    return math.log(tokens_per_s(first) / tokens_per_s(row)) <= margin
+
+
+def tokens_per_s(row: dict) -> float:
+    """Tokens of a step over its median."""
+    return 1e3 * row["batch"] * row["context"] / row["step_median_ms"]
+
+
+def memory_of(row: dict) -> float | None:
+    """Peak bytes of a step: the allocator's, on a CPU those of the process."""
+    values = (row.get(f"step_peak_{name}_bytes") for name in ("allocated", "resident"))
+    return next((value for value in values if known(value)), None)
+
+
+def best_table(machine: Machine) -> Table | None:
+    """The fastest cell of each size at its longest context."""
+    rows = best_rows(machine)
+    columns = [
+        *table.point("size", "parameters", "context", "batch", "precision"),
+        Column("options", number=False, value="options", optional=True),
+        Column("step", "ms", value=time_cell),
+        Column("tokens a second", value=tokens_per_s, show=formatting.count),
+        Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
+    ]
+    caption = (
+        "The best configuration of each size: at the longest measured context of which a step fits, the cell with the "
+        "most tokens a second; of cells within what unchanged ones differ by, the plainest precision."
+    )
+    return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
