@@ -37,7 +37,7 @@ STATISTICS = Group(
         number("iqr_ms", "ms", "mean of the processes' interquartile ranges"),
         number("ci_low_ms", "ms", "lower end of the 95 % confidence interval of `median_ms`, between processes"),
         number("ci_high_ms", "ms", "upper end of that interval; both are empty with a single process"),
-        flag("noisy", "half the confidence interval is a larger share of the median than the noise mark"),
+        flag("noisy", "half the confidence interval is a larger share of the median than the noise mark, or unsteady"),
         text("process_medians_ms", "the processes' medians in ms, separated by spaces", is_optional=True),
         number(
             "launch_share",
@@ -235,7 +235,7 @@ def with_intervals(
 
     prefixes: of the series' columns. is_queued: the GPU never waited for launches. point: the same for rows that differ
     only in the time at which they were measured. A series whose processes differ by more than chance allows in its
-    class lends it nothing, and has its own spread.
+    class lends it nothing, has its own spread, and is noisy; one of two processes has no interval.
     """
     _mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
@@ -253,7 +253,9 @@ def with_intervals(
         )
         for place, (row, prefix) in enumerate(series):
             row[f"{prefix}unsteady"] = place in alone
-            _fill_in(row, prefix, confidence.pooled([medians[place]]) if place in alone else common)
+            _fill_in(row, prefix, _own_spread(medians[place]) if place in alone else common)
+            if place in alone:
+                row[f"{prefix}noisy"] = True
 
 
 def _mark_slow_hosts(rows: list[dict]) -> None:
@@ -277,6 +279,11 @@ def _spread_of_class(
     for (row, prefix), medians in series:
         twice.setdefault((point(row), prefix), []).append(medians)
     return dataclasses.replace(spread, cells=confidence.between_cells(twice.values(), spread))
+
+
+def _own_spread(medians: list[float]) -> confidence.Spread | None:
+    """The spread of an unsteady series; None of two processes, of which an interval would say nothing."""
+    return confidence.pooled([medians]) if len(medians) > 2 else None
 
 
 def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:

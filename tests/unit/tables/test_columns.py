@@ -128,3 +128,11 @@ def test_cells_of_slow_moments_are_marked_by_the_quickest_of_their_machine():
     rows = [row(1.0, hardware=hardware) | {"host_python_ms": time} for hardware, time in times]
     with_intervals(rows, [""])
     assert [each.get("slow_host") for each in rows] == [False, False, True, False, None]
+
+
+def test_an_unsteady_series_of_two_processes_has_no_interval_and_is_noisy():
+    calm = [row(1.0, 1.001 + i / 1e4, launch=0.3) for i in range(8)]
+    wild = row(1.0, 9.0, launch=0.3, mark=None)
+    with_intervals([*calm, wild], [""])
+    assert (wild["unsteady"], wild["noisy"], wild["ci_low_ms"], wild["spread"]) == (True, True, None, None)
+    assert calm[0]["spread_degrees"] == 8

@@ -110,13 +110,16 @@ def counted(
 
 
 def without_verdict(found: Iterable[Comparison | None], hardware: str = "") -> list[Finding]:
-    """That some comparisons are of single processes, said once for all of them; nothing where none is."""
+    """That some comparisons are without an interval, said once for all of them; nothing where none is."""
     found = [each for each in found if each]
     single = sum(not enough(comparison=each) for each in found)
     if not single:
         return []
-    many = "" if single == len(found) else f" in {single:,} of {len(found):,} comparisons"
-    return [Finding("what has no verdict", f"Single process: no verdict{many}.", hardware=hardware)]
+    answer = "Single process: no verdict."
+    if single < len(found):
+        many = f"{single:,} of {len(found):,} comparisons"
+        answer = f"Single process, or two that disagree: no verdict in {many}."
+    return [Finding("what has no verdict", answer, hardware=hardware)]
 
 
 def key_of(*words: object) -> str:

@@ -123,7 +123,7 @@ def verdict_note(found: Iterable[Comparison | None]) -> str:
     if found and not judged and NOT_COMPARABLE not in words:
         told.append("Single process: no verdict.")
     elif len(judged) < len(found):
-        told.append("Without an interval: single process, no verdict.")
+        told.append("Without an interval: a single process, or two that disagree; no verdict.")
     return " ".join(told)
 
 
