@@ -282,10 +282,14 @@ def test_of_single_processes_there_is_no_verdict(tmp_path):
     found = made.write(tmp_path, timing=rows, ceilings=RATES)
     told = [each.text for each in section.findings(found)]
     assert told[0].endswith("median 2.00 of 2 cells; faster in 1 of 2 cells.")
-    assert told[-1] == "Single process: no verdict in 1 of 2 comparisons."
+    assert told[-1] == "Single process, or two that disagree: no verdict in 1 of 2 comparisons."
     alone = made.write(tmp_path / "b", timing=rows[2:], ceilings=RATES)
     told = " ".join(each.text for each in section.findings(alone))
-    assert told.count("Single process: no verdict.") == 1 and "faster" not in told and "slower" not in told
+    assert (
+        told.count("Single process, or two that disagree: no verdict.") == 1
+        and "faster" not in told
+        and "slower" not in told
+    )
 
 
 def test_ratios_by_precision_are_named_together_where_they_are_alike(tmp_path):

@@ -45,9 +45,11 @@ def test_verdicts_are_counted_with_the_names_of_all_but_the_faster_ones():
 
 
 def test_single_processes_are_told_once():
-    assert [each.text for each in without_verdict([SINGLE, SINGLE, None])] == ["Single process: no verdict."]
+    assert [each.text for each in without_verdict([SINGLE, SINGLE, None])] == [
+        "Single process, or two that disagree: no verdict."
+    ]
     (told,) = without_verdict([compared(), SINGLE])
-    assert told.text == "Single process: no verdict in 1 of 2 comparisons."
+    assert told.text == "Single process, or two that disagree: no verdict in 1 of 2 comparisons."
     assert without_verdict([compared()]) == without_verdict([None]) == []
 
 
@@ -73,9 +75,15 @@ def test_a_ratio_in_a_table(found, text, below):
 
 
 def test_a_table_says_only_what_its_ratios_need():
-    assert table.verdict_note([SINGLE, None]) == "Single process: no verdict." and table.verdict_note([]) == ""
+    assert (
+        table.verdict_note([SINGLE, None]) == "Single process, or two that disagree: no verdict."
+        and table.verdict_note([]) == ""
+    )
     note = table.verdict_note([compared(), SINGLE])
-    assert note.endswith("Without an interval: single process, no verdict.") and "brackets" not in note
+    assert (
+        note.endswith("Without an interval: a single process, or two that disagree; no verdict.")
+        and "brackets" not in note
+    )
     assert "Same: within ± 2.0 %" in table.verdict_note([compared(1.0, "same", 0.99, 1.01)])
     assert "In brackets" in table.verdict_note([compared(1.05, "unclear", 0.95, 1.15)])
 

@@ -70,10 +70,10 @@ def test_of_a_single_process_there_is_no_verdict_and_that_is_said_once(made):
     assert {speed.verdict for pair in mixed.pairs for speed in pair.speeds.values()} == {"unclear"}
     pays, none = findings(mixed, profiled)
     assert pays.text == "In bf16 a whole step runs at 0.500 to 2.00 times fp32's speed, most with small at 128."
-    assert none.text == "Single process: no verdict."
+    assert none.text == "Single process, or two that disagree: no verdict."
     (table,) = speedup_tables(mixed)
     assert [(row[6].text, row[6].below) for row in table.rows] == [("2.00", ""), ("0.50", "")]
-    assert [note.count("Single process: no verdict.") for note in table.notes] == [0, 1]
+    assert [note.count("Single process, or two that disagree: no verdict.") for note in table.notes] == [0, 1]
 
 
 def test_what_has_a_verdict_in_one_precision_is_not_said_of_another(made):
@@ -82,7 +82,7 @@ def test_what_has_a_verdict_in_one_precision_is_not_said_of_another(made):
     told = [each.text for each in findings(*made(*rows))]
     assert "In bf16 a whole step runs at 2.00 [1.98, 2.02] times" in told[0] and "It is faster" in told[0]
     assert "fp16" in told[1] and "faster" not in told[1]
-    assert told[2] == "Single process: no verdict in 1 of 2 comparisons."
+    assert told[2] == "Single process, or two that disagree: no verdict in 1 of 2 comparisons."
 
 
 def test_pairs_are_of_the_same_point_only(made):

@@ -45,7 +45,7 @@ def test_of_a_single_process_there_is_no_verdict_and_that_is_said_once():
     told = found(*rows)
     assert told["what does bf16 bring"].text == "bf16 against fp32, a training step: 2.00 times the speed in 1 cell."
     assert told["what does bf16 bring"].cells == ("s/fp32/1", "s/bf16/1")
-    assert told["what has no verdict"].text == "Single process: no verdict."
+    assert told["what has no verdict"].text == "Single process, or two that disagree: no verdict."
     words = " ".join(each.text for each in told.values())
     assert words.count("no verdict") == 1 and "faster" not in words and "slower" not in words
 
@@ -54,7 +54,7 @@ def test_what_has_a_verdict_in_one_precision_is_not_said_of_another():
     told = found(cell("s", "fp32", 20.0), cell("s", "bf16", 10.0), cell("s", "fp16", 10.0, processes=1))
     assert "faster in 1 of 1 cell" in told["what does bf16 bring"].text
     assert "faster" not in told["what does fp16 bring"].text
-    assert told["what has no verdict"].text == "Single process: no verdict in 1 of 2 comparisons."
+    assert told["what has no verdict"].text == "Single process, or two that disagree: no verdict in 1 of 2 comparisons."
 
 
 def test_only_differences_beyond_the_floor_count():

@@ -115,10 +115,8 @@ def without_verdict(found: Iterable[Comparison | None], hardware: str = "") -> l
     single = sum(not enough(comparison=each) for each in found)
     if not single:
         return []
-    answer = "Single process: no verdict."
-    if single < len(found):
-        many = f"{single:,} of {len(found):,} comparisons"
-        answer = f"Single process, or two that disagree: no verdict in {many}."
+    many = "" if single == len(found) else f" in {single:,} of {len(found):,} comparisons"
+    answer = f"Single process, or two that disagree: no verdict{many}."
     return [Finding("what has no verdict", answer, hardware=hardware)]
 
 

@@ -121,7 +121,7 @@ def verdict_note(found: Iterable[Comparison | None]) -> str:
     if NOT_COMPARABLE in words:
         told.append("Not comparable: the host's launches fill the time, and the hosts are not known to be as fast.")
     if found and not judged and NOT_COMPARABLE not in words:
-        told.append("Single process: no verdict.")
+        told.append("Single process, or two that disagree: no verdict.")
     elif len(judged) < len(found):
         told.append("Without an interval: a single process, or two that disagree; no verdict.")
     return " ".join(told)
