@@ -230,7 +230,7 @@ def test_a_size_whose_processes_disagree_is_no_part_of_what_processes_differ_by(
     assert values(told[PROCESSES]) == {"spread_1": pytest.approx(0.01 / 2**0.5, rel=0.01)}
     assert "0.71 % (3 points that the GPU limits, 6 processes). Left out" in told[PROCESSES].text
     assert told[PROCESSES].text.endswith("differ by more than chance allows: xl (fp32).")
-    assert told[UNSETTLED].text.startswith("The steady state is not known well enough of xl (over ± 100 %)")
+    assert told[UNSETTLED].text.startswith("The steady state is not known well enough of xl, whose two processes")
 
 
 def test_a_size_whose_steady_state_is_unsure_has_no_number_of_warm_up_steps(plan, warmups):

@@ -107,7 +107,9 @@ def _why_no_mean(count: int) -> Callable[[SizeRuns], str]:
             return "no result"
         if point.steady("step") is None:
             return "no steady state"
-        return "a steady state of one process" if point.width is None else _WITHIN
+        if point.width is None:
+            return "two processes that disagree" if point.is_unsteady("step") else "a steady state of one process"
+        return _WITHIN
 
     return why
 
@@ -365,7 +367,8 @@ def _why_no_phases(point: SizeRuns) -> str:
 def _unsettled(setting: Setting) -> _Claim | None:
     """Sizes whose steady state has no interval, or one too wide to call a mean close to it."""
     measured = setting.measured
-    single = [point for point in measured if point.width is None]
+    torn = [point for point in measured if point.width is None and point.is_unsteady("step")]
+    single = [point for point in measured if point.width is None and point not in torn]
     wide = [point for point in measured if point.width is not None and not point.is_settled]
     numbers, parts = {}, []
     for at, point in enumerate(wide, 1):
@@ -373,6 +376,8 @@ def _unsettled(setting: Setting) -> _Claim | None:
     if wide:
         sizes = formatting.listing([f"{point.size} ({{width_{at}}})" for at, point in enumerate(wide, 1)])
         parts.append(f"{sizes}, too wide an interval to call a mean close to it")
+    if torn:
+        parts.append(f"{_sizes(torn)}, whose two processes disagree")
     if single:
         alone = "a single process or none ran late steps, so that nothing is compared with it"
         parts.append(f"{_sizes(single)}, of which {alone}")
