@@ -49,7 +49,7 @@ def costs(machine: Machine) -> list[Cost]:
 
 
 def answer(machine: Machine) -> Finding | None:
-    """Where the reference cell's step goes, and the largest loss; None without a profiled step."""
+    """Where the reference cell's step goes, and what costs most beside products; None without a profiled step."""
     own = machine.reference
     if own is None:
         return None
@@ -69,7 +69,7 @@ def answer(machine: Machine) -> Finding | None:
     losses = {name: getattr(own, name) for name in _LOSSES}
     worst = max(losses, key=losses.get)
     numbers |= _part_numbers(own, worst)
-    loss = f"The largest loss in {own.precision} is {_LOSSES[worst]}: {{cost}} ms, {{share}} of the step."
+    loss = f"Beside them most of it in {own.precision} is {_LOSSES[worst]}: {{cost}} ms, {{share}} of the step."
     return Finding("where does the step go", f"{where}.", numbers, own.row["hardware"], cause=loss)
 
 
@@ -141,7 +141,7 @@ def _idle(machine: Machine) -> Cost | None:
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
     text, more = advice("CUDA graphs", "at most", _without(own, "idle"), made, (own.row["cell"],))
     found = Finding("what does waiting for launches cost",
-                    f"The GPU waits {{cost}} ms ({{share}}) for the host in {own.name}.",
+                    f"The GPU idles about {{cost}} ms ({{share}}) in {own.name}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
     return Cost(own.idle, "profile", found)
 
@@ -313,7 +313,7 @@ def _warmup(machine: Machine) -> Cost | None:
         cause = "The first step takes {excess} ms longer."
         numbers["excess"] = Number(excess, cells)
     if steps:
-        text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it is within {percent(CLOSE)}."
+        text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it stays within ± {percent(CLOSE)}."
         numbers["enough"] = Number(steps, cells, formatting.count)
     said = (
         f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step "

@@ -14,6 +14,7 @@ from stepscope.report.studies.page_one.machine import Machine
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the processor limits"}
+FAR_APART = math.log(1.25)  # a difference that is worth a word even where nothing tells how sure it is
 _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow host", "unsteady": "unsteady"}
 _MOST_NAMES = 2
 
@@ -32,7 +33,7 @@ def _about(machine: Machine) -> tuple[str, str]:
     own = facts(machine.tables, machine.hardware)
     device = formatting.listing([str(each) for each in own["device_name"]], 2) or machine.hardware
     count = len(own["device_uuid"])
-    parts = [f"{count:,} × {device}" if count > 1 else device]
+    parts = [f"{device}, each cell on one of {count:,}" if count > 1 else device]
     parts += [f"{formatting.listing([f'{watts:,.0f}' for watts in own['power_limit_w']])} W"] * bool(
         own["power_limit_w"]
     )
@@ -54,7 +55,7 @@ def _measured(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
 
 
 def _floor_text(machine: Machine) -> list[str]:
-    """`unchanged cells differ by up to 0.4 % where the GPU limits`; nothing without a control."""
+    """`19 in 20 phases of unchanged cells differ by at most 0.4 % where the GPU limits`; nothing without a control."""
     found = floors(machine.tables["timing"]).by_class
     own = {kind: floor for (hardware, kind), floor in found.items() if hardware == machine.hardware}
     if not own:
@@ -63,7 +64,7 @@ def _floor_text(machine: Machine) -> list[str]:
         f"{formatting.percent(math.expm1(floor))}{f' where {_LIMITS[kind]}' if kind in _LIMITS else ''}"
         for kind, floor in own.items()
     ]
-    return [f"unchanged cells differ by up to {formatting.listing(parts)}"]
+    return [f"19 in 20 phases of unchanged cells differ by at most {formatting.listing(parts)}"]
 
 
 def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
@@ -103,21 +104,30 @@ def _cells_in_doubt(machine: Machine) -> str:
     parts = []
     for name, cells in doubtful(machine).items():
         if cells:
-            places = [cell.partition("/")[2] for cell in cells]
+            places = sorted((cell.partition("/")[2] for cell in cells), key=lambda place: not _is_on_page(place))
             parts.append(f"{_DOUBTS[name]}: {formatting.listing(places, _MOST_NAMES)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
+def _is_on_page(place: str) -> bool:
+    """Whether page one shows numbers of such a cell."""
+    return place.startswith(("ladder/", "timing/"))
+
+
 def _disagreement(machine: Machine) -> str:
     again = [each for each in measured_again(machine.tables) if each.hardware == machine.hardware]
     apart = [each for each in again if each.found.is_different]
+    how = "disagree"
+    if not apart:
+        apart = [each for each in again if not each.found.has_interval and abs(math.log(each.found.ratio)) > FAR_APART]
+        how = f"differ by more than {formatting.percent(math.expm1(FAR_APART))}, without a verdict,"
     if not apart:
         return ""
     worst = max(apart, key=lambda each: abs(math.log(each.found.ratio)))
     place = f"{worst.row['size']} at {worst.row['context']:,.0f} in {worst.row['precision']}"
     return (
-        f"Studies that measured the same disagree in {len(apart):,} of {len(again):,} comparisons, most in {place}: "
+        f"Studies that measured the same {how} in {len(apart):,} of {len(again):,} comparisons, most in {place}: "
         f"the {worst.study} study's time is {ratio_text(1 / worst.found.ratio)} times the timing study's."
     )
 

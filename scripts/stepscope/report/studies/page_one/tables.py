@@ -112,7 +112,8 @@ def best_table(machine: Machine) -> Table | None:
         Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
     ]
     caption = (
-        "The best configuration of each size: at the longest measured context of which a step fits, the cell with the "
-        "most tokens a second; of cells within what unchanged ones differ by, the plainest precision."
+        "The best cell of the timing study for each size, nothing fused or compiled: at the longest "
+        "measured context of which a step fits, the one with the most tokens a second; of cells within what unchanged "
+        "ones differ by, the plainest precision. Memory as allocated."
     )
     return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
