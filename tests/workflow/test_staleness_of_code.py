@@ -71,7 +71,7 @@ def test_the_analysis_of_traces_measures_nothing_again(project):
     plan = project.planned()
     assert plan.cells == set()
     assert plan.analyses == 1
-    assert plan.others == {"aggregate_profile", "profile_figures", "write_report"}
+    assert plan.others == {"aggregate_profile", "profile_figures", "page_one_figures", "write_report"}
 
 
 def test_the_analysis_of_snapshots_measures_nothing_again(project):
