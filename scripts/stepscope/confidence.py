@@ -186,7 +186,7 @@ def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
 @functools.cache
 def upper_tail(t: float, degrees: float) -> float:
     """The share of Student's distribution above t, by the incomplete beta function (Abramowitz and Stegun 26.7.1)."""
-    import mpmath  # what torch brings with sympy; the report's environment pins it
+    import mpmath  # only here: planning and measuring do without
 
     share = float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)) / 2
     return share if t >= 0 else 1 - share
