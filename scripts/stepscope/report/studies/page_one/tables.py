@@ -114,6 +114,6 @@ def best_table(machine: Machine) -> Table | None:
     caption = (
         "The best cell of the timing study for each size, nothing fused or compiled: at the longest "
         "measured context of which a step fits, the one with the most tokens a second; of cells within what unchanged "
-        "ones differ by, the plainest precision. Memory as allocated."
+        "ones differ by, the plainest precision."
     )
     return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
