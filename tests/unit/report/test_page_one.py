@@ -12,11 +12,12 @@ import synthetic_warmup
 from golden import TEMPLATES
 from stepscope.figures import theme
 from stepscope.report.data.profile import Profile
+from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import every_step, reference, side_by_side
+from stepscope.report.kit.chapter import words
 from stepscope.report.page import Request, report, section_markdown
 from stepscope.report.studies.page_one import section
 from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, costs
-from stepscope.report.studies.page_one.machine import Machine
 from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, largest_ladder
 from stepscope.tables.reader import Tables
 
@@ -53,20 +54,20 @@ def test_the_page_keeps_its_budgets(source, tmp_path):
     assert all(len(table.strip().split("\n")) - 2 <= 8 for table in tables_there)
     told = costs(Machine(tables))
     assert len(told) <= 7
-    assert all(section.words(each.finding.text) <= 40 for each in told)
+    assert all(words(each.finding.text) <= 40 for each in told)
     assert [each.cost for each in told] == sorted((each.cost for each in told), reverse=True)
 
 
 def test_the_dearest_findings_are_kept_where_words_are_few(tmp_path):
     told = costs(Machine(made.everything(tmp_path)))
-    first, second = (section.words(each.finding.text) + section.MOST_LINK_WORDS for each in told[:2])
+    first, second = (words(each.finding.text) + section.MOST_LINK_WORDS for each in told[:2])
     assert section.fitting(told, first + second) == told[:2]
     assert section.fitting(told, first + second - 1) == told[:1]
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 0), ("× 1.5 as fast (30 %).", 4), ("a — b", 2)])
 def test_words_are_what_has_a_letter_or_a_digit(text, count):
-    assert section.words(text) == count
+    assert words(text) == count
 
 
 # The step -------------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.ladder import recomputed, whole_peak
 from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.profile import Profile
+from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.kit import formatting
@@ -19,7 +20,6 @@ from stepscope.report.kit.compare import Timed, interval_text
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
 from stepscope.report.studies.page_one.changes import advice, change, urge
-from stepscope.report.studies.page_one.machine import MIXED, Machine
 from stepscope.report.studies.page_one.tables import memory_of
 
 LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one

@@ -1,13 +1,12 @@
 """Page one: what an engineer sends to the team. It has no cells of its own: it reads what all studies measured."""
 
-import re
-
 from stepscope.report.data.machines import labels
+from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import side_by_side
 from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.chapter import words
 from stepscope.report.kit.finding import Finding
 from stepscope.report.studies.page_one.findings import Cost, answer, costs
-from stepscope.report.studies.page_one.machine import Machine
 from stepscope.report.studies.page_one.strip import doubts, strip
 from stepscope.report.studies.page_one.tables import best_table, ladder_table
 from stepscope.tables.reader import Tables
@@ -42,11 +41,6 @@ def context(tables: Tables) -> dict:
         "tables": [made for made in (ladder_table(machine), best_table(machine)) if made],
         "doubts": not_sure,
     }
-
-
-def words(text: str) -> int:
-    """How many words a reader counts: what has a letter or a digit."""
-    return sum(bool(re.search(r"\w", each)) for each in text.split())
 
 
 def fitting(found: list[Cost], most: int) -> list[Cost]:

@@ -7,10 +7,10 @@ import pandas as pd
 from stepscope.report.data.agreement import measured_again
 from stepscope.report.data.control import floors
 from stepscope.report.data.machines import every_cell, facts, processes
+from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.order import column
-from stepscope.report.studies.page_one.machine import Machine
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the processor limits"}

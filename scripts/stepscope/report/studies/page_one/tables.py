@@ -5,12 +5,12 @@ import math
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.control import floors
 from stepscope.report.data.ladder import Ladder, peak, rate, time
+from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import Floors, timed
 from stepscope.report.kit.formatting import known
-from stepscope.report.studies.page_one.machine import Machine
 
 MOST_ROWS = 8
 

@@ -1,4 +1,4 @@
-"""The machine that page one speaks of, and what every part of the page reads of it."""
+"""The machine that page one and the chapters speak of, and what they read of it."""
 
 from functools import cached_property
 
