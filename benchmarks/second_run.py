@@ -162,8 +162,9 @@ def find_planted(base: Path, phase: str, share: float, names: list[str] | None, 
         sys.exit(f"error: no timing cell has the phase {phase}: {', '.join(missing)}; choose from {', '.join(medians)}")
     seconds = {name: share * medians[name] / 1000 for name in names}
     slowed = {name: planted_cell(out, plain[name], phase, share, seconds[name]) for name in names}
-    timing.write([*plain.values(), *slowed.values()], out / "tables")  # with intervals for the planted cells too
-    rows = {row["cell"]: row for row in rows_of(out / "tables")}
+    lines = [timing.row(cell) for cell in (*plain.values(), *slowed.values())]
+    two_runs.fill_in(lines, {cell.name for cell in slowed.values()})
+    rows = {row["cell"]: row for row in lines}
     both = [two_runs.Planted(phase, seconds[name], rows[name], rows[slowed[name].name]) for name in names]
     return two_runs.judged_planted(both, floors)
 

@@ -30,6 +30,7 @@ from stepscope.report.kit.compare import (
     timed,
 )
 from stepscope.tables import ladder, timing
+from stepscope.tables.columns import with_intervals
 
 STUDIES = ("timing", "ladder", "attention", "ceilings")
 ALL = "all"
@@ -210,8 +211,8 @@ def summary(series: Sequence[Repeated], changes: Sequence[Verdicts]) -> list[dic
 
 
 def _summary(study: str, limited_by: str, series: Sequence[Repeated], changes: Sequence[Verdicts]) -> dict:
-    with_intervals = [each for each in series if each.has_intervals]
-    overlapping = sum(each.overlaps for each in with_intervals)
+    have = [each for each in series if each.has_intervals]
+    overlapping = sum(each.overlaps for each in have)
     judged_ones = sum(each.is_judged for each in series)
     called = sum(each.is_called for each in series)
     differences = [each.difference for each in series]
@@ -219,9 +220,9 @@ def _summary(study: str, limited_by: str, series: Sequence[Repeated], changes: S
         "table": study,
         "limited_by": limited_by,
         "series": len(series),
-        "with_intervals": len(with_intervals),
+        "with_intervals": len(have),
         "overlapping": overlapping,
-        "overlapping_share": share(overlapping, len(with_intervals)),
+        "overlapping_share": share(overlapping, len(have)),
         "judged": judged_ones,
         "called": called,
         "called_share": share(called, judged_ones),
@@ -265,6 +266,12 @@ class Planted:
     seconds: float
     plain: dict
     slowed: dict
+
+
+def fill_in(rows: list[dict], slowed: set[str]) -> None:
+    """Give rows of the timing table their intervals; the slowed cells are no second measurement of the plain ones."""
+    prefixes = [f"{name}_" for name in timing.PHASES]
+    with_intervals(rows, prefixes, point=lambda row: (timing.but_for_the_time(row), row["cell"] in slowed))
 
 
 def judged_planted(planted: Sequence[Planted], floors: Floors) -> list[dict]:

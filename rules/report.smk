@@ -35,6 +35,7 @@ for prefix, folder, gaps, plan in (
             input:
                 plan=plan,
                 cells=[] if gaps else cells_to_read(study),
+                control=f"{folder}/tables/timing.csv" if study.uses_control else [],
             output:
                 table=report(
                     f"{folder}/tables/{study.name}.csv",
@@ -52,13 +53,14 @@ for prefix, folder, gaps, plan in (
                 code=report_code("aggregate.py", f"stepscope.tables.{study.name}"),
                 study=study.name,
                 gaps=gaps,
+                control=f"--control {folder}/tables/timing.csv" if study.uses_control else "",
             message:
                 f"Putting together the {study.name} tables"
             shell:
                 r"""
                 exec "$PYTHON" "$SCRIPTS"/aggregate.py \
                     --plan {input.plan:q} \
-                    --study {params.study} {params.gaps} \
+                    --study {params.study} {params.gaps} {params.control} \
                     --results results \
                     --out "$(dirname {output.table:q})" \
                     >{log:q} 2>&1

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stepscope.plan import run
 from stepscope.tables import cells
+from stepscope.tables.control import between_cells
 
 
 def main() -> None:
@@ -21,6 +22,12 @@ def main() -> None:
     flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells")
     flags.add_argument("--out", type=Path, required=True, help="folder of the tables")
     flags.add_argument("--partial", action="store_true", help="give cells without a usable result a row that says so")
+    flags.add_argument(
+        "--control",
+        type=Path,
+        metavar="TABLE",
+        help="timing.csv, whose cells that were measured twice widen the intervals of this study's",
+    )
     given = flags.parse_args()
     try:
         plan = cells.read_plan(given.plan)
@@ -33,7 +40,10 @@ def main() -> None:
         sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get(run.CONFIGURATION, "")))
     try:
         tables = importlib.import_module(f"stepscope.tables.{given.study}")
-        tables.write(found, given.out)
+        if given.control:
+            tables.write(found, given.out, between_cells(given.control))
+        else:
+            tables.write(found, given.out)
     except OSError as error:
         sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
 

@@ -15,6 +15,7 @@ import planted_step
 import second_run
 import two_runs
 from stepscope.report.kit.compare import Floors
+from stepscope.tables import timing
 from stepscope.tables.columns import with_intervals
 
 POINT = {
@@ -294,3 +295,18 @@ def test_a_planted_cell_is_measured_again_when_something_else_is_asked_for(tmp_p
     (tmp_path / "record.json").touch()
     assert second_run.is_measured(tmp_path, asked)
     assert not second_run.is_measured(tmp_path, asked | {"seconds": 0.002})
+
+
+def test_a_planted_cell_is_no_part_of_the_control():
+    # The plain cell was measured twice and gave the same; the planted one, at the same place, takes 5 % longer.
+    rows = []
+    for cell, repeat, factor in (("plain", 1, 1.0), ("plain/repeat=2", 2, 1.0), ("plain/planted", 2, 1.05)):
+        medians = [10.0 * factor, 10.01 * factor, 10.02 * factor]
+        row = dict.fromkeys([*timing.PLACE.names, *(f"{name}_processes" for name in timing.PHASES)]) | POINT
+        row |= {"cell": cell, "repeat": repeat, "step_processes": 3, "step_launch_share": 0.5}
+        row |= {"step_process_medians_ms": " ".join(map(str, medians)), "step_median_ms": medians[1]}
+        rows.append(row)
+    two_runs.fill_in(rows, {"plain/planted"})
+    assert [row["step_spread_cells"] for row in rows] == [0.0, 0.0, 0.0]
+    two_runs.fill_in(rows, set())
+    assert rows[0]["step_spread_cells"] == pytest.approx(math.log(1.05) / math.sqrt(2) * math.sqrt(2 / 3), rel=0.01)

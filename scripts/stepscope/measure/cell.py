@@ -205,9 +205,12 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
 
 
 def _host(probes: list[dict]) -> dict[str, list[float]]:
-    """Seconds of the fixed loops, two of each process, in their order; empty where nothing was probed."""
+    """Seconds of the fixed loops, two of each process, in their order; empty where nothing was probed.
+
+    A probe from before the device was touched has no launches.
+    """
     names = dict.fromkeys(name for probe in probes for name in probe)
-    return {name: [probe[name] for probe in probes] for name in names}
+    return {name: [probe[name] for probe in probes if name in probe] for name in names}
 
 
 @contextlib.contextmanager

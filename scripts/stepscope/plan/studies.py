@@ -49,7 +49,8 @@ class Study(Section):
     pattern of a cell's folder below results/HARDWARE/NAME, `constraints` are of the wildcards in it that no other
     study has. `announced` is what a cell's job says. Cells of a higher `priority` are measured before the others.
     `tools(device)` are the programs that a cell uses: it goes
-    stale when one appears or changes. With `draws_cells` each cell has a figure.
+    stale when one appears or changes. With `uses_control` the intervals of its table hold what the timing study's cells
+    differ by that were measured twice. With `draws_cells` each cell has a figure.
     """
 
     program: str
@@ -60,6 +61,7 @@ class Study(Section):
     priority: int = 0
     analysis: Analysis | None = None
     tools: Callable[[str], tuple[str, ...]] = lambda device: ()
+    uses_control: bool = False
     draws_cells: bool = False
 
     @property
@@ -86,6 +88,7 @@ TIMING = Study(
 CEILINGS = Study(
     name="ceilings",
     program="measure_ceilings",
+    uses_control=True,
     expand=operations.ceilings_cells,
     place="{operation}/{precision}",
     constraints={"operation": "matmul|copy"},
@@ -125,6 +128,7 @@ MEMORY = Study(
 ATTENTION = Study(
     name="attention",
     program="time_attention",
+    uses_control=True,
     expand=operations.attention_cells,
     place="{implementation}/d{d_head}/{precision}{options}",
     constraints={"implementation": "|".join(IMPLEMENTATIONS), "d_head": r"\d+"},
@@ -154,6 +158,7 @@ PRECISION = Study(
 WARMUP = Study(
     name="warmup",
     program="time_warmup",
+    uses_control=True,
     expand=training.warmup_cells,
     announced=f"Timing the first steps of {AT_A_POINT}",
     category="Warm-up",
@@ -164,6 +169,7 @@ WARMUP = Study(
 LADDER = Study(
     name="ladder",
     program="time_ladder",
+    uses_control=True,
     expand=ladder.ladder_cells,
     announced=f"Timing a rung of the ladder: {AT_A_POINT}",
     priority=1,

@@ -7,6 +7,7 @@ from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
     CELL,
     HARDWARE,
+    NO_CONTROL,
     NOISE_MARK,
     PRECISION,
     PROCESS,
@@ -17,6 +18,7 @@ from stepscope.tables.columns import (
     STATUS,
     TELEMETRY,
     WARMUP,
+    BetweenCells,
     milliseconds,
     run_columns,
     statistics_columns,
@@ -79,10 +81,10 @@ TABLES = (
 )
 
 
-def write(cells: list[CellResult], folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write attention.csv and attention_samples.csv."""
     rows = [line for cell in cells for line in rows_of(cell)]
-    with_intervals(rows, [""], is_queued=True)
+    with_intervals(rows, [""], is_queued=True, control=control)
     write_study(folder, TABLES, rows, cells, [list(_place(cell).values()) for cell in cells])
 
 

@@ -7,6 +7,7 @@ from stepscope.tables.columns import (
     CELL,
     HARDWARE,
     LAUNCHED,
+    NO_CONTROL,
     NOISE_MARK,
     PRECISION,
     PROCESS,
@@ -17,6 +18,7 @@ from stepscope.tables.columns import (
     STATUS,
     TELEMETRY,
     WARMUP,
+    BetweenCells,
     run_columns,
     statistics_columns,
     with_intervals,
@@ -57,10 +59,10 @@ TABLES = (
 )
 
 
-def write(cells: list[CellResult], folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write ceilings.csv and ceilings_samples.csv."""
     rows = [row(cell) for cell in cells]
-    with_intervals(rows, [""])
+    with_intervals(rows, [""], control=control)
     write_study(folder, TABLES, rows, cells, [[line[name] for name in KEY.names] for line in rows])
 
 

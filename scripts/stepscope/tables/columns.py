@@ -3,7 +3,8 @@
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import MappingProxyType
 
 from stepscope import confidence
 from stepscope.tables.cells import CellResult
@@ -60,7 +61,7 @@ STATISTICS = Group(
         number(
             "spread_cells",
             "share",
-            "standard deviation of a cell's logarithm beyond that, by the control",
+            "standard deviation of a cell's logarithm beyond that, by the timing study's control",
             is_optional=True,
         ),
         flag(
@@ -76,6 +77,10 @@ LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches may f
 # then the GPU works on for as long as these kernels take: at least this, since each takes longer than its launch.
 QUEUED_MS = 2.0
 SLOW_HOST = 1.25  # how many times as long as in the quickest cell the loop of plain Python takes in a slow moment
+
+# (hardware, what limits a series) -> standard deviation of a cell's logarithm beyond what its processes explain.
+BetweenCells = Mapping[tuple[str, str | None], float]
+NO_CONTROL: BetweenCells = MappingProxyType({})
 
 PROCESS = number("process", "", "number of the cell's process, from 1", is_optional=True)
 LAUNCHED = number("launch_seconds", "s", "time until the host had launched the work; on a GPU", is_optional=True)
@@ -229,13 +234,15 @@ def with_intervals(
     prefixes: Iterable[str],
     is_queued: bool = False,
     point: Callable[[dict], Hashable] | None = None,
+    control: BetweenCells = NO_CONTROL,
 ) -> None:
     """Fill in what limits each series, the spread of all series that the same limits on the same machine, and with it
     the intervals and whether they are wider than the row's noise mark.
 
     prefixes: of the series' columns. is_queued: the GPU never waited for launches. point: the same for rows that differ
-    only in the time at which they were measured. A series whose processes differ by more than chance allows in its
-    class lends it nothing, has its own spread, and is noisy; one of two processes has no interval.
+    only in the time at which they were measured; without it control says what those differ by. A series whose processes
+    differ by more than chance allows in its class lends it nothing, has its own spread, and is noisy; one of two
+    processes has no interval.
     """
     _mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
@@ -244,16 +251,18 @@ def with_intervals(
             if row[f"{prefix}processes"]:
                 row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
                 classes.setdefault((row["hardware"], row[f"{prefix}limited_by"]), []).append((row, prefix))
-    for series in classes.values():
+    for which, series in classes.items():
         medians = [_medians(*each) for each in series]
         alone = confidence.unsteady(medians)
         common = _spread_of_class(
             [(each, own) for place, (each, own) in enumerate(zip(series, medians, strict=True)) if place not in alone],
             point,
+            control.get(which, 0.0),
         )
         for place, (row, prefix) in enumerate(series):
             row[f"{prefix}unsteady"] = place in alone
-            _fill_in(row, prefix, _own_spread(medians[place]) if place in alone else common)
+            own = _own_spread(medians[place], control.get(which, 0.0)) if place in alone else common
+            _fill_in(row, prefix, own)
             if place in alone:
                 row[f"{prefix}noisy"] = True
 
@@ -270,20 +279,25 @@ def _mark_slow_hosts(rows: list[dict]) -> None:
 
 
 def _spread_of_class(
-    series: list[tuple[tuple[dict, str], list[float]]], point: Callable[[dict], Hashable] | None
+    series: list[tuple[tuple[dict, str], list[float]]],
+    point: Callable[[dict], Hashable] | None,
+    between: float,
 ) -> confidence.Spread | None:
     spread = confidence.pooled([medians for _, medians in series])
-    if spread is None or point is None:
-        return spread
+    if spread is None:
+        return None
+    if point is None:
+        return dataclasses.replace(spread, cells=between)
     twice: dict[Hashable, list[list[float]]] = {}
     for (row, prefix), medians in series:
         twice.setdefault((point(row), prefix), []).append(medians)
     return dataclasses.replace(spread, cells=confidence.between_cells(twice.values(), spread))
 
 
-def _own_spread(medians: list[float]) -> confidence.Spread | None:
+def _own_spread(medians: list[float], between: float) -> confidence.Spread | None:
     """The spread of an unsteady series; None of two processes, of which an interval would say nothing."""
-    return confidence.pooled([medians]) if len(medians) > 2 else None
+    spread = confidence.pooled([medians]) if len(medians) > 2 else None
+    return dataclasses.replace(spread, cells=between) if spread else None
 
 
 def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:

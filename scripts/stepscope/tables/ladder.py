@@ -6,7 +6,16 @@ from stepscope.model import flops
 from stepscope.model.footprint import Setup
 from stepscope.tables import ladder_chain, ladder_checkpoint, peaks
 from stepscope.tables.cells import CellResult
-from stepscope.tables.columns import NOISE_MARK, REASON, RUN, STATUS, run_columns, with_intervals
+from stepscope.tables.columns import (
+    NO_CONTROL,
+    NOISE_MARK,
+    REASON,
+    RUN,
+    STATUS,
+    BetweenCells,
+    run_columns,
+    with_intervals,
+)
 from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.training import (
     KEY,
@@ -87,16 +96,16 @@ TABLES = (
 )
 
 
-def write(cells: list[CellResult], folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write ladder.csv and ladder_samples.csv."""
-    lines = rows(cells)
+    lines = rows(cells, control)
     write_study(folder, TABLES, lines, cells, keys_of(lines))
 
 
-def rows(cells: list[CellResult]) -> list[dict]:
+def rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
     """A row for each cell, in the plan's order."""
     own = {cell.name: _row(cell) for cell in cells}
-    with_intervals(list(own.values()), [f"{name}_" for name in PHASES])
+    with_intervals(list(own.values()), [f"{name}_" for name in PHASES], control=control)
     for row in own.values():
         row["noisy"] = next((found for key in TIMES if (found := row[f"{key}_noisy"]) is not None), None)
     ladders: dict[tuple, list[CellResult]] = {}

@@ -82,11 +82,11 @@ def write(cells: list[CellResult], folder: Path) -> None:
 def rows_of(cells: list[CellResult]) -> list[dict]:
     """Each cell as one row, in the plan's order."""
     rows = [row(cell) for cell in cells]
-    with_intervals(rows, [f"{name}_" for name in PHASES], point=_but_for_the_time)
+    with_intervals(rows, [f"{name}_" for name in PHASES], point=but_for_the_time)
     return rows
 
 
-def _but_for_the_time(row: dict) -> tuple:
+def but_for_the_time(row: dict) -> tuple:
     """What cells have in common that were measured twice."""
     return tuple(row[name] for name in PLACE.names if name not in ("cell", "repeat"))
 

@@ -14,11 +14,13 @@ from stepscope.axes import STEP_PHASES
 from stepscope.measure.summary import summarise
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
+    NO_CONTROL,
     NOISE_MARK,
     REASON,
     RUN,
     STATISTICS,
     STATUS,
+    BetweenCells,
     milliseconds,
     ratio,
     run_columns,
@@ -146,20 +148,20 @@ class Steady:
     columns: dict[str, dict]
 
 
-def write(cells: list[CellResult], folder: Path) -> None:
+def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write warmup.csv and warmup_samples.csv."""
-    rows = rows_of(cells)
+    rows = rows_of(cells, control)
     write_study(folder, TABLES, rows, cells, keys_of(rows))
 
 
-def rows_of(cells: list[CellResult]) -> list[dict]:
+def rows_of(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
     """Each cell as one row; those of one point share its steady state."""
     series = [series_of(cell) for cell in cells]
     points: dict[str, list[tuple[CellResult, Series]]] = defaultdict(list)
     for cell, found in zip(cells, series, strict=True):
         if status_of(cell, _mode(cell))["status"] == "ok" and not is_profiled(cell):
             points[_point(cell)].append((cell, found))
-    states = steady_states(points)
+    states = steady_states(points, control)
     return [row(cell, own, states.get(_point(cell))) for cell, own in zip(cells, series, strict=True)]
 
 
@@ -187,16 +189,18 @@ def _sum(times: list[tuple[float, float | None]]) -> tuple[float, float | None]:
     return sum(seconds for seconds, _ in times), None if None in launches else sum(launches)
 
 
-def steady_states(points: dict[str, list[tuple[CellResult, Series]]]) -> dict[str, Steady]:
+def steady_states(
+    points: dict[str, list[tuple[CellResult, Series]]], control: BetweenCells = NO_CONTROL
+) -> dict[str, Steady]:
     """Point → its steady state; none of a point without a process that ran enough late steps.
 
     points: the cells of each point that count, with their series. The spread between processes is that of all points
-    of a machine, for each phase.
+    of a machine, for each phase; control as in with_intervals().
     """
     starts = {name: start for name, own in points.items() if (start := _first_steady(own)) is not None}
     rows = {name: _late(points[name], start) for name, start in starts.items()}
     for prefix in PHASES:  # one by one: phases of a process, and their sums, do not vary independently
-        with_intervals(list(rows.values()), [f"{prefix}_"])
+        with_intervals(list(rows.values()), [f"{prefix}_"], control=control)
     return {
         name: Steady(
             starts[name],

@@ -137,3 +137,18 @@ def test_a_rows_series():
 def test_ratios_as_text():
     found = Comparison(1.5844, 1.52, 1.65, "faster", 1.02, (1.0, 1.0))
     assert (interval_text(found), ratio_and_interval(found)) == ("[1.52, 1.65]", "1.58 [1.52, 1.65]")
+
+
+@pytest.mark.parametrize(("limited_by", "word"), [("launches", "unclear"), ("processor", "unclear"), ("gpu", "faster")])
+def test_of_a_slow_moment_of_the_host_nothing_is_said_that_the_host_limits(limited_by, word):
+    fast, slow = series(5.0, limited_by=limited_by), series(10.0, limited_by=limited_by, slow_host=True)
+    assert compare(fast, slow, NONE).verdict == word
+    assert compare(slow, fast, NONE).verdict == ("slower" if word == "faster" else word)
+
+
+def test_a_row_says_whether_its_host_was_slow():
+    row = {"step_median_ms": 1.0, "step_limited_by": "launches"}
+    assert [timed(row | more, "step_").slow_host for more in ({}, {"slow_host": None}, {"slow_host": True})] == [
+        *(False, False),
+        True,
+    ]

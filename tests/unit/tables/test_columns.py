@@ -79,6 +79,14 @@ def test_what_cells_differ_by_that_were_measured_twice_widens_all_intervals_of_t
         assert each["ci_high_ms"] == pytest.approx(each["median_ms"] * math.exp(half), rel=1e-3)
 
 
+def test_the_timing_studys_control_widens_the_intervals_of_another_study():
+    series, free = row(5, 5 * 1.001, launch=0.3), row(0.007, 0.007 * 1.001, launch=0.999)
+    with_intervals([series, free], [""], control={(series["hardware"], GPU): 0.04})
+    assert (series["spread_cells"], free["spread_cells"]) == (0.04, 0.0)
+    half = 12.706 * math.hypot(math.log(1.001) / 2, 0.04)  # Student's t of 1 degree; deviation / sqrt(2)
+    assert series["ci_high_ms"] == pytest.approx(series["median_ms"] * math.exp(half), rel=1e-3)
+
+
 def test_classes_do_not_lend_each_other_their_spread():
     launches, gpu = row(1.0, 1.1, 1.2, launch=0.999), row(1.0, 1.0, 1.0, launch=0.3)
     other = row(1.0, 1.5, 2.0, launch=0.3, hardware="h100")

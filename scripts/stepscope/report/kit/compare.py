@@ -24,6 +24,7 @@ class Timed:
 
     low, high: None where a single process measured it. spread: of a process in the series' class. limited_by: that
     class, as in the tables. clock_mhz: of the SMs. host: milliseconds of the fixed loops, (Python, launches).
+    slow_host: whether these were slow for this machine.
     """
 
     median: float
@@ -36,6 +37,7 @@ class Timed:
     limited_by: str | None = None
     clock_mhz: float | None = None
     host: tuple[float, ...] = ()
+    slow_host: bool = False
 
     @property
     def has_interval(self) -> bool:
@@ -65,6 +67,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         limited_by if isinstance(limited_by, str) else None,  # missing text may be NaN, which equals nothing
         clock if known(clock) else None,
         tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if known(row.get(name))),
+        known(row.get("slow_host")) and bool(row["slow_host"]),
     )
 
 
@@ -129,7 +132,9 @@ def judged(both: Sequence[tuple[Timed | None, Timed | None]], floors: Floors) ->
     """
     found = [_difference(*pair) for pair in both]
     margins = [floors.margin(*pair) if None not in pair else 0.0 for pair in both]
-    tested = [i for i, each in enumerate(found) if each and not are_other_hosts(*both[i])]
+    tested = [
+        i for i, each in enumerate(found) if each and not are_other_hosts(*both[i]) and not any(map(was_slow, both[i]))
+    ]
     real = dict(zip(tested, discoveries([found[i].p_beyond(margins[i]) for i in tested]), strict=True))
     return [
         _comparison(*pair, found[i], margins[i], real.get(i, False)) if None not in pair else None
@@ -154,6 +159,8 @@ def _comparison(own: Timed, reference: Timed, found: Difference | None, margin: 
     low, high = found.ends if found else (None, None)
     if are_other_hosts(own, reference):
         word = NOT_COMPARABLE
+    elif was_slow(own) or was_slow(reference):
+        word = UNCLEAR
     elif is_real and _holds_in_cycles(own, reference, found, margin):
         word = FASTER if found.logarithm > 0 else SLOWER
     elif found and not is_real and -margin <= low and high <= margin:
@@ -172,6 +179,11 @@ def _holds_in_cycles(own: Timed, reference: Timed, found: Difference, margin: fl
         return True
     cycles = Difference(found.logarithm + math.log(reference.clock_mhz / own.clock_mhz), found.error, found.degrees)
     return cycles.logarithm * found.logarithm > 0 and cycles.p_beyond(margin) <= FALSE_DISCOVERIES
+
+
+def was_slow(series: Timed) -> bool:
+    """Whether the host limits a series, and was slow when it was measured."""
+    return series.slow_host and series.limited_by != GPU
 
 
 def are_other_hosts(own: Timed, reference: Timed) -> bool:

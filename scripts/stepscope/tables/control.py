@@ -1,0 +1,18 @@
+"""What the timing study's control says to the other studies: what unchanged cells differ by beyond their processes."""
+
+import csv
+from pathlib import Path
+
+from stepscope.tables.columns import BetweenCells
+from stepscope.tables.timing import PHASES
+
+
+def between_cells(timing: Path) -> BetweenCells:
+    """The `spread_cells` of each class of series in timing.csv. Raises OSError where it cannot be read."""
+    found: dict[tuple[str, str | None], float] = {}
+    with timing.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            for name in PHASES:
+                if deviation := row[f"{name}_spread_cells"]:
+                    found[row["hardware"], row[f"{name}_limited_by"] or None] = float(deviation)
+    return found
