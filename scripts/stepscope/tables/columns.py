@@ -114,9 +114,15 @@ RUN = Group(
         number(
             "host_drift", "ratio", "the slowest of the cell's loops of plain Python over the quickest", is_optional=True
         ),
+        number(
+            "host_slowdown",
+            "ratio",
+            "`host_python_ms` over the quickest of the table's cells on that machine",
+            is_optional=True,
+        ),
         flag(
             "slow_host",
-            "the host was slow: its loop of plain Python took 1.25 times the table's quickest",
+            "the host was slow: `host_slowdown` is above 1.25",
             is_optional=True,
         ),
         text("code", "digest of the code that measured"),
@@ -275,7 +281,8 @@ def _mark_slow_hosts(rows: list[dict]) -> None:
             quickest[row["hardware"]] = min(row["host_python_ms"], quickest.get(row["hardware"], math.inf))
     for row in rows:
         if row.get("host_python_ms"):
-            row["slow_host"] = row["host_python_ms"] > SLOW_HOST * quickest[row["hardware"]]
+            row["host_slowdown"] = row["host_python_ms"] / quickest[row["hardware"]]
+            row["slow_host"] = row["host_slowdown"] > SLOW_HOST
 
 
 def _spread_of_class(

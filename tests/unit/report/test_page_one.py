@@ -1,5 +1,6 @@
 """Page one: its budgets, its findings against numbers worked out by hand, and what it does with little data."""
 
+import math
 import re
 
 import page_one_maker as made
@@ -177,7 +178,7 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
     ):
         number = told[question].finding.numbers["gain"]
         assert number.value == pytest.approx(gain) and str(number).endswith("], faster")
-        assert " Use " in told[question].finding.reasons
+        assert "Use " in told[question].finding.reasons and "elsewhere measured" in told[question].finding.reasons
 
 
 def test_what_did_not_help_is_not_advised(tmp_path):
@@ -241,9 +242,24 @@ def test_what_does_not_fit_is_told_where_something_does_not(tmp_path):
 
 
 def test_checkpoints_cost_what_the_ladder_measured(tmp_path):
-    told = found(made.everything(tmp_path))["what does not fit"]
-    assert told.cost == pytest.approx(4.0)  # 20 instead of 16 ms
-    assert str(told.finding.numbers["checkpointed"]) == "1.50"  # the half of 3 GiB
+    told = found(made.everything(tmp_path))["what does not fit"].finding
+    assert told.numbers["added"].value == pytest.approx(4.0)  # 20 instead of 16 ms
+    assert str(told.numbers["checkpointed"]) == "1.50"  # the half of 3 GiB
+
+
+def test_where_a_rung_fits_it_comes_before_checkpoints(tmp_path):
+    cells, timing = made.both(processes=3)
+    rungs = synthetic_ladder.chain("medium", 512)
+    lost = [synthetic_ladder.without_step(each) for each in rungs[:3]]
+    tables = made.write(tmp_path, cells, [*timing, made.lost(cells[1], 256)],
+                        rungs=[*lost, *rungs[3:], *synthetic_ladder.checkpoints()])  # fmt: skip
+    told = found(tables)["what does not fit"]
+    assert "SDPA makes medium at 512 fit" in told.finding.reasons and "heckpoint" not in told.finding.reasons
+    assert told.cost == math.inf and costs(Machine(tables))[0] == told  # what does not run at all comes first
+    (ladder, _) = section.context(tables)["tables"]
+    assert "fast as SDPA" in ladder.caption
+    gains = [row[2].text for row in ladder.rows]
+    assert gains[:4] == ["–", "–", "–", "1"] and gains[4] == "1.07"  # 16 and 15 ms
 
 
 @pytest.mark.parametrize(("first", "is_told"), [((1000.0, 200.0, 50.0), True), ((0.0, 0.0, 0.0), False)])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, difference, discoveries
 from stepscope.report.kit.formatting import known, median_beside_interval, significant
-from stepscope.tables.columns import GPU, LAUNCHES
+from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 FASTER, SLOWER, SAME, UNCLEAR, NOT_COMPARABLE = "faster", "slower", "same", "unclear", "not comparable"
 LEAST_MARGIN = math.log(1.02)  # a smaller difference counts as none, however sure it is
@@ -24,7 +24,7 @@ class Timed:
 
     low, high: None where a single process measured it. spread: of a process in the series' class. limited_by: that
     class, as in the tables. clock_mhz: of the SMs. host: milliseconds of the fixed loops, (Python, launches).
-    slow_host: whether these were slow for this machine.
+    slowdown: that of the first of these over the quickest in the table. slow_host: whether it is marked as slow.
     """
 
     median: float
@@ -37,6 +37,7 @@ class Timed:
     limited_by: str | None = None
     clock_mhz: float | None = None
     host: tuple[float, ...] = ()
+    slowdown: float = 1.0
     slow_host: bool = False
 
     @property
@@ -67,6 +68,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         limited_by if isinstance(limited_by, str) else None,  # missing text may be NaN, which equals nothing
         clock if known(clock) else None,
         tuple(row[name] for name in ("host_python_ms", "host_launches_ms") if known(row.get(name))),
+        slowdown if known(slowdown := row.get("host_slowdown")) else 1.0,
         known(row.get("slow_host")) and bool(row["slow_host"]),
     )
 
@@ -93,8 +95,8 @@ class Comparison:
     """How many times as fast one series is as a reference.
 
     low, high: the ends of the ratio's 95 % interval; None where a single process measured one of both. verdict:
-    FASTER, SLOWER, SAME, UNCLEAR or NOT_COMPARABLE. margin: the ratio up to which they count as the same. times: of
-    the reference and of the series, ms.
+    FASTER, SLOWER, SAME, UNCLEAR or NOT_COMPARABLE. margin: the ratio up to which they count as the same, else that
+    beyond which they would be different. times: of the reference and of the series, ms.
     """
 
     ratio: float
@@ -132,12 +134,13 @@ def judged(both: Sequence[tuple[Timed | None, Timed | None]], floors: Floors) ->
     """
     found = [_difference(*pair) for pair in both]
     margins = [floors.margin(*pair) if None not in pair else 0.0 for pair in both]
+    needed = [max(margin, by_hosts(pair)) for margin, pair in zip(margins, both, strict=True)]
     tested = [
         i for i, each in enumerate(found) if each and not are_other_hosts(*both[i]) and not any(map(was_slow, both[i]))
     ]
-    real = dict(zip(tested, discoveries([found[i].p_beyond(margins[i]) for i in tested]), strict=True))
+    real = dict(zip(tested, discoveries([found[i].p_beyond(needed[i]) for i in tested]), strict=True))
     return [
-        _comparison(*pair, found[i], margins[i], real.get(i, False)) if None not in pair else None
+        _comparison(*pair, found[i], (margins[i], needed[i]), real.get(i, False)) if None not in pair else None
         for i, pair in enumerate(both)
     ]
 
@@ -155,16 +158,25 @@ def _difference(own: Timed | None, reference: Timed | None) -> Difference | None
     return difference(over, under, is_one_class)
 
 
-def _comparison(own: Timed, reference: Timed, found: Difference | None, margin: float, is_real: bool) -> Comparison:
+def by_hosts(series: Iterable[Timed | None]) -> float:
+    """The difference of logarithms that slow hosts may explain: what launches limit is as slow as its host was then."""
+    return max((math.log(each.slowdown) for each in series if each and each.limited_by == LAUNCHES), default=0.0)
+
+
+def _comparison(
+    own: Timed, reference: Timed, found: Difference | None, margins: tuple[float, float], is_real: bool
+) -> Comparison:
+    """margins: up to which both are the same, and beyond which they are different."""
     low, high = found.ends if found else (None, None)
+    same, margin = margins
     if are_other_hosts(own, reference):
         word = NOT_COMPARABLE
     elif was_slow(own) or was_slow(reference):
         word = UNCLEAR
     elif is_real and _holds_in_cycles(own, reference, found, margin):
         word = FASTER if found.logarithm > 0 else SLOWER
-    elif found and not is_real and -margin <= low and high <= margin:
-        word = SAME
+    elif found and not is_real and -same <= low and high <= same:
+        word, margin = SAME, same
     else:
         word = UNCLEAR
     ends = (math.exp(low), math.exp(high)) if found else (None, None)
@@ -182,8 +194,9 @@ def _holds_in_cycles(own: Timed, reference: Timed, found: Difference, margin: fl
 
 
 def was_slow(series: Timed) -> bool:
-    """Whether the host limits a series, and was slow when it was measured."""
-    return series.slow_host and series.limited_by != GPU
+    """Whether a processor limits a series, and was slow when it was measured: a loop of plain Python does not tell by
+    how much its other work was."""
+    return series.slow_host and series.limited_by == PROCESSOR
 
 
 def are_other_hosts(own: Timed, reference: Timed) -> bool:

@@ -32,6 +32,10 @@ class Change:
         text = " ".join(filter(None, [formatting.times(self.speed.ratio), interval]))
         return Number(self.speed.ratio, self.cells, lambda _: f"{text}, {word}")
 
+    def is_at(self, own: StepParts) -> bool:
+        """Whether it was measured at a step's own place."""
+        return (self.ladder.size, self.ladder.context, self.ladder.batch) == own.place
+
     @property
     def place(self) -> str:
         """Where it was measured: `medium at 512`."""
@@ -64,20 +68,21 @@ def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
 
 
 def advice(
-    thing: str, bound: str, predicted: float | None, made: Change | None, cells: tuple[str, ...]
+    own: StepParts, thing: str, bound: str, predicted: float | None, made: Change | None
 ) -> tuple[str, dict[str, Number]]:
-    """(`Use compiled blocks: predicted at most {predicted}, measured {gain} (medium at 512).`, its numbers).
+    """(`Use compiled blocks: at most {predicted}; elsewhere measured {gain} (medium at 512).`, its numbers).
 
-    predicted: how many times as fast, from these cells; bound: what qualifies it, such as `at most`.
+    predicted: how many times as fast the step would be. bound: what is said instead of `predicted`, such as `at most`.
+    A gain that was measured at another place than the step's is not what was predicted, and says so.
     """
     parts, numbers = [], {}
     if predicted:
-        parts.append(" ".join(filter(None, ["predicted", bound, "{predicted}"])))
-        numbers["predicted"] = Number(predicted, cells, formatting.times)
+        parts.append(f"{bound or 'predicted'} {{predicted}}")
+        numbers["predicted"] = Number(predicted, (own.row["cell"],), formatting.times)
     if made:
-        parts.append(f"measured {{gain}} ({made.place})")
+        parts.append(f"{'' if made.is_at(own) else 'elsewhere '}measured {{gain}} ({made.place})")
         numbers["gain"] = made.number
-    told = f": {', '.join(parts)}" if parts else ""
+    told = f": {'; '.join(parts)}" if parts else ""
     return f"{urge(made.speed if made else None)} {thing}{told}.", numbers
 
 

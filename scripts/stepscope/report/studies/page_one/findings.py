@@ -3,24 +3,25 @@
 A candidate without enough data gives nothing. Each has a cost: milliseconds of a step, by which they are sorted.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.data.bound import LAUNCH_BOUND, PRODUCTS
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.ladder import recomputed, whole_peak
+from stepscope.report.data.ladder import recomputed, time, whole_peak
 from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import Timed, interval_text
+from stepscope.report.kit.compare import Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
 from stepscope.report.studies.page_one.changes import advice, change, urge
-from stepscope.report.studies.page_one.tables import memory_of
+from stepscope.report.studies.page_one.tables import largest_ladder, memory_of
 
 LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one
 MOST_FINDINGS = 7
@@ -35,7 +36,10 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """A finding with the section that it links to, and what it costs in ms of the step that it is about."""
+    """A finding with the section that it links to, and what it costs in ms of the step that it is about.
+
+    What does not run at all costs without end.
+    """
 
     cost: float
     section: str
@@ -94,6 +98,18 @@ def _part_numbers(own: StepParts, part: str) -> dict[str, Number]:
 # The candidates. ------------------------------------------------------------------------------------------------------
 
 
+def _place_of(own: StepParts) -> str:
+    """`xl at 256`."""
+    return f"{own.row['size']} at {own.row['context']:,.0f}"
+
+
+def _places(found: list[StepParts]) -> str:
+    """`small and medium at 256; small at 1,024`."""
+    contexts = sorted({each.row["context"] for each in found})
+    sizes = [formatting.listing([each.row["size"] for each in found if each.row["context"] == at]) for at in contexts]
+    return "; ".join(f"{names} at {at:,.0f}" for names, at in zip(sizes, contexts, strict=True))
+
+
 def _other(machine: Machine) -> Cost | None:
     """Kernels that move memory: against compiling the blocks."""
     own = machine.reference
@@ -104,10 +120,10 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Outside the optimizer {largest[0]} kernels take most: {{most}} ms."
+        cause = f"Attention's included, {largest[0]} kernels take most: {{most}} ms."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
-    text, more = advice("compiled blocks", "at most", _without(own, "other"), made, cells)
+    text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
     found = Finding("what do memory-bound kernels cost",
                     "Other memory-bound kernels cost {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
@@ -128,20 +144,16 @@ def _idle(machine: Machine) -> Cost | None:
     if own is None or own.share("idle") < LEAST_SHARE:
         return None
     cells = tuple(each.row["cell"] for each in machine.alike)
-    bound = sum(each.busy / each.total < LAUNCH_BOUND for each in machine.alike)
-    numbers = _part_numbers(own, "idle") | {"bound": Number(bound, cells, formatting.count)}
-    kernels = machine.profile.row("phases", own.row["cell"], phase="step").get("kernels_per_step")
-    parts = []
-    if known(kernels):
-        parts.append("it launches {kernels} kernels")
-        numbers["kernels"] = Number(kernels, (own.row["cell"],), formatting.count)
+    bound = [each for each in machine.alike if each.busy / each.total < LAUNCH_BOUND]
+    numbers = _part_numbers(own, "idle") | {"bound": Number(len(bound), cells, formatting.count)}
+    cause = ""
     if len(machine.alike) > 1:
-        parts.append(f"launches limit {{bound}} of {len(machine.alike):,} steps in {own.precision}")
-    cause = f"{parts[0][0].upper()}{'; '.join(parts)[1:]}." if parts else ""
+        which = f": {_places(bound)}" if bound else ""
+        cause = f"Launches limit {{bound}} of {len(machine.alike):,} {own.precision} steps{which}."
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
-    text, more = advice("CUDA graphs", "at most", _without(own, "idle"), made, (own.row["cell"],))
+    text, more = advice(own, "CUDA graphs", "at most", _without(own, "idle"), made)
     found = Finding("what does waiting for launches cost",
-                    f"The GPU idles about {{cost}} ms ({{share}}) in {own.name}.",
+                    f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
     return Cost(own.idle, "profile", found)
 
@@ -208,7 +220,7 @@ def _attention(machine: Machine) -> Cost | None:
         cause = "The softmax takes {softmax} ms."
         numbers["softmax"] = Number(softmax, cells)
     made = change(machine.ladders, own, "attention", lambda value: value != "naive")
-    text, more = advice("fused attention", "from the forward pass alone", _without(own, "attention"), made, cells)
+    text, more = advice(own, "fused attention", "from the forward pass alone", _without(own, "attention"), made)
     found = Finding("what does attention cost",
                     f"Attention's forward pass spends {{cost}} ms ({{share}}) beside its products in {own.name}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
@@ -221,18 +233,19 @@ def _optimizer(machine: Machine) -> Cost | None:
     if own is None or own.share("optimizer") < LEAST_SHARE:
         return None
     cells = (own.row["cell"],)
-    numbers, cause, predicted = _part_numbers(own, "optimizer"), "", None
+    numbers, cause, predicted, cost = _part_numbers(own, "optimizer"), "", None, own.optimizer
     rate, parameters = bandwidth(machine.tables, machine.hardware, "measured"), own.row.get("parameters")
     if known(rate) and known(parameters):
         least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
         cause = f"Its {OPTIMIZER_BYTES} bytes a parameter take {{least}} ms at the measured copy rate."
         numbers["least"] = Number(least, cells)
-        predicted = own.total / (own.total - own.optimizer + least) if least < own.optimizer else None
+        cost = max(0.0, own.optimizer - least)
+        predicted = own.total / (own.total - cost) if cost else None
     made = change(machine.ladders, own, "optimizer", lambda value: value == "fused")
-    text, more = advice("a fused optimizer", "", predicted, made, cells)
+    text, more = advice(own, "a fused optimizer", "", predicted, made)
     found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.optimizer, "profile", found)
+    return Cost(cost, "profile", found)
 
 
 def _memory(machine: Machine) -> Cost | None:
@@ -261,11 +274,12 @@ def _memory(machine: Machine) -> Cost | None:
     if known(last.get("device_memory_bytes")):
         whole = " of {whole}"
         numbers["whole"] = Number(last["device_memory_bytes"], (last["cell"],), formatting.gib)
-    text, more, cost = _checkpoints(machine)
+    text, more = _remedy(machine)
     said = (
         f"{last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out of memory."
     )
-    return Cost(cost, "timing", Finding("what does not fit", said, numbers | more, machine.hardware, advice=text))
+    found = Finding("what does not fit", said, numbers | more, machine.hardware, advice=text)
+    return Cost(math.inf, "timing", found)
 
 
 def _first_precision(rows: list[dict]) -> str:
@@ -273,12 +287,28 @@ def _first_precision(rows: list[dict]) -> str:
     return MIXED if MIXED in precisions else next(iter(precisions), "")
 
 
-def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number], float]:
-    """(what checkpointing did at the largest place of a ladder, its numbers, the ms that it adds to a step, else 0)."""
+def _remedy(machine: Machine) -> tuple[str, dict[str, Number]]:
+    """(what makes the ladder's largest place fit, its numbers).
+
+    The first rung of which a step fits where the first one of the ladder does not; else checkpoints.
+    """
+    one = largest_ladder(machine)
+    if one and one.rungs[0]["status"] == "oom":
+        rung = next((row for row in one.climbed if whole_peak(row) and time(row, "step")), None)
+        if rung:
+            numbers = {"fitting": Number(whole_peak(rung), (rung["cell"],), formatting.gib)}
+            numbers["takes"] = Number(timed(rung, "step_"), (rung["cell"],), _step_text)
+            place = f"{one.size} at {one.context:,.0f}"
+            return f"{rung['name']} makes {place} fit: {{fitting}} GiB, {{takes}} ms a step.", numbers
+    return _checkpoints(machine)
+
+
+def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number]]:
+    """(what checkpointing did at the largest place of a ladder, its numbers)."""
     tried = [one for one in recomputed(machine.ladders) if one.best and one.best.get("predicted_peak_bytes")]
     one = max(tried, key=lambda one: work(one.ladder.parameters, one.ladder.context), default=None)
     if one is None or not one.is_of_tensors:
-        return "", {}, 0.0
+        return "", {}
     best, cells = one.best, (one.best["cell"],)
     numbers = {
         "foretold": Number(best["predicted_peak_bytes"], cells, formatting.gib),
@@ -286,37 +316,42 @@ def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number], float]:
     }
     place = f"{one.ladder.size} at {one.ladder.context:,.0f}"
     text = f"Checkpoint the blocks: predicted {{foretold}} GiB, measured {{checkpointed}} ({place})"
-    speed, cost = one.speed(best), 0.0
+    speed = one.speed(best)
     if speed and (speed.is_different or not speed.has_interval) and speed.ratio < 1:
-        cost = speed.times[1] - speed.times[0]
         text += f", {{added}} ms longer{'' if speed.has_interval else ', no verdict'}"
-        numbers["added"] = Number(cost, cells)
-    return f"{text}.", numbers, cost
+        numbers["added"] = Number(speed.times[1] - speed.times[0], cells)
+    return f"{text}.", numbers
 
 
 def _warmup(machine: Machine) -> Cost | None:
-    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size."""
+    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size.
+
+    A size whose steady step is known well comes before one where it is not.
+    """
     found = []
     for setting in Warmups(machine.tables).measured:
         for point in setting.measured if setting.hardware == machine.hardware else ():
             ratio = (point.cold or {}).get("step_mean_over_steady")
             if point.is_beyond("step", ratio) and ratio > 1 + CLOSE:
-                found.append((point.parameters * setting.context, setting, point, ratio))
+                found.append((point.is_settled, point.parameters * setting.context, setting, point, ratio))
     if not found:
         return None
-    _, setting, point, ratio = max(found, key=lambda each: each[0])
+    _, _, setting, point, ratio = max(found, key=lambda each: each[:2])
     cells = (point.cold["cell"],)
     numbers = {"ratio": Number(ratio, cells, formatting.times)}
-    cause, text = "", ""
+    cause, text, sure = "", "Leave the first step out.", ""
     excess, steps = point.excess("step"), point.enough("step")
     if excess is not None:
         cause = "The first step takes {excess} ms longer."
         numbers["excess"] = Number(excess, cells)
-    if steps:
+    if not point.is_settled:
+        sure = ", itself known to ± {width}"
+        numbers["width"] = Number(point.width, cells, percent)
+    elif steps:
         text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it stays within ± {percent(CLOSE)}."
         numbers["enough"] = Number(steps, cells, formatting.count)
     said = (
-        f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step "
+        f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step{sure} "
         f"({point.size}, context {setting.context:,.0f}, {setting.precision})."
     )
     found = Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text)

@@ -9,7 +9,7 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
-from stepscope.report.kit.compare import Floors, timed
+from stepscope.report.kit.compare import Floors, judged, timed
 from stepscope.report.kit.formatting import known
 
 MOST_ROWS = 8
@@ -27,15 +27,20 @@ def ladder_table(machine: Machine) -> Table | None:
     if one is None:
         return None
     rungs = one.rungs[:MOST_ROWS]
-    speeds = {row["cell"]: one.over_start.get(row["cell"]) for row in rungs}
-    starts = {row["started_from"] for row in rungs if row.get("started_from")}
+    start = next((row for row in one.climbed if time(row, "step")), None)
+    others = [row for row in rungs if start and row is not start and time(row, "step")]
+    control = floors(machine.tables["timing"])
+    found = judged([(timed(row, "step_"), timed(start, "step_")) for row in others], control)
+    speeds = {row["cell"]: speed for row, speed in zip(others, found, strict=True)}
 
     def gain(row: dict) -> TableCell:
-        found = speeds[row["cell"]]
-        own = f"{row['gain_start_of']}" if row.get("gain_start_of") == "forward+backward" else ""
-        return table.times_as_fast(found, own) if found else table.number(row.get("gain_start"), below=own)
+        if row is start:
+            return TableCell("1", sort=1.0)
+        return table.times_as_fast(speeds[row["cell"]]) if row["cell"] in speeds else TableCell("–")
 
     def share(row: dict) -> float | None:
+        if not time(row, "step"):
+            return None
         reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], one.hardware, row["precision"])
         return 100 * reached / most if reached is not None and most else None
 
@@ -46,11 +51,11 @@ def ladder_table(machine: Machine) -> Table | None:
         Column("of the measured peak", "%", value=share, optional=True),
         Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
     ]
-    first = next((row["name"] for row in one.rungs if row["cell"] in starts), one.rungs[0]["name"])
     more = f" {len(one.rungs) - MOST_ROWS:,} more stand in its section." if len(one.rungs) > MOST_ROWS else ""
+    compared = f"; times as fast as {start['name']}, the first of which a whole step fits" if start else ""
     caption = (
-        f"The ladder at its largest place: {one.place}, batch {one.batch:,.0f}. Each rung is one change more; times as "
-        f"fast as the rung {first}.{more}"
+        f"The ladder at its largest place: {one.place}, batch {one.batch:,.0f}. Each rung is one change more"
+        f"{compared}.{more}"
     )
     return table.build("page-ladder", caption, columns, rungs, [table.verdict_note(speeds.values())],
                        meanings=table.PLAIN_MEANINGS)  # fmt: skip
