@@ -23,5 +23,6 @@ rule report:
     default_target: True
     input:
         "results/report/index.html",
+        "results/report/data.html",
         "results/report/report.md",
         lost_results(),

@@ -22,7 +22,7 @@ from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
-from stepscope.plan.studies import COMPARISONS, STUDIES
+from stepscope.plan.studies import CHAPTERS, COMPARISONS, STUDIES
 from stepscope.plan.training import figure_name
 from stepscope.tables.registry import more_tables
 

@@ -107,6 +107,7 @@ for prefix, folder, gaps, plan in (
         output:
             markdown=f"{folder}/report/report.md",
             html=report(f"{folder}/report/index.html", category="Report", labels={"page": "StepScope report"}),
+            data=report(f"{folder}/report/data.html", category="Report", labels={"page": "All data"}),
         log:
             f"{folder}/report/report.log",
         localrule: True
@@ -116,10 +117,16 @@ for prefix, folder, gaps, plan in (
             code=report_code(
                 "write_report.py",
                 *[f"stepscope.report.studies.{section.name}.section" for section in (*STUDIES, *COMPARISONS)],
+                *[f"stepscope.report.chapters.{name}" for name in CHAPTERS],
             ),
             studies=[f"--study {study.name}" for study in STUDIES],
             comparisons=[f"--comparison {section.name}" for section in COMPARISONS],
-            folders=[f"--tables {folder}/tables", f"--figures {folder}/figures", f"--out {folder}/report"],
+            folders=[
+                f"--tables {folder}/tables",
+                f"--figures {folder}/figures",
+                f"--out {folder}/report",
+                "--results results",
+            ],
             gaps=gaps,
         message:
             "Writing the report"
@@ -137,6 +144,7 @@ for prefix, folder, gaps, plan in (
 rule partial:
     input:
         "results/partial/report/index.html",
+        "results/partial/report/data.html",
         "results/partial/report/report.md",
     localrule: True
     message:

@@ -1,4 +1,4 @@
-"""Writes the report, report.md and index.html, from the tables and figures of one or several studies."""
+"""Writes the report, index.html, data.html and report.md, from the tables and figures of one or several studies."""
 
 import argparse
 from pathlib import Path
@@ -21,7 +21,10 @@ def main() -> None:
     parser.add_argument("--tables", required=True, type=Path, help="folder with <study>.csv")
     parser.add_argument("--figures", required=True, type=Path, help="folder with the drawn figures")
     parser.add_argument("--templates", required=True, type=Path, help="folder with the report's templates")
-    parser.add_argument("--out", required=True, type=Path, help="folder for report.md and index.html")
+    parser.add_argument("--out", required=True, type=Path, help="folder for the report")
+    parser.add_argument(
+        "--results", type=Path, help="folder with the cells' folders (default: the one above the tables)"
+    )
     parser.add_argument(
         "--title", default="Where a Transformer's training step spends its time", help="the report's title"
     )
@@ -35,12 +38,14 @@ def main() -> None:
         tables=arguments.tables,
         figures=arguments.figures,
         templates=arguments.templates,
+        out=arguments.out,
         title=arguments.title,
         command=arguments.command,
         partial=arguments.partial,
         comparisons=tuple(arguments.comparisons),
+        results=arguments.results,
     )
-    write(request, arguments.out)
+    write(request)
 
 
 if __name__ == "__main__":

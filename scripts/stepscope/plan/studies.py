@@ -204,3 +204,5 @@ HARDWARE = Section(
 
 STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)
 COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE)  # the first opens the report
+# The report's chapters, each a module in stepscope/report/chapters/.
+CHAPTERS = ("setup", "time", "kernels", "memory", "attention", "precision", "changes", "warmup", "machines")

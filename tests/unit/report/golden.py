@@ -1,4 +1,4 @@
-"""A committed page for each study: its findings and its section in Markdown, made of synthetic tables.
+"""A committed page for each study: its section of the data page in Markdown, made of synthetic tables.
 
 `STEPSCOPE_RENEW_GOLDEN=1 pytest tests/unit/report` writes the pages anew; look at the difference before committing it.
 """
@@ -6,24 +6,38 @@
 import os
 from pathlib import Path
 
-from stepscope.report.kit.finding import texts
-from stepscope.report.page import section_markdown
-from stepscope.report.studies import section_of
+from pages import frame_of
+from stepscope.report.content import FRONT
+from stepscope.report.frame import without_gaps
+from stepscope.report.page import Request
 from stepscope.tables.reader import Tables
 
 PAGES = Path(__file__).parent / "golden"
 TEMPLATES = Path(__file__).resolve().parents[3] / "report"
 
 
-def page_of(study: str, tables: Tables) -> str:
-    """The study's findings as a list, then its section."""
-    sentences = texts(section_of(study).findings(tables), several_machines=True)
-    return "\n".join(f"- {sentence}" for sentence in sentences) + "\n\n" + section_markdown(study, tables, TEMPLATES)
+def page_of(name: str, tables: Tables) -> str:
+    """The section of a study or comparison; page one by its name."""
+    folder = tables.folder.parent
+    comparisons = () if name in tables.studies else (name,)
+    request = Request(
+        tables.studies,
+        tables.folder,
+        folder / "figures",
+        TEMPLATES,
+        folder / "report",
+        "Title",
+        "c",
+        False,
+        comparisons,
+    )
+    frame = frame_of(request, is_all_there=True)
+    return without_gaps(frame.front() if name == FRONT else frame.section(name))
 
 
-def check(study: str, tables: Tables) -> None:
-    """Compare a study's page with the committed one."""
-    page, path = page_of(study, tables), PAGES / f"{study}.md"
+def check(name: str, tables: Tables) -> None:
+    """Compare a page with the committed one."""
+    page, path = page_of(name, tables), PAGES / f"{name}.md"
     if os.environ.get("STEPSCOPE_RENEW_GOLDEN"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(page, encoding="utf-8")

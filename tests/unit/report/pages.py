@@ -2,8 +2,13 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 from markdown_it import MarkdownIt
+from stepscope.report.frame import Frame
+from stepscope.report.kit.files import Files
+from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.page import Request, content_of, files_of, web_page
 
 
 class Page(HTMLParser):
@@ -45,3 +50,26 @@ class Page(HTMLParser):
 def markdown_page(text: str) -> Page:
     """Markdown as GitHub would show it: pipe tables, and HTML passed through."""
     return Page(MarkdownIt("commonmark", {"html": True}).enable("table").render(text))
+
+
+PLACES = "results", "results/tables", "results/figures", "results/report"
+
+
+class AllThere(Files):
+    """Links to files that no test has to make."""
+
+    def exists(self, path):
+        return True
+
+
+def frame_of(request: Request, is_all_there: bool = False) -> Frame:
+    """The frame that writes Markdown; is_all_there: links to files of which only the names are known."""
+    files = AllThere(*map(Path, PLACES)) if is_all_there else files_of(request)
+    return Frame(request.templates, MarkdownBlocks(files), content_of(request), files)
+
+
+def data_pages(request: Request) -> tuple[str, str]:
+    """All data as (Markdown, which tests read more easily, the page), with links to files of which names are known."""
+    frame, files = frame_of(request, is_all_there=True), files_of(request)
+    there = AllThere(files.results, files.tables, files.figures, files.page)
+    return frame.data(), web_page(request, frame.content, there, Frame.data)

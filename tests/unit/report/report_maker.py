@@ -11,6 +11,12 @@ ROOT = Path(__file__).resolve().parents[3]
 STUDIES = ["timing", "ceilings"]
 
 
+def request_of(folder: Path, partial: bool = False) -> Request:
+    """What make_report() asks for."""
+    places = folder / "tables", folder / "figures", ROOT / "report", folder / "report"
+    return Request(STUDIES, *places, "Title", "snakemake report", partial)
+
+
 def make_report(folder: Path, variant: str, change=None, partial: bool = False, draw: bool = True) -> Path:
     """Tables, figures and report of a variant below `folder`; returns the folder of the report."""
     tables = synthetic.write(variant, folder / "tables", change)
@@ -18,6 +24,5 @@ def make_report(folder: Path, variant: str, change=None, partial: bool = False, 
         for name, function in figures_of(study).items():
             picture = function if draw else lambda _tables: theme.empty("not drawn in this test")
             theme.write(picture, Tables(tables, [study]), folder / "figures", name)
-    request = Request(STUDIES, tables, folder / "figures", ROOT / "report", "Title", "snakemake report", partial)
-    write(request, folder / "report")
+    write(request_of(folder, partial))
     return folder / "report"

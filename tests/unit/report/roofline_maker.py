@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pandas as pd
 import synthetic_attention
+from pages import data_pages
 from stepscope.figures import figures_of, theme
-from stepscope.report.page import Request, report
+from stepscope.report.page import Request
 from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,5 +66,5 @@ def pages(folder: Path, tables: Tables, studies=("ceilings",), section="roofline
         for name, draw in figures_of(study).items():
             picture = draw if study == section else lambda _tables: theme.empty("not drawn in this test")
             theme.write(picture, tables, folder / "figures", name)
-    places = tables.folder, folder / "figures", ROOT / "report"
-    return report(Request(list(studies), *places, "Title", "snakemake", False, (section,)))
+    places = tables.folder, folder / "figures", ROOT / "report", folder / "report"
+    return data_pages(Request(list(studies), *places, "Title", "snakemake", False, (section,)))

@@ -57,13 +57,13 @@ def test_memory_before_backward(grid):
     table = attention_tables.memory_table(grid.groups[0], "bf16")
     assert texts(table, "naive")[:3] == ["96.0", "1,536", "24,576"]
     assert texts(table, "triton")[6:] == ["8.00", "32.0", "128"]
-    kinds = {name: attention_tables.memory_table(grid.groups[0], name).page_only for name in ("fp32", "tf32", "bf16")}
+    kinds = {name: attention_tables.memory_table(grid.groups[0], name).folded for name in ("fp32", "tf32", "bf16")}
     assert kinds == {"fp32": False, "tf32": True, "bf16": False}
 
 
 def test_all_of_one_d(grid):
     tables = attention_tables.detail_tables(grid.groups[0])
-    assert len(tables) == 9 and all(table.page_only and table.folded for table in tables)
+    assert len(tables) == 9 and all(table.folded for table in tables)
     (table,) = [table for table in tables if table.caption.startswith("d = 64, bf16, on gpu")]
     assert texts(table, "length") == ["1,024", "4,096", "16,384"]
     # ± 2 × 0.5 % / √3 is 0.577 %; of a ratio √2 of that.

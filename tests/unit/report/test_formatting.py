@@ -84,12 +84,6 @@ def test_a_table_keeps_its_columns(text):
     assert page.tables == [[["a", "b", "c"], [escaping.one_line(text)] * 2 + ["end"]]]
 
 
-def test_links_stay_below_the_results():
-    assert escaping.relative_link("results/gpu/timing/log.txt") == "../gpu/timing/log.txt"
-    assert escaping.relative_link("javascript:alert(1)") == "../javascript%3Aalert%281%29"
-    assert escaping.relative_link('a"b|c d/repeat=2') == "../a%22b%7Cc%20d/repeat=2"
-
-
 @pytest.mark.parametrize("told, every, text", [(1, 1, "1 cell"), (5, 5, "all 5 cells"), (4, 5, "4 of 5 cells")])
 def test_over_how_many_cells_a_range_is(told, every, text):
     assert formatting.of_cells(told, every) == text

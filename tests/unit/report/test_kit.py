@@ -186,9 +186,11 @@ def test_a_findings_answer_and_its_reasons_can_stand_apart():
     assert Finding("q", "Yes.").reasons == "" and Finding("q", "Yes.").text == "Yes."
 
 
-def test_a_link_leads_to_a_headings_name_in_either_page(tmp_path):
-    heading = "Time, throughput: one [x]"
-    web, plain = WebBlocks(tmp_path), MarkdownBlocks()
-    (known,) = web.page(f"## {heading}")[1]
-    assert web.link("a|b", heading) == f"[a\\|b](#{known[1]})"
-    assert plain.link("words", heading) == "[words](#time-throughput-one-x)"  # as GitHub names it
+def test_an_anchor_is_a_headings_name_in_either_page():
+    words = "Time, throughput: one [x]"
+    web, plain = WebBlocks(None), MarkdownBlocks(None)
+    html, headings = web.page(web.heading(2, words, "chapter-time"))
+    assert headings == [(2, "chapter-time", words)] and html == f'<h2 id="chapter-time">{words}</h2>\n'
+    assert web.anchor(words, "chapter-time") == "#chapter-time"
+    assert plain.heading(2, words, "chapter-time") == r"## Time, throughput: one \[x\]"
+    assert plain.anchor(words, "chapter-time") == "#time-throughput-one-x"  # as GitHub names it

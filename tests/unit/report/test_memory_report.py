@@ -4,17 +4,15 @@ import re
 
 import pytest
 import synthetic_memory as made
-from pages import Page, markdown_page
+from pages import Page, data_pages, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
 from stepscope.plan.training import figure_name
-from stepscope.report.page import Request, report
+from stepscope.report.page import Request
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 ACROSS = ("memory_peaks", "memory_peak_categories", "memory_predicted")
 OF_TIMING = ("timing_by_size", "timing_by_context", "timing_phases", "timing_samples", "timing_distribution")
-MOST = 512 * 1024
-COMMANDS = "The command that measured each cell of memory"
 
 
 def pages(folder, cells, timings=(), change=None, studies=("memory",)):
@@ -22,8 +20,17 @@ def pages(folder, cells, timings=(), change=None, studies=("memory",)):
     tables = made.write(folder / "tables", cells, timings, change)
     for name in (*ACROSS, *OF_TIMING, *(figure_name(row["cell"]) for row in cells)):
         theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
-    request = Request(list(studies), tables, folder / "figures", ROOT / "report", "Title", "snakemake report", False)
-    return report(request)
+    request = Request(
+        list(studies),
+        tables,
+        folder / "figures",
+        ROOT / "report",
+        folder / "report",
+        "Title",
+        "snakemake report",
+        False,
+    )
+    return data_pages(request)
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +67,6 @@ def test_each_timeline_is_drawn_once(whole):
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     assert [fold.count("<figure") for fold in folds(html)] == [0, 0, 1, 1]
-
-
-def test_details_of_cells_are_for_the_page_alone(whole):
-    text, html = whole
-    assert text.count("the largest allocations of the recorded steps") == 2
-    assert html.count("the largest allocations of the recorded steps") == 8  # a caption and a label for each of 4
-    numbers = [int(number) for number in re.findall(r"\*\*Table (\d+)\.\*\*", text)]
-    assert numbers == sorted(numbers) and numbers[-1] == html.count('<div class=table-block id="table-')
 
 
 def test_nothing_is_left_to_be_filled_in(whole):
@@ -138,22 +137,3 @@ def test_a_table_may_be_missing(tmp_path, lacking):
     cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
     text, html = pages(tmp_path, cells, change=lambda frames: frames.pop(f"memory_{lacking}"))
     assert "### Peak memory" in text and ("<details class=part>" in html) == (lacking != "summary")
-
-
-def test_a_grid_of_32_cells_is_a_small_part_of_what_github_shows(tmp_path):
-    grid = [(size, context, precision, mode) for size in ("medium", "2.7B") for context in (128, 256, 512, 1024)
-            for precision in ("fp32", "bf16") for mode in ("inference", "step")]  # fmt: skip
-    cells = [
-        made.cell(precision, context, mode, "nvidia-h100-80gb-hbm3", size)
-        for size, context, precision, mode in grid
-    ]  # fmt: skip
-    text, html = pages(tmp_path, cells)
-    assert len(cells) == 32 and len(text.encode()) < MOST / 6
-    where = "stands in index.html, and in the column `command` of [memory.csv](../tables/memory.csv)."
-    assert where in text and COMMANDS not in text
-    assert html.count("python scripts/snapshot_memory.py") == 32 and "command stands in index.html" not in html
-
-
-def test_the_commands_of_a_few_cells_stand_in_both(whole):
-    assert all(COMMANDS in page for page in whole)
-    assert not any("command stands in index.html" in page for page in whole)

@@ -3,6 +3,7 @@
 import math
 import re
 
+import golden
 import page_one_maker as made
 import pytest
 import report_maker
@@ -10,13 +11,12 @@ import synthetic
 import synthetic_ladder
 import synthetic_profile
 import synthetic_warmup
-from golden import TEMPLATES
 from stepscope.figures import theme
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import every_step, reference, side_by_side
 from stepscope.report.kit.chapter import words
-from stepscope.report.page import Request, report, section_markdown
+from stepscope.report.page import Request, report
 from stepscope.report.studies.page_one import section
 from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, costs
 from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, largest_ladder
@@ -32,7 +32,7 @@ def found(tables: Tables) -> dict[str, Cost]:
 
 
 def _example(folder):
-    return Tables(TEMPLATES / "example/tables", made.STUDIES)
+    return Tables(golden.TEMPLATES / "example/tables", made.STUDIES)
 
 
 def _synthetic(folder):
@@ -45,7 +45,7 @@ SOURCES = {"example": _example, "synthetic": _synthetic, "everything": made.ever
 @pytest.mark.parametrize("source", SOURCES)
 def test_the_page_keeps_its_budgets(source, tmp_path):
     tables = SOURCES[source](tmp_path)
-    text = section_markdown("page_one", tables, TEMPLATES)
+    text = golden.page_of("page_one", tables)
     lines = [line for line in text.split("\n") if not re.match(r"\||<sub>|!\[|\*\*(Table|Figure) ", line)]
     prose = re.sub(r"\]\(#[^)]*\)", "]", "\n".join(lines))
     assert 20 < sum(bool(re.search(r"\w", word)) for word in prose.split()) <= 400
@@ -126,7 +126,7 @@ def test_without_a_profile_or_on_a_cpu_there_is_no_step_and_no_figure(tmp_path):
         own = section.context(tables)
         assert (own["answer"], own["picture"], own["costs"], own["about"]) == (None, None, [], "")
         assert [table.name for table in own["tables"]] == ["page-best"]
-        assert "![" not in section_markdown("page_one", tables, TEMPLATES)
+        assert "![" not in golden.page_of("page_one", tables)
 
 
 # Findings: both sides of each threshold -------------------------------------------------------------------------------
@@ -308,25 +308,23 @@ def test_of_many_sizes_the_largest_are_shown(tmp_path):
 # The report -----------------------------------------------------------------------------------------------------------
 
 
-def test_it_opens_the_report_and_its_links_lead_to_headings(tmp_path):
+def test_it_opens_the_report_and_its_links_lead_to_the_data(tmp_path):
     tables = made.everything(tmp_path / "tables")
     (tmp_path / "figures").mkdir()
-    for path in (TEMPLATES / "snakemake_captions").glob("*.rst"):
+    for path in (golden.TEMPLATES / "snakemake_captions").glob("*.rst"):
         theme.write(lambda _tables: theme.empty("not drawn"), tables, tmp_path / "figures", path.stem)
     for name in ("fp32", "bf16"):
         theme.write(
             lambda _tables: theme.empty("not drawn"), tables, tmp_path / "figures", f"profile_cell_gpu_s_ctx128_{name}"
         )
-    places = tables.folder, tmp_path / "figures", report_maker.ROOT / "report"
-    plain, rich = report(Request(made.STUDIES, *places, "Title", "snakemake", False, ("page_one",)))
-    headings = re.findall(r"^#{2,3} (.*)$", plain, re.MULTILINE)
-    assert headings[:5] == ["Summary", "What costs most", "What was reached", "All findings, by study",
-                            "What ran and on what"]  # fmt: skip
-    ids = re.findall(r'<h[23] id="([^"]+)"', rich)
-    targets = re.findall(r'<li><strong>.*?<a href="#([^"]+)">', rich)
-    assert len(targets) >= 4 and set(targets) <= set(ids)
-    names = {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
-    assert set(re.findall(r"\]\(#([^)]+)\)", plain.partition("## All findings")[0])) <= names
+    places = tables.folder, tmp_path / "figures", report_maker.ROOT / "report", tmp_path / "report"
+    files = report(Request(made.STUDIES, *places, "Title", "snakemake", comparisons=("page_one",)))
+    headings = re.findall(r"^#{2,3} (.*)$", files["report.md"], re.MULTILINE)
+    assert headings[:3] == ["Summary", "What costs most", "What was reached"]
+    ids = re.findall(r'<h2 id="([^"]+)"', files["data.html"])
+    for page, pattern in (("index.html", r'<a href="data.html#([^"]+)">'), ("report.md", r"\(data.html#([^)]+)\)")):
+        targets = re.findall(pattern, files[page])
+        assert len(targets) >= 4 and set(targets) <= set(ids)
 
 
 # What ran, and what not to trust --------------------------------------------------------------------------------------

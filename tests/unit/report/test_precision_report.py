@@ -4,9 +4,10 @@ import math
 from pathlib import Path
 
 import pytest
+from pages import data_pages
 from stepscope.figures import theme
 from stepscope.report.data.precision import Precision, outcome, scientific
-from stepscope.report.page import Request, report
+from stepscope.report.page import Request
 from stepscope.report.studies.precision import section
 from stepscope.report.studies.precision.findings import findings
 from stepscope.report.studies.precision.tables import (
@@ -47,8 +48,10 @@ def made(tmp_path):
 def pages(tables, tmp_path):
     for name in ("precision_accumulation", "precision_forced", "precision_speedup"):
         theme.write(lambda _: theme.empty("not drawn in this test"), tables, tmp_path / "figures", name)
-    request = Request(["precision"], tables.folder, tmp_path / "figures", ROOT / "report", "Title", "c", False)
-    return report(request)
+    request = Request(
+        ["precision"], tables.folder, tmp_path / "figures", ROOT / "report", tmp_path / "report", "Title", "c", False
+    )
+    return data_pages(request)
 
 
 def values(finding):

@@ -4,18 +4,24 @@ import re
 
 import pandas as pd
 import pytest
-from pages import Page, markdown_page
-from report_maker import ROOT, make_report
+from pages import Page, frame_of, markdown_page
+from report_maker import ROOT, make_report, request_of
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z*"
 
 
-def read(folder, name="index.html"):
+def read(folder, name="data.html"):
     return (folder / name).read_text(encoding="utf-8")
 
 
-def test_the_page_needs_no_network(h100):
-    html = read(h100)
+def in_markdown(folder):
+    """All data in Markdown, which is read more easily."""
+    return frame_of(request_of(folder.parent)).data()
+
+
+@pytest.mark.parametrize("name", ["index.html", "data.html"])
+def test_the_pages_need_no_network(h100, name):
+    html = read(h100, name)
     page = Page(html)
     for tag, attributes in page.elements:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base")
@@ -26,8 +32,9 @@ def test_the_page_needs_no_network(h100):
     assert "default-src 'none'" in html
 
 
-def test_ids_are_distinct_and_references_resolve(h100):
-    html = read(h100)
+@pytest.mark.parametrize("name", ["index.html", "data.html"])
+def test_ids_are_distinct_and_references_resolve(h100, name):
+    html = read(h100, name)
     names = [attributes["id"] for _, attributes in Page(html).elements if "id" in attributes]
     assert len(names) == len(set(names))
     assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(names)
@@ -44,8 +51,7 @@ def test_every_figure_has_words_and_takes_the_theme(h100):
 
 
 def test_both_outputs_have_the_same_tables(h100):
-    rich, plain = Page(read(h100)).tables, markdown_page(read(h100, "report.md")).tables
-    rich = [table for table in rich if table[0][:2] != ["cell", "command"] or len(table) <= 31]
+    rich, plain = Page(read(h100)).tables, markdown_page(in_markdown(h100)).tables
     assert len(rich) == len(plain) > 8
     for left, right in zip(rich, plain, strict=True):
         heads = len(left) - len(right) + 1
@@ -55,10 +61,10 @@ def test_both_outputs_have_the_same_tables(h100):
 
 
 def test_markdown_links_figures_and_captions(h100):
-    text = read(h100, "report.md")
-    for name in re.findall(r"!\[[^\]]+\]\(\.\./figures/(\w+)\.svg\)", text):
-        assert (h100.parent / "figures" / f"{name}.svg").exists()
-    assert text.count("**Figure ") == 6
+    text = in_markdown(h100)
+    found = re.findall(r"!\[[^\]]+\]\(\.\./figures/(\w+)\.svg\)", text)
+    assert len(found) == text.count("**Figure ") == 6
+    assert all((h100.parent / "figures" / f"{name}.svg").exists() for name in found)
 
 
 def test_a_value_of_the_table_is_the_measured_one(h100):
@@ -73,7 +79,7 @@ def test_a_value_of_the_table_is_the_measured_one(h100):
 def test_shares_are_of_the_same_precision(h100):
     timing = pd.read_csv(h100.parent / "tables" / "timing.csv")
     ceilings = pd.read_csv(h100.parent / "tables" / "ceilings.csv").set_index(["operation", "precision"])
-    text = read(h100, "report.md")
+    text = in_markdown(h100)
     part = text[text.index("Throughput and memory, bf16") :]
     line = next(line for line in part.splitlines() if line.startswith("| medium") and "| 1,024 |" in line)
     row = timing[timing["cell"].str.endswith("/medium/ctx1024/bf16")].iloc[0]
@@ -83,7 +89,7 @@ def test_shares_are_of_the_same_precision(h100):
 
 def test_out_of_memory_is_shown_in_both(h100):
     assert read(h100).count('class="badge oom"') >= 20
-    assert read(h100, "report.md").count("**OOM**") == read(h100).count('class="badge oom"')
+    assert in_markdown(h100).count("**OOM**") == read(h100).count('class="badge oom"')
 
 
 def test_what_ran_lists_the_run(cpu):
@@ -92,8 +98,18 @@ def test_what_ran_lists_the_run(cpu):
         assert fact in text
 
 
+@pytest.mark.parametrize("name", ["index.html", "report.md"])
+def test_the_method_of_each_study_is_told(h100, name):
+    text = re.sub(r"\s+", " ", read(h100, name))
+    for study, sentence in (
+        ("Timing", "A timing cell measures two kinds of steps."),
+        ("Ceilings", "not taken from a data"),
+    ):
+        assert text.index(f"{study}") < text.index(sentence)
+
+
 def test_cpu_report_shows_resident_memory_and_no_gpu_columns(cpu):
-    text = read(cpu, "report.md")
+    text = in_markdown(cpu)
     assert "peak resident memory (GiB)" in text
     assert "SM clock" not in text and "power limit" not in text
 
@@ -120,7 +136,7 @@ def test_hostile_text_stays_text(tmp_path):
         frames["timing"]["throttle"] = BAD
 
     folder = make_report(tmp_path, "cpu", change, partial=True)
-    rich, plain = Page(read(folder)), markdown_page(read(folder, "report.md"))
+    rich, plain = Page(read(folder)), markdown_page(in_markdown(folder))
     assert sum(tag == "script" for tag, _ in rich.elements) == 1
     assert not any(
         tag in ("script", "img") and a.get("src", "").startswith("x") for tag, a in plain.elements + rich.elements
@@ -139,11 +155,10 @@ def test_a_partial_report_opens_with_what_is_missing(tmp_path):
         frames["timing"].loc[[0, 1], [*values, "parameters", "d_model"]] = None
 
     folder = make_report(tmp_path, "cpu", change, partial=True, draw=False)
-    html, text = read(folder), read(folder, "report.md")
-    assert html.index("This report is partial.") < html.index("All findings, by study</h2>")
-    assert "2 of 15 cells" in html and 'href="../cpu/a/log.txt"' in html
-    assert "> [!WARNING]" in text and text.index("[!WARNING]") < text.index("## All findings, by study")
-    assert "exit code 3" in text and "[log](../cpu/a/log.txt)" in text
+    text = read(folder, "report.md")
+    for html in (read(folder, "index.html"), read(folder, "data.html")):
+        assert html.index("This report is partial.") < html.index("</h2>") and "2 of 15 cells" in html
+    assert text.index("> [!WARNING]") < text.index("## ") and "exit code 3" in text
 
 
 def test_unsupported_cells_give_the_reason(tmp_path):
@@ -157,13 +172,13 @@ def test_unsupported_cells_give_the_reason(tmp_path):
 
     folder = make_report(tmp_path, "cpu", change, draw=False)
     assert "no bf16 on this device" in read(folder) and 'class="badge unsupported"' in read(folder)
-    assert "**n/a**" in read(folder, "report.md")
+    assert "**n/a**" in in_markdown(folder)
 
 
 def test_writing_is_reproducible_and_leaves_nothing_else(cpu, tmp_path):
     first, second = cpu, make_report(tmp_path, "cpu")
-    assert sorted(path.name for path in first.iterdir()) == ["index.html", "report.md"]
-    assert read(first) == read(second)
+    assert sorted(path.name for path in first.iterdir()) == ["data.html", "index.html", "report.md"]
+    assert all(read(first, path.name) == read(second, path.name) for path in first.iterdir())
     for picture in (first.parent / "figures").glob("*.svg"):
         assert picture.read_bytes() == (second.parent / "figures" / picture.name).read_bytes()
 

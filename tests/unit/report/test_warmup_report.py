@@ -4,10 +4,10 @@ import re
 
 import pytest
 import synthetic_warmup as made
-from pages import Page, markdown_page
+from pages import Page, data_pages, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
-from stepscope.report.page import Request, report
+from stepscope.report.page import Request
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z*"
 FIGURES = ("warmup_means", "warmup_steps", "warmup_first_step")
@@ -18,8 +18,10 @@ def pages(folder, plan):
     tables = plan.write(folder / "tables")
     for name in FIGURES:
         theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
-    request = Request(["warmup"], tables, folder / "figures", ROOT / "report", "Title", "snakemake report", True)
-    return report(request)
+    request = Request(
+        ["warmup"], tables, folder / "figures", ROOT / "report", folder / "report", "Title", "snakemake report", True
+    )
+    return data_pages(request)
 
 
 def section(text: str) -> str:
@@ -142,6 +144,7 @@ def test_nothing_measured(tmp_path, status):
 
 
 def test_no_table(tmp_path):
-    request = Request(["warmup"], tmp_path, tmp_path, ROOT / "report", "Title", "snakemake report", False)
-    text, _ = report(request)
+    places = tmp_path, tmp_path, ROOT / "report", tmp_path / "report"
+    request = Request(["warmup"], *places, "Title", "snakemake report")
+    text, _ = data_pages(request)
     assert "No warm-up cell is in the tables." in text and "### How much" not in text

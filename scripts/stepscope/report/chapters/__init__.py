@@ -2,11 +2,9 @@
 
 from importlib import import_module
 
+from stepscope.plan.studies import CHAPTERS
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit.chapter import Chapter, fitted
-
-# Their modules, in the report's order.
-CHAPTERS = ("setup", "time", "kernels", "memory", "attention", "precision", "changes", "warmup", "machines")
 
 
 def chapters(machine: Machine) -> list[Chapter]:

@@ -43,8 +43,7 @@ class TableCell:
 @dataclass(slots=True)
 class Table:
     """`notes` stand below the table. A `folded` table is closed until the reader opens it. In a `grouped` one the rows
-    that begin with the same text belong together. A `page_only` one is left out of the Markdown, of which GitHub shows
-    no more than 512 KiB."""
+    that begin with the same text belong together."""
 
     name: str
     caption: str
@@ -53,7 +52,6 @@ class Table:
     notes: list[str] = field(default_factory=list)
     folded: bool = False
     grouped: bool = False
-    page_only: bool = False
 
 
 @dataclass(slots=True)

@@ -5,18 +5,12 @@ import pandas as pd
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 
-MOST_IN_MARKDOWN = 30  # cells
-
 
 def commands_table(frame: pd.DataFrame, study: str) -> Table | None:
-    """A row a cell: what a person types to measure it, and where its files are.
-
-    For the page alone where there are more cells than MOST_IN_MARKDOWN: of Markdown GitHub shows no more than 512 KiB.
-    """
+    """A row a cell: what a person types to measure it, and where its files are."""
     rows = frame.to_dict("records")
     caption = f"The command that measured each cell of {study}, the digest of the code that ran, its samples and log."
-    page_only = len(rows) > MOST_IN_MARKDOWN
-    return table.build(f"commands-{study}", caption, _COLUMNS, rows, folded=True, page_only=page_only)
+    return table.build(f"commands-{study}", caption, _COLUMNS, rows, folded=True)
 
 
 def _code(text: object) -> TableCell:

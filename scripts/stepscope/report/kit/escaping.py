@@ -4,7 +4,6 @@ HTML needs no function here: the web page escapes with markupsafe, and prose rea
 """
 
 import re
-from urllib.parse import quote
 
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 # What would open a heading, a list or a rule where the text begins a line.
@@ -38,9 +37,3 @@ def within_html(value: object) -> str:
 def markdown_code(value: object) -> str:
     """Text in `<code>`."""
     return f"<code>{within_html(value)}</code>"
-
-
-def relative_link(path: str) -> str:
-    """A path from results/report/ to a file in results/, quoted for a link's target."""
-    path = one_line(path).removeprefix("results/").lstrip("/")
-    return "../" + quote(path, safe="/=-._~")

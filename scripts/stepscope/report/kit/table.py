@@ -20,7 +20,7 @@ NOTHING = TableCell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
 # What badges mean in tables that give no peak of what ran out of memory, and no reasons below.
 PLAIN_MEANINGS = {"oom": "out of memory", "unsupported": "not possible on this machine"}
-LONG = 40  # rows; a longer table is folded, or on the page alone, where build() is told so
+LONG = 40  # rows; a longer table is folded, where build() is told so
 
 
 def build(
@@ -34,7 +34,6 @@ def build(
     meanings: Mapping[str, str] | None = None,
     folded: bool = False,
     grouped: bool = False,
-    page_only: bool = False,
 ) -> Table | None:
     """The table of these columns with a line for each row; None without rows.
 
@@ -48,7 +47,7 @@ def build(
     kept = [(column, cells) for column, cells in filled if not (column.optional and all(map(is_empty, cells)))]
     lines = [list(line) for line in zip(*(cells for _, cells in kept), strict=True)]
     told = [*filter(None, notes), *(badge_legend(lines, meanings) if legend else [])]
-    return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped, page_only)
+    return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped)
 
 
 def cell_of(column: Column, row: object) -> TableCell:

@@ -1,15 +1,16 @@
 """The HTML back end: rich tables, figures as inline SVG, and one file that needs nothing else."""
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from markdown_it import MarkdownIt
 from markupsafe import Markup, escape
 
 from stepscope import colours
-from stepscope.report.kit.blocks import BADGES, Box, Column, Fold, Picture, Table, TableCell, badge
-from stepscope.report.kit.escaping import Prose, markdown, one_line, relative_link
+from stepscope.report.kit.blocks import Box, Fold, Picture, Table
+from stepscope.report.kit.escaping import Prose, markdown, one_line
+from stepscope.report.kit.files import Files
+from stepscope.report.kit.web_table import table_html
 
 # Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
 _LARGEST, _SMALLEST = 1.43, 0.95
@@ -19,10 +20,8 @@ _MARK = "\ue000{}\ue001"
 class WebBlocks:
     """Keeps the blocks' HTML aside and leaves a mark in the prose, which goes through Markdown first."""
 
-    shortened = 0  # the page has everything
-
-    def __init__(self, figures: Path, style: str = "") -> None:
-        self.folder = figures
+    def __init__(self, files: Files, style: str = "") -> None:
+        self.files = files
         # A colour that the page's style does not know stays as it is in the figure.
         self.variables = {colour: name for colour, name in colours.VARIABLES.items() if f"--{name}:" in style}
         self.tables = 0
@@ -36,7 +35,7 @@ class WebBlocks:
     def table(self, table: Table) -> Prose:
         """A table in a box that scrolls sideways by itself."""
         self.tables += 1
-        html = _table(table, f"Table {self.tables}.")
+        html = table_html(table, f"Table {self.tables}.", self.files)
         notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
         if table.folded:
             summary = f"Table {self.tables}. {table.caption}"
@@ -48,20 +47,16 @@ class WebBlocks:
     def figure(self, picture: Picture) -> Prose:
         """Inline SVG, its text recoloured by the page's theme."""
         self.figures += 1
-        path = self.folder / f"{picture.name}.svg"
+        path = self.files.figures / f"{picture.name}.svg"
         svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative, self.variables)
         caption = f"<figcaption><b>Figure {self.figures}.</b> {escape(picture.caption)}</figcaption>"
         image = f'<div class=scroll tabindex=0 role=group aria-label="Figure {self.figures}">{svg}</div>'
         return self._keep(f'<figure id="figure-{self.figures}">{image}{caption}</figure>')
 
-    def commands(self, table: Table) -> Prose:
-        """The commands are a table like any other; the page's script adds a button that copies each."""
-        return self.table(table)
-
     def box(self, box: Box) -> Prose:
         """A warning."""
         head = f"<p><strong>{escape(box.title)}</strong> {escape(box.sentence)}</p>"
-        return self._keep(f"<aside class=box role=note>{head}{_table(box.table, '')}</aside>")
+        return self._keep(f"<aside class=box role=note>{head}{table_html(box.table, '', self.files)}</aside>")
 
     def fold(self, fold: Fold, caller: Callable[[], str]) -> Prose:
         """A part that opens by a click."""
@@ -75,9 +70,18 @@ class WebBlocks:
         self.kept.append(f"<code class=command>{escape(one_line(command))}</code>")
         return Prose(_MARK.format(len(self.kept) - 1))
 
-    def link(self, words: str, heading: str) -> Prose:
-        """A link to a heading, the first of its words."""
-        return Prose(f"[{markdown(words)}](#{_identifier(heading, [])})")
+    def takeaway(self, sentences: Sequence[str]) -> Prose:
+        """What a chapter says in short, in a box."""
+        told = escape(one_line(" ".join(sentences)))
+        return self._keep(f'<aside class=takeaway aria-label="In short"><p><b>In short.</b> {told}</p></aside>')
+
+    def heading(self, level: int, words: str, name: str) -> Prose:
+        """A heading whose id stays the same when its words change."""
+        return Prose(f"{'#' * level} {markdown(words)}{_MARK.format('#' + name)}")
+
+    def anchor(self, words: str, name: str) -> str:
+        """A link's target on this page: the heading of that name."""
+        return f"#{name}"
 
     def page(self, text: str) -> tuple[Markup, list[tuple[int, str, str]]]:
         """Markdown with marks -> (HTML, headings as (level, id, text)). HTML in the Markdown is not passed through."""
@@ -87,10 +91,12 @@ class WebBlocks:
         for at, token in enumerate(tokens):
             if token.type == "heading_open":
                 words = "".join(child.content for child in tokens[at + 1].children or [])
-                name = _identifier(words, [known for _, known, _ in headings])
+                words, _, own = words.removesuffix("\ue001").partition("\ue000#")
+                name = own or _identifier(words, [known for _, known, _ in headings])
                 token.attrSet("id", name)
                 headings.append((int(token.tag[1]), name, words))
         html = reader.renderer.render(tokens, reader.options, {})
+        html = re.sub(r"\ue000#[^\ue001]*\ue001", "", html)
         html = re.sub(r"<p>\ue000(\d+)\ue001</p>", lambda found: self.kept[int(found[1])], html)
         return Markup(re.sub(r"\ue000(\d+)\ue001", lambda found: self.kept[int(found[1])], html)), headings
 
@@ -102,71 +108,6 @@ def _identifier(words: str, taken: list[str]) -> str:
     while name in taken:
         name, count = f"{base}-{count}", count + 1
     return name
-
-
-def _table(table: Table, number: str) -> str:
-    caption = f"<b>{number}</b> {escape(table.caption)}" if number else escape(table.caption)
-    label = escape(one_line(f"{number} {table.caption}")[:120])
-    parts = [f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table>']
-    parts.append(f"<caption><span>{caption}</span></caption><thead>{_head(table)}</thead><tbody>")
-    for at, row in enumerate(table.rows):
-        begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
-        parts.append("<tr class=begins>" if begins else "<tr>")
-        pairs = zip(row, table.columns, strict=True)
-        parts += [_cell(cell, column, place == 0) for place, (cell, column) in enumerate(pairs)]
-        parts.append("</tr>")
-    parts.append("</tbody></table></div>")
-    return "".join(parts)
-
-
-def _head(table: Table) -> str:
-    """One row of headings, or two where columns are grouped."""
-    grouped = any(column.group for column in table.columns)
-    first, second = [], []
-    at = 0
-    while at < len(table.columns):
-        column = table.columns[at]
-        span = 1
-        while column.group and at + span < len(table.columns) and table.columns[at + span].group == column.group:
-            span += 1
-        if column.group:
-            first.append(f"<th scope=colgroup colspan={span}>{escape(column.group)}</th>")
-            second += [_heading(table.columns[at + i], "") for i in range(span)]
-        else:
-            (first if grouped else second).append(_heading(column, " rowspan=2" if grouped else ""))
-        at += span
-    rows = [first, second] if grouped else [second]
-    return "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-
-
-def _heading(column: Column, more: str) -> str:
-    kind = "n" if column.number else "t"
-    unit = f"<small>{escape(column.unit)}</small>" if column.unit else ""
-    label = str(escape(column.label)).replace("+", "+<wbr>")
-    return f"<th scope=col class={kind}{more}>{label}{unit}</th>"
-
-
-def _cell(cell: TableCell, column: Column, first: bool) -> str:
-    tag = "th scope=row" if first else "td"
-    text = str(escape(cell.text)) if cell.text else ""
-    if cell.code:
-        text = f"<code>{text}</code>"
-    if cell.link:
-        text = f'<a href="{escape(relative_link(cell.link))}">{text}</a>'
-    badges = "".join(_badge(key) for key in cell.badges)
-    text = badges + text if column.number else text + badges
-    if cell.below:
-        text += f"<small>{escape(cell.below)}</small>"
-    sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
-    title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
-    kind = "n" if column.number else "w" if column.wrap else "t"
-    return f"<{tag} class={kind}{sort}{title}>{text}</{tag.split()[0]}>"
-
-
-def _badge(key: str) -> str:
-    word, meaning = badge(key)
-    kind = key if key in BADGES else "other"
-    return f'<span class="badge {kind}" title="{escape(meaning)}">{escape(word)}</span>'
 
 
 def inline_svg(svg: str, name: str, alternative: str, variables: dict[str, str]) -> str:

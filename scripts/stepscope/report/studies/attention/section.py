@@ -41,31 +41,31 @@ def context(tables: Tables) -> dict:
         "accounts": _made(accounts),
         "costs": _of_batches(attention, costs_table),
         "details": [table for group in attention.groups for table in detail_tables(group)],
-        "commands_of_cells": _page_only([commands])[0] if commands else None,
+        "commands_of_cells": commands,
     }
 
 
 def _of_each(attention: Attention, make, papers: bool = False) -> list[Table]:
     """`make(group, precision)` of every group and precision.
 
-    Those of the groups with a fixed batch are in the Markdown too, or of the papers' shapes, with a fixed number of
-    tokens; all of them where there is but one kind.
+    Those of the groups with a fixed batch are open, or of the papers' shapes, with a fixed number of tokens; all where
+    there is but one kind.
     """
     kinds = {bool(group.setting.tokens) for group in attention.groups}
     found = []
     for group in attention.groups:
         made = _made(make(group, precision) for precision in group.values("precision"))
-        found += made if len(kinds) == 1 or bool(group.setting.tokens) is papers else _page_only(made)
+        found += made if len(kinds) == 1 or bool(group.setting.tokens) is papers else _closed(made)
     return found
 
 
 def _of_batches(attention: Attention, make) -> list[Table]:
-    """`make(group)` of every group; those of the papers' shapes beside others are for the page alone."""
+    """`make(group)` of every group; those of the papers' shapes beside others are closed."""
     both = len({bool(group.setting.tokens) for group in attention.groups}) > 1
     found = []
     for group in attention.groups:
         made = _made([make(group)])
-        found += _page_only(made) if both and group.setting.tokens else made
+        found += _closed(made) if both and group.setting.tokens else made
     return found
 
 
@@ -73,8 +73,8 @@ def _made(tables) -> list[Table]:
     return [table for table in tables if table]
 
 
-def _page_only(tables: list[Table]) -> list[Table]:
-    """The same tables, closed and for the page alone."""
+def _closed(tables: list[Table]) -> list[Table]:
+    """The same tables, closed until the reader opens them."""
     for table in tables:
-        table.page_only = table.folded = True
+        table.folded = True
     return tables

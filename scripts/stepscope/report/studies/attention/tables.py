@@ -103,7 +103,6 @@ def memory_table(group: Group, precision: str) -> Table | None:
         meanings=table.PLAIN_MEANINGS,
         folded=again,
         grouped=True,
-        page_only=again,
     )
 
 
@@ -147,7 +146,6 @@ def _detail_table(group: Group, precision: str, d_head: float) -> Table:
         ],
         meanings=table.PLAIN_MEANINGS,
         folded=True,
-        page_only=True,
     )
 
 

@@ -83,12 +83,11 @@ def speed_cell(
 def comparison_table(
     name: str, caption: str, columns: Iterable[Column], rows: Iterable[dict], notes: Iterable[str]
 ) -> Table | None:
-    """A table of such rows; a long one is folded and on the page alone."""
+    """A table of such rows; a long one is folded."""
     rows = list(rows)
-    is_long = len(rows) > table.LONG
     return table.build(
         f"hardware-{name}", caption, columns, rows, notes,
-        meanings=_MEANINGS, folded=is_long, grouped=True, page_only=is_long,
+        meanings=_MEANINGS, folded=len(rows) > table.LONG, grouped=True,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from stepscope.report.studies.ladder.tables_checkpoint import checkpoint_table, 
 from stepscope.report.studies.ladder.tables_rungs import agreement_table, compiling_table, gains_table, rungs_table
 from stepscope.tables.reader import Tables
 
-MOST_IN_MARKDOWN = 6  # ladders
+MOST_OPEN = 6  # ladders
 
 
 def findings(tables: Tables) -> list[Finding]:
@@ -25,8 +25,8 @@ def context(tables: Tables) -> dict:
     found = ladders(tables)
     machines = by_hardware(found)
     rungs = [rungs_table(one) for one in found]
-    for table in rungs[MOST_IN_MARKDOWN:]:
-        table.page_only = table.folded = True
+    for table in rungs[MOST_OPEN:]:
+        table.folded = True
     checkpoints = {hardware: recomputed(own) for hardware, own in machines.items()}
     return {
         "opening": "" if any(time(row) for one in found for row in one.rows) else "No rung of the ladder was measured.",

@@ -51,8 +51,7 @@ def checkpoint_table(hardware: str, found: list[Recomputed]) -> Table | None:
         *losses([row for _, row in lines]),
     ]
     caption = f"Checkpointing every k blocks, on {hardware}: peak memory, measured and predicted, and time of a step."
-    return table.build(f"ladder-checkpoint-{hardware}", caption, columns, lines, notes, grouped=True,
-                       page_only=len(lines) > table.LONG)  # fmt: skip
+    return table.build(f"ladder-checkpoint-{hardware}", caption, columns, lines, notes, grouped=True)
 
 
 def _k_cell(line: _Line) -> TableCell:

@@ -252,8 +252,7 @@ def agreement_table(hardware: str, found: list[Ladder]) -> Table | None:
     ]  # fmt: skip
     caption = f"Loss and gradients against those of the first rung that has them, on {hardware}."
     note = "Tolerance: of gradients and their norm; a tenth of it for the loss."
-    return table.build(f"ladder-agreement-{hardware}", caption, columns, rows, [note], folded=True, grouped=True,
-                       page_only=len(rows) > table.LONG)  # fmt: skip
+    return table.build(f"ladder-agreement-{hardware}", caption, columns, rows, [note], folded=True, grouped=True)
 
 
 def _scientific(value: float) -> str:

@@ -3,7 +3,6 @@
 from stepscope.report.data.memory import Memory, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
 from stepscope.report.kit.commands import commands_table
-from stepscope.report.kit.escaping import Prose, markdown, relative_link
 from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.studies.memory import findings as memory_findings
 from stepscope.report.studies.memory.captions import cell_picture, pictures
@@ -88,8 +87,8 @@ def _folded(memory: Memory, row: dict, shown: bool) -> dict:
         "shown": shown,
         "picture": cell_picture(memory, row),
         "sentences": _sentences(memory, row),
-        "tables": _tables(memory, row, _FOLDED if shown else _OPEN + _FOLDED, page_only=True),
-        "snapshot": _link(row.get("snapshot")),
+        "tables": _tables(memory, row, _FOLDED if shown else _OPEN + _FOLDED),
+        "snapshot": row.get("snapshot") or "",
     }
 
 
@@ -97,16 +96,8 @@ def _sentences(memory: Memory, row: dict) -> str:
     return " ".join(texts(findings_of_cell(memory, row)))
 
 
-def _tables(memory: Memory, row: dict, makers: tuple, page_only: bool = False) -> list[Table]:
-    made = [table for make in makers if (table := make(memory, row))]
-    for table in made:
-        table.page_only = page_only
-    return made
-
-
-def _link(path: str | None) -> Prose:
-    """A link to a file below results/, named by its last part."""
-    return Prose(f"[{markdown(path.rsplit('/', 1)[-1])}]({relative_link(path)})" if path else "")
+def _tables(memory: Memory, row: dict, makers: tuple) -> list[Table]:
+    return [table for make in makers if (table := make(memory, row))]
 
 
 def _example(memory: Memory, shown: list[dict]) -> dict | None:
@@ -116,6 +107,6 @@ def _example(memory: Memory, shown: list[dict]) -> dict | None:
         return None
     return {
         "title": title(rows[0], memory),
-        "link": _link(rows[0]["snapshot"]),
+        "snapshot": rows[0]["snapshot"],
         "command": f"python scripts/analyze_snapshot.py '{rows[0]['snapshot']}' --out tables/",
     }

@@ -180,7 +180,7 @@ def attention_table(precision: Precision, hardware: str) -> Table | None:
     ]
     caption = f"The operators of the attention core, in their order{_place(precision, hardware)}."
     name, rows = f"precision-attention-{hardware}", precision.rows("attention", hardware)
-    return table.build(name, caption, columns, rows, folded=True, grouped=True, page_only=True)
+    return table.build(name, caption, columns, rows, folded=True, grouped=True)
 
 
 def _operations(rows: list[dict]) -> list[dict]:
@@ -231,7 +231,7 @@ def operators_table(precision: Precision, hardware: str) -> Table | None:
     note = "In fp32 is what gives fp32. Casts are operators of their own."
     notes = [note, *_unsupported(rows, "operation", "autocast", "given")]
     name = f"precision-operators-{hardware}"
-    look = {"legend": False, "grouped": True, "folded": True, "page_only": True}
+    look = {"legend": False, "grouped": True, "folded": True}
     return table.build(name, caption, columns, _operations(rows), notes, **look)
 
 

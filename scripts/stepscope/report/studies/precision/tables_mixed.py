@@ -111,8 +111,7 @@ def slower_table(mixed: Mixed, profile: Profile) -> Table | None:
         "casts of mixed precision are kernels more to launch. Profiled at: the profiled cells of the same size and "
         "precision nearest in context; bf16 stands in for fp16 where fp16 was not profiled."
     )
-    is_long = len(rows) > table.LONG
-    return table.build("mixed-slower", caption, columns, rows, [note], folded=is_long, page_only=is_long)
+    return table.build("mixed-slower", caption, columns, rows, [note], folded=len(rows) > table.LONG)
 
 
 def _slower_phases(row: dict) -> str:

@@ -5,7 +5,6 @@ from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Fold
 from stepscope.report.kit.commands import commands_table
-from stepscope.report.kit.escaping import Prose, markdown, relative_link
 from stepscope.report.kit.finding import Finding, texts
 from stepscope.report.kit.order import ordered
 from stepscope.report.studies.profile import findings as profile_findings
@@ -35,10 +34,6 @@ from stepscope.report.studies.profile.tables_kernels import (
 )
 from stepscope.tables.reader import Tables
 
-# Of more cells than these the Markdown, of which GitHub shows 512 KiB at most, leaves out some of each one's tables.
-MOST_IN_MARKDOWN = 8
-_LEFT_OUT = ("categories", "layers", "busy", "gaps", "modules", "lines", "api_calls", "os_calls")
-
 
 def findings(tables: Tables) -> list[Finding]:
     """What the summary says."""
@@ -61,7 +56,7 @@ def context(tables: Tables) -> dict:
         "bounds": bounds_table(profile),
         "cost": cost_table(profile),
         "agreement": _text(profile_findings.agreement(profile)),
-        "cells": [_cell(profile, row, many=len(cells) > MOST_IN_MARKDOWN) for row in cells],
+        "cells": [_cell(profile, row) for row in cells],
         "commands_of_cells": commands_table(profile.cells, "profile"),
     }
 
@@ -76,8 +71,8 @@ def _shared_options(cells: list[dict]) -> str:
     return options[0] if len(options) == 1 else ""
 
 
-def _cell(profile: Profile, row: dict, many: bool) -> dict:
-    """The folded part of one cell, of `many` or of a few."""
+def _cell(profile: Profile, row: dict) -> dict:
+    """The folded part of one cell."""
     name, words = profile.title(row), profile.words(row)
     complete, checked = profile_findings.checks(profile, row)
     kinds = {
@@ -94,9 +89,6 @@ def _cell(profile: Profile, row: dict, many: bool) -> dict:
     }
     tables = {kind: make(profile, row, name) for kind, make in kinds.items()}
     tables |= {kind: calls_table(profile, row, name, kind) for kind in ("api_calls", "os_calls")}
-    for kind in _LEFT_OUT:
-        if tables[kind]:
-            tables[kind].page_only = many
     return {
         "fold": Fold(name, _facts(profile, row)),
         "picture": cell_picture(profile, row, name),
@@ -108,7 +100,7 @@ def _cell(profile: Profile, row: dict, many: bool) -> dict:
         "complete": complete,
         "checked": checked.text,
         "options": row.get("profiler_options") or "",
-        "trace": _link(row.get("trace")),
+        "trace": row.get("trace") or "",
     }
 
 
@@ -128,8 +120,3 @@ def _facts(profile: Profile, row: dict) -> str:
     matmul = profile.row("categories", cell, phase="step", category="matmul").get("share_of_phase_gpu_time")
     parts += [f"matmul {formatting.percent(matmul)}"] if formatting.known(matmul) else []
     return "; ".join(parts)
-
-
-def _link(path: str | None) -> Prose:
-    """A link to a file below results/, named by its last part."""
-    return Prose(f"[{markdown(path.rsplit('/', 1)[-1])}]({relative_link(path)})" if path else "")

@@ -154,7 +154,7 @@ def names_table(profile: Profile, row: dict, name: str) -> Table | None:
         Column("full name", number=False, wrap=True, value=lambda names: table.named(names[0], _FULL_NAME)),
     ]
     caption = f"{name}: full names of these {operation}s"
-    return table.build(f"names-{row['cell']}", caption, columns, full.items(), folded=True, page_only=True)
+    return table.build(f"names-{row['cell']}", caption, columns, full.items(), folded=True)
 
 
 def instances(kernel: dict) -> TableCell:

@@ -104,7 +104,7 @@ def attention_tables(tables: Tables, group: Group) -> list[Table]:
         rows = _longest_of_each([point for point in points if point.precision == precision])
         caption = f"Attention below the roofs, {precision}, {group.place}: each at its longest length with a result."
         name, means = f"roofline-attention-{group.hardware}-{precision}", table.PLAIN_MEANINGS
-        shown = {"folded": True, "grouped": True, "page_only": True}
+        shown = {"folded": True, "grouped": True}
         made.append(table.build(name, caption, columns, rows, [_NOTE], meanings=means, **shown))
     return made
 

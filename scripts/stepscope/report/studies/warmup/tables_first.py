@@ -17,7 +17,6 @@ from stepscope.tables.columns import ratio
 from stepscope.tables.warmup import PARTS, REST, SET_UP
 
 _STEPS = ("first", "steady")
-_MOST_OPEN = 12  # rows of a table of calls that are in the Markdown
 _EXCESS_NOTE = (
     "Each part: self time of the host's calls and operators in step 0 less that in a steady step, both under "
     "torch.profiler; all parts together are the profiled excess. The unprofiled excess is of the process without any "
@@ -133,8 +132,7 @@ def calls_table(warmups: Warmups, setting: Setting) -> Table | None:
         *(Column(f"{which} step", group="calls", value=f"calls_{which}", show=formatting.count) for which in _STEPS),
     ]
     caption = f"The calls that take longest in the first step, against a steady one: {warmups.place(setting)}."
-    return table.build("warmup-calls", caption, columns, rows, folded=True, grouped=True,
-                       page_only=len(rows) > _MOST_OPEN)  # fmt: skip
+    return table.build("warmup-calls", caption, columns, rows, folded=True, grouped=True)
 
 
 def _call(point: SizeRuns, call: dict) -> dict:
