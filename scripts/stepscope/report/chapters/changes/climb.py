@@ -76,11 +76,15 @@ def changes(one: Ladder) -> list[tuple[dict, dict, Comparison]]:
 
 
 def greatest(one: Ladder) -> Finding | None:
-    """The change that brings most, if it brings anything; what brings nothing or costs time."""
-    own = changes(one)
-    row, before, speed = max(own, key=lambda each: each[2].ratio, default=(None, None, None))
-    if row is None or speed.ratio < 1 or not _is_sure(speed):
+    """The change that brings most, and those that bring nothing or cost time; or that none brings anything."""
+    own, question = changes(one), f"which change brings most in {place(one)}"
+    if not own:
         return None
+    row, before, speed = max(own, key=lambda each: each[2].ratio)
+    if speed.ratio < 1 or not _is_sure(speed):
+        numbers = {"changes": Number(len(own), tuple(each[0]["cell"] for each in own), formatting.count)}
+        answer = f"In {place(one)} none of {{changes}} changes brings more than unchanged cells may differ by."
+        return Finding(question, answer, numbers, one.hardware)
     numbers = {"gain": gain(row, before, speed)}
     answer = f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))}."
     poor = [each for each in own if each[2].ratio < 1 or not _is_sure(each[2])]
@@ -92,7 +96,7 @@ def greatest(one: Ladder) -> Finding | None:
             parts.append(f"{other['name']} {{poor_{at}}}")
         cause = f"Little or nothing: {formatting.listing(parts, 4)}."
     advice = f"{urge(speed)} {row['name']} first."
-    return Finding(f"which change brings most in {place(one)}", answer, numbers, one.hardware, cause, advice)
+    return Finding(question, answer, numbers, one.hardware, cause, advice)
 
 
 def _is_sure(speed: Comparison) -> bool:
