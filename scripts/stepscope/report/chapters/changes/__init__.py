@@ -1,0 +1,66 @@
+"""What to change, one at a time: the ladder at its two most telling places, checkpointing, compiling, the best."""
+
+from stepscope.report.chapters.changes.climb import (
+    elsewhere,
+    foretold_optimizer,
+    greatest,
+    missed,
+    throttled,
+    unlike,
+    unproven,
+    whole,
+)
+from stepscope.report.chapters.changes.costs import agreement, best, checkpointing, compiling, instead, whole_model
+from stepscope.report.chapters.changes.tables import pictures, rungs_table
+from stepscope.report.data.ladder import Ladder, time
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import work
+from stepscope.report.kit.chapter import Chapter, Part
+
+
+def chapter(machine: Machine) -> Chapter | None:
+    """None where no rung has a time."""
+    found = places(machine)
+    if not found:
+        return None
+    steps, checkpoints = pictures(found)
+    parts = (
+        Part(
+            "What does each change bring, and what was predicted?",
+            _said(
+                *(greatest(one) for one in found),
+                unlike(found),
+                *(foretold_optimizer(machine, one) for one in found[:1]),
+                missed(machine, found),
+            ),
+            _shown(*(rungs_table(machine, one) for one in found), steps),
+        ),
+        Part(
+            "Does checkpointing pay, and what fits without it?",
+            _said(checkpointing(machine), instead(machine)),
+            _shown(checkpoints),
+        ),
+        Part("What do the compile modes cost?", _said(*(compiling(one) for one in found), whole_model(machine))),
+        Part("Which configuration is best?", _said(*(best(one) for one in found))),
+        Part(
+            "Can these gains be trusted?", _said(unproven(found), elsewhere(found), throttled(found), agreement(found))
+        ),
+    )
+    takeaway = _said(*(whole(one) for one in found))
+    return Chapter("changes", "What to change, one at a time", takeaway, parts, ("ladder",))
+
+
+def places(machine: Machine) -> list[Ladder]:
+    """The largest ladder with a time, and one more: the largest of which a step was profiled, else the next largest."""
+    timed = [one for one in machine.ladders if any(time(row) for row in one.rungs)]
+    timed.sort(key=lambda one: work(one.parameters, one.context), reverse=True)
+    profiled = {each.place for each in machine.steps}
+    others = sorted(timed[1:], key=lambda one: (one.size, one.context, one.batch) not in profiled)
+    return timed[:1] + others[:1]
+
+
+def _said(*found):
+    return tuple(each for each in found if each)
+
+
+_shown = _said

@@ -1,0 +1,242 @@
+"""What the rungs brought: the whole ladder, the greatest change, what is unlike at two places, and whether it holds."""
+
+from stepscope.report.data.foretold import optimizer_ms
+from stepscope.report.data.ladder import Ladder, kind, time
+from stepscope.report.data.ladder_foretold import Foretold, foretold
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import Comparison, interval_text
+from stepscope.report.kit.finding import Finding, Number, enough, without_verdict
+from stepscope.report.studies.page_one.changes import urge
+
+FAR = 1.25  # a prediction that is off by so much failed
+UNLIKE = 1.25  # a gain so many times that at another place is worth a sentence
+
+
+def place(one: Ladder) -> str:
+    """`medium at 512`."""
+    return f"{one.size} at {one.context:,.0f}"
+
+
+def gain(row: dict, other: dict, speed: Comparison) -> Number:
+    """`× 1.30 [1.28, 1.33], faster`, or the ratio alone where there is no verdict."""
+    interval, word = interval_text(speed), f", {speed.verdict}" if speed.has_interval else ""
+    text = " ".join(filter(None, [formatting.times(speed.ratio), interval]))
+    return Number(speed.ratio, (other["cell"], row["cell"]), lambda _: text + word)
+
+
+def of_passes(speed_of: object) -> str:
+    """What a gain is of where it is not of a step."""
+    return " of forward and backward" if speed_of == "forward+backward" else ""
+
+
+def whole(one: Ladder) -> Finding | None:
+    """From the first to the fastest rung; where no step of the first one fits, what first does."""
+    top = one.top
+    if top is None:
+        return None
+    fitting = next((row for row in one.climbed if time(row, "step")), None)
+    first = one.rungs[0]
+    if fitting is not None and first["status"] == "oom" and fitting is not top:
+        numbers = {
+            "fits": Number(time(fitting, "step"), (fitting["cell"],)),
+            "top": Number(time(top, "step"), (top["cell"],)),
+        }
+        answer = (
+            f"{place(one)}: {first['name']} does not fit; {fitting['name']} is the first rung that does ({{fits}} ms); "
+            f"{top['name']} takes {{top}} ms."
+        )
+        return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
+    start, speed = one.at(top.get("started_from")), one.over_start.get(top["cell"])
+    if start is None or start is top:
+        numbers = {"top": Number(time(top), (top["cell"],))}
+        answer = f"{place(one)}: no rung takes less time than {top['name']} ({{top}} ms)."
+        return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
+    if speed is None:
+        return None
+    phase = "forward_backward" if top.get("gain_start_of") == "forward+backward" else "step"
+    numbers = {
+        "start": Number(time(start, phase), (start["cell"],)),
+        "top": Number(time(top, phase), (top["cell"],)),
+        "gain": gain(top, start, speed),
+    }
+    names = f"{start['name']} to {top['name']}"
+    answer = f"{place(one)}: {{start}} to {{top}} ms{of_passes(top.get('gain_start_of'))}, {{gain}} ({names})."
+    return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
+
+
+def changes(one: Ladder) -> list[tuple[dict, dict, Comparison]]:
+    """(rung, the rung before, its speed over that) of each single change that computes the same."""
+    found = []
+    for row in one.climbed:
+        before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
+        if before and speed and not one.is_passed_over(row):
+            found.append((row, before, speed))
+    return found
+
+
+def greatest(one: Ladder) -> Finding | None:
+    """The change that brings most, and those that bring nothing or cost time; or that none brings anything."""
+    own, question = changes(one), f"which change brings most in {place(one)}"
+    if not own:
+        return None
+    row, before, speed = max(own, key=lambda each: each[2].ratio)
+    if speed.ratio < 1 or not _is_sure(speed):
+        numbers = {"changes": Number(len(own), tuple(each[0]["cell"] for each in own), formatting.count)}
+        answer = f"In {place(one)} none of {{changes}} changes brings more than unchanged cells may differ by."
+        return Finding(question, answer, numbers, one.hardware)
+    numbers = {"gain": gain(row, before, speed)}
+    answer = f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))}."
+    poor = [each for each in own if each[2].ratio < 1 or not _is_sure(each[2])]
+    cause = ""
+    if poor:
+        parts = []
+        for at, (other, base, ratio) in enumerate(poor):
+            numbers[f"poor_{at}"] = gain(other, base, ratio)
+            parts.append(f"{other['name']} {{poor_{at}}}")
+        cause = f"Little or nothing: {formatting.listing(parts, 4)}."
+    advice = f"{urge(speed)} {row['name']} first."
+    return Finding(question, answer, numbers, one.hardware, cause, advice)
+
+
+def _is_sure(speed: Comparison) -> bool:
+    """Whether a verdict tells a difference; without one, whether the ratio is beyond what unchanged cells differ by."""
+    return speed.is_different if enough(comparison=speed) else speed.is_beyond_margin
+
+
+def unlike(found: list[Ladder]) -> Finding | None:
+    """The change whose gains differ most between two places, and how long a step has for each launch there."""
+    if len(found) < 2:
+        return None
+    by_name = [{row["name"]: (row, before, speed) for row, before, speed in changes(one)} for one in found]
+    shared = [name for name in by_name[0] if name in by_name[1] and _are_alike(by_name[0][name], by_name[1][name])]
+    name = max(shared, key=lambda name: _apart(by_name[0][name], by_name[1][name]), default=None)
+    if name is None or _apart(by_name[0][name], by_name[1][name]) < UNLIKE:
+        return None
+    (row, before, speed), (other, other_before, other_speed) = by_name[0][name], by_name[1][name]
+    numbers = {"gain": gain(row, before, speed), "other": gain(other, other_before, other_speed)}
+    answer = f"The same change, {name}: {{gain}} in {place(found[0])}, {{other}} in {place(found[1])}."
+    cause = ""
+    spans = [_per_launch(each) for each in (before, other_before)]
+    if name == "CUDA graphs" and all(spans) and (spans[0] - spans[1]) * (other_speed.ratio - speed.ratio) > 0:
+        numbers |= {
+            "span": Number(spans[0], (before["cell"],)),
+            "other_span": Number(spans[1], (other_before["cell"],)),
+        }
+        cause = "Before, a step lasted {span} µs for each launch there, {other_span} here: long steps hide launches."
+    return Finding("which change depends on the place", answer, numbers, found[0].hardware, cause)
+
+
+def _are_alike(one: tuple, other: tuple) -> bool:
+    """Whether both gains are of the same phase, between the same options."""
+    return one[0].get("gain_of") == other[0].get("gain_of") and one[1]["name"] == other[1]["name"]
+
+
+def _apart(one: tuple, other: tuple) -> float:
+    ratios = sorted((one[2].ratio, other[2].ratio))
+    return ratios[1] / ratios[0]
+
+
+def _per_launch(row: dict) -> float | None:
+    """Microseconds of a step over its launches."""
+    step, launches = time(row, "step"), row.get("launches")
+    return 1e3 * step / launches if step and formatting.known(launches) and launches > 0 else None
+
+
+def foretold_optimizer(machine: Machine, one: Ladder) -> Finding | None:
+    """The fused optimizer beside what its bytes foretold, and what it took."""
+    for row, before, speed in changes(one):
+        told = foretold(machine, one, row)
+        if told and row.get("optimizer") != before.get("optimizer"):
+            numbers = {
+                "foretold": Number(told.gain, told.cells, formatting.times),
+                "gain": gain(row, before, speed),
+                "before": Number(before["optimizer_median_ms"], (before["cell"],)),
+                "least": Number(optimizer_ms(machine.tables, before), told.cells),
+            }
+            answer = f"By its bytes {row['name']} was to bring {{foretold}} in {place(one)}; it brought {{gain}}."
+            cause = ""
+            if formatting.known(row.get("optimizer_median_ms")):
+                numbers["after"] = Number(row["optimizer_median_ms"], (row["cell"],))
+                cause = "The optimizer took {after} instead of {before} ms; its bytes need {least}."
+            return Finding("what does the fused optimizer bring", answer, numbers, one.hardware, cause)
+    return None
+
+
+def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
+    """The change that is farthest from its prediction, of those that are FAR from it."""
+    both = [
+        (one, row, before, speed, told)
+        for one in found
+        for row, before, speed in changes(one)
+        if (told := foretold(machine, one, row))
+    ]
+    far = [each for each in both if _miss(each[3], each[4]) > FAR]
+    if not far:
+        return None
+    one, row, before, speed, told = max(far, key=lambda each: _miss(each[3], each[4]))
+    numbers = {
+        "foretold": Number(told.gain, told.cells, formatting.times),
+        "gain": gain(row, before, speed),
+        "far": Number(len(far), tuple(each[1]["cell"] for each in far), formatting.count),
+    }
+    answer = (
+        f"{{far}} of {len(both):,} predictions {'is' if len(far) == 1 else 'are'} off by more than "
+        f"{formatting.percent(FAR - 1)}, most {row['name']} in {place(one)}: {{foretold}} predicted, {{gain}} measured."
+    )
+    return Finding("which prediction fails", answer, numbers, one.hardware)
+
+
+def _miss(speed: Comparison, told: Foretold) -> float:
+    """The larger of prediction and measurement over the smaller."""
+    return max(speed.ratio / told.gain, told.gain / speed.ratio)
+
+
+# Whether it holds -----------------------------------------------------------------------------------------------------
+
+
+def unproven(found: list[Ladder]) -> Finding | None:
+    """That gains without an interval are of one process each, or of two that disagree."""
+    speeds = [speed for one in found for speed in (*one.over_before.values(), *one.over_start.values())]
+    told = without_verdict(speeds)
+    if not told:
+        return None
+    rows = [row for one in found for row in one.rows if kind(row)]
+    if all(row.get(f"{kind(row)}_processes") == 1 for row in rows):
+        numbers = {"cells": Number(len(rows), tuple(row["cell"] for row in rows), formatting.count)}
+        answer = "Each of {cells} cells was measured once, by one process: ratios, no verdicts."
+        return Finding("what has no verdict", answer, numbers, found[0].hardware)
+    return told[0]
+
+
+def elsewhere(found: list[Ladder]) -> Finding | None:
+    """Rungs that the timing study measured too, and the one that differs most from it."""
+    runs = [(one, one.at(cell), run) for one in found for cell, run in one.again.items()]
+    apart = [each for each in runs if enough(change=each[2].speed)]
+    if not apart:
+        return None
+    one, row, run = max(apart, key=lambda each: max(each[2].speed.ratio, 1 / each[2].speed.ratio))
+    numbers = {
+        "apart": Number(len(apart), tuple(row["cell"] for _, row, _ in apart), formatting.count),
+        "here": Number(time(row, run.phase), (row["cell"],)),
+        "there": Number(run.median, (run.cell,)),
+    }
+    rungs = "one rung" if len(runs) == 1 else f"{len(runs):,} rungs here"
+    answer = (
+        f"Of {rungs} that the timing study ran too, {{apart}} took another time, beyond what unchanged cells differ "
+        f"by: {row['name']} in {place(one)}, {{here}} instead of {{there}} ms."
+    )
+    return Finding("do runs at another time agree", answer, numbers, one.hardware)
+
+
+def throttled(found: list[Ladder]) -> Finding | None:
+    """How many rungs ran at lowered clocks."""
+    rows = [row for one in found for row in one.rungs if kind(row)]
+    slow = [(one, row) for one in found for row in one.rungs if kind(row) and row.get("throttle")]
+    if not slow:
+        return None
+    numbers = {"slow": Number(len(slow), tuple(row["cell"] for _, row in slow), formatting.count)}
+    names = formatting.listing(list(dict.fromkeys(place(one) for one, _ in slow)))
+    causes = formatting.listing(list(dict.fromkeys(str(row["throttle"]) for _, row in slow)), 2)
+    answer = f"{{slow}} of {len(rows):,} rungs ran at lowered clocks ({causes}; {names})."
+    return Finding("did the clocks hold", answer, numbers, found[0].hardware)

@@ -1,0 +1,59 @@
+"""The chapter's tables: the rungs of a ladder with what was predicted and what was measured; and its figures."""
+
+from stepscope.report.chapters.changes.climb import place
+from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.ladder import Ladder, peak, rate, recomputed
+from stepscope.report.data.ladder_foretold import foretold
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import Column, Picture, Table, TableCell
+from stepscope.report.kit.chapter import MOST_ROWS
+from stepscope.report.studies.ladder import captions
+from stepscope.report.studies.page_one.tables import time_cell
+
+
+def rungs_table(machine: Machine, one: Ladder) -> Table | None:
+    """A row a rung, then what was tried beside them: the whole model compiled, and the best k of checkpointing."""
+    beside = [*one.wholes, *(group.best for group in recomputed([one]) if group.best)]
+    rows = [*one.rungs[: MOST_ROWS - min(len(beside), 4)], *beside][:MOST_ROWS]
+    speeds = [one.over_before.get(row["cell"]) for row in rows]
+    columns = [
+        Column("rung", number=False, value=lambda row: TableCell(str(row["name"]), badges=table.lost(row))),
+        Column("step", "ms", value=time_cell),
+        Column("predicted", group="times as fast", value=lambda row: _foretold(machine, one, row), optional=True),
+        Column("measured", group="times as fast", value=lambda row: _measured(one, row), optional=True),
+        Column("of the measured peak", "%", value=lambda row: _share(machine, row), optional=True),
+        Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
+        Column("compiling", "s", value="compile_seconds", optional=True),
+    ]
+    caption = (
+        f"One change at a time: {place(one)}, batch {one.batch:,.0f}, on {one.hardware}. Times as fast as the rung "
+        "before, or as the one named; predicted by closed forms and by the profiled step of the same place."
+    )
+    name = f"chapter-changes-{one.size}-{one.context:.0f}"
+    return table.build(name, caption, columns, rows, [table.verdict_note(speeds)], meanings=table.PLAIN_MEANINGS)
+
+
+def _foretold(machine: Machine, one: Ladder, row: dict) -> float | None:
+    found = foretold(machine, one, row)
+    return found.gain if found else None
+
+
+def _measured(one: Ladder, row: dict) -> TableCell:
+    found, other = one.over_before.get(row["cell"]), one.at(row.get("compared_with"))
+    if found is None or other is None:
+        return table.NOTHING
+    of = "f+b" if row.get("gain_of") == "forward+backward" else ""
+    named = f"over {other['name']}" if row not in one.rungs or one.is_passed_over(row) else ""
+    return table.times_as_fast(found, ", ".join(filter(None, [of, named])))
+
+
+def _share(machine: Machine, row: dict) -> float | None:
+    reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], row["hardware"], row["precision"])
+    return 100 * reached / most if reached is not None and most else None
+
+
+def pictures(found: list[Ladder]) -> tuple[Picture | None, Picture | None]:
+    """(the steps rung by rung, checkpointing), of those that there are."""
+    made = captions.pictures(found)
+    return made.get("ladder_steps"), made.get("ladder_checkpoint")

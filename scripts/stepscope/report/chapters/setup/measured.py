@@ -1,0 +1,105 @@
+"""How it is measured: cells, processes, the floor; and the rates of the machine that all is held against."""
+
+import math
+
+from stepscope.report.data.control import control_pairs, floors
+from stepscope.report.data.machines import bandwidth, rate
+from stepscope.report.data.roofline import ROOFS
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.timing_grid import TimingGrid, cells_of
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import LEAST_MARGIN
+from stepscope.report.kit.finding import Finding, Number, key_of
+from stepscope.report.kit.formatting import known
+
+_PROCESSES = ("step_processes", "forward_backward_processes", "forward_processes", "inference_processes")
+
+
+def cells_and_processes(grid: TimingGrid) -> Finding | None:
+    """What a cell and a process are, in numbers of this run."""
+    counts = {row["cell"]: next((row[name] for name in _PROCESSES if known(row.get(name))), None) for row in grid.rows}
+    counts = {cell: count for cell, count in counts.items() if count}
+    warmups = [row["warmup"] for row in grid.rows if known(row.get("warmup"))]
+    if not counts:
+        return None
+    numbers = {"processes": Number(list(counts.values()), tuple(counts), _whole_range)}
+    fresh = "one fresh process" if max(counts.values()) == 1 else "{processes} fresh processes, one after another"
+    left_out = ""
+    if warmups:
+        left_out = f", after {{warmup}} step{'s' * (max(warmups) != 1)} of warm-up"
+        numbers["warmup"] = Number(warmups, cells_of(grid.rows), _whole_range)
+    answer = (
+        f"A cell is one size, context, precision and set of options, measured by {fresh}. A process is one run of the "
+        f"program; it gives the median of its steps{left_out}."
+    )
+    return Finding("what are a cell and a process", answer, numbers, grid.rows[0]["hardware"])
+
+
+def _whole_range(values: list[float]) -> str:
+    return " to ".join(dict.fromkeys(formatting.count(which(values)) for which in (min, max)))
+
+
+def floor(machine: Machine) -> Finding:
+    """What unchanged cells differ by."""
+    classes = floors(machine.tables["timing"]).by_class
+    found = [math.expm1(own) for (hardware, _), own in classes.items() if hardware == machine.hardware]
+    pairs = [pair for pair in control_pairs(machine.tables["timing"]) if pair.hardware == machine.hardware]
+    cells = tuple(dict.fromkeys(cell for pair in pairs for cell in pair.cells))
+    question, least = "what is the floor", math.expm1(LEAST_MARGIN)
+    if not found:
+        numbers = {"least": Number(least, (), formatting.percent)}
+        answer = (
+            "The floor is what unchanged cells differ by. Here no cell ran twice: no difference below {least} counts."
+        )
+        return Finding(question, answer, numbers, machine.hardware)
+    numbers = {"floor": Number([100 * each for each in found], cells, _percents)}
+    by_class = ", by what limits a cell" if len(found) > 1 else ""
+    small = ""
+    if min(found) < least:
+        small, numbers["least"] = ", or than {least}", Number(least, (), formatting.percent)
+    answer = (
+        f"The floor is what unchanged cells differ by when they run again: {{floor}} here{by_class}. No smaller "
+        f"difference counts{small}."
+    )
+    return Finding(question, answer, numbers, machine.hardware)
+
+
+def _percents(values: list[float]) -> str:
+    return formatting.value_range(values, 2, " %")
+
+
+def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
+    """The measured rates, beside those of the data sheet."""
+    numbers, products = {}, []
+    for name in grid.shown:
+        both = [rate(machine.tables, machine.hardware, name, source) for source in ROOFS]
+        if both[0]:
+            products.append(f"{_beside(numbers, name, *both, _cells(machine, 'matmul', name))} in {name}")
+    both = [bandwidth(machine.tables, machine.hardware, source) for source in ROOFS]
+    sentences = []
+    if products:
+        sentences.append(f"A large matrix product reaches, in TFLOP/s, {formatting.listing(products)}.")
+    if both[0]:
+        sentences.append(f"A large copy moves {_beside(numbers, 'copy', *both, _cells(machine, 'copy'))} GB/s.")
+    if not sentences:
+        return None
+    if any(name.endswith("_share") for name in numbers):
+        sentences.append("In brackets: of the data sheet.")
+    return Finding("what can the machine do", " ".join(sentences), numbers, machine.hardware)
+
+
+def _cells(machine: Machine, operation: str, precision: str | None = None) -> tuple[str, ...]:
+    """The names of the machine's ceilings cells of an operation (and precision)."""
+    rows = machine.tables["ceilings"].to_dict("records")
+    own = [row for row in rows if (row["hardware"], row["operation"]) == (machine.hardware, operation)]
+    return cells_of(row for row in own if precision in (None, row["precision"]))
+
+
+def _beside(numbers: dict[str, Number], name: str, measured: float, told: float | None, cells: tuple[str, ...]) -> str:
+    """`{fp32} ({fp32_share})`, whose numbers are added: what was measured, and its share of what the data sheet has."""
+    key = key_of(name)
+    numbers[key] = Number(measured, cells)
+    if not told:
+        return f"{{{key}}}"
+    numbers[f"{key}_share"] = Number(measured / told, cells, formatting.percent)
+    return f"{{{key}}} ({{{key}_share}})"

@@ -1,0 +1,45 @@
+"""Where the time goes: how near a step is to the machine's rates, and what sets its phases."""
+
+from stepscope.report.chapters.time.growth import with_context, with_parameters
+from stepscope.report.chapters.time.passes import backward, extremes, noise, phases_and_step, variation
+from stepscope.report.chapters.time.peak import gap, mfu, optimizer_bytes, optimizer_share, rates
+from stepscope.report.chapters.time.tables import pictures, predicted_table, steps_table
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.timing_grid import timing_grid
+from stepscope.report.kit.chapter import Chapter, Part
+
+
+def chapter(machine: Machine) -> Chapter | None:
+    """None where nothing was timed."""
+    grid = timing_grid(machine)
+    if not any(grid.timed(name, phase) for name in grid.precisions for phase in ("step", "forward", "inference")):
+        return None
+    by_size, by_context = pictures(machine, grid)
+    near, passes = rates(machine, grid), extremes(grid)
+    parts = (
+        Part(
+            "How long do the passes take?",
+            _said(passes if near else None, gap(machine, grid), mfu(grid)),
+            _shown(steps_table(grid), predicted_table(machine.tables, grid)),
+        ),
+        Part(
+            "Why does backward take twice forward, and where not?",
+            _said(*(backward(machine, grid, name) for name in grid.shown)),
+        ),
+        Part(
+            "How does time grow with parameters and context?",
+            _said(with_parameters(grid), with_context(machine, grid)),
+            _shown(by_size, by_context),
+        ),
+        Part("What does the optimizer take?", _said(optimizer_share(grid), optimizer_bytes(machine.tables, grid))),
+        Part("Do phases add up, and times vary?", _said(phases_and_step(grid), variation(machine, grid))),
+    )
+    takeaway = _said(near or passes, noise(grid))
+    return Chapter("time", "Where the time goes", takeaway, parts, ("timing", "ceilings", "roofline"))
+
+
+def _said(*found):
+    return tuple(each for each in found if each)
+
+
+_shown = _said

@@ -1,0 +1,179 @@
+"""Forward and backward: how long they take, why the one takes longer; whether phases add up; how much times vary."""
+
+import math
+from statistics import median
+
+from stepscope.report.data.bound import products
+from stepscope.report.data.control import control_pairs
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import StepParts
+from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
+from stepscope.report.kit import formatting
+from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.formatting import known
+
+ABOUT_TWICE = 1.75, 2.25  # a median ratio in between is called about twice
+
+
+def extremes(grid: TimingGrid) -> Finding | None:
+    """Forward and backward of the smallest and of the largest size, in the last precision that is shown, at the
+    context that has most cells."""
+    context = grid.fullest_context("backward")
+    rows = grid.timed(grid.shown[-1], "backward", context) if context is not None else []
+    rows = [row for row in rows if known(row.get("forward_median_ms"))]
+    if not rows:
+        return None
+    ends = list({row["size"]: row for row in (rows[0], rows[-1])}.values())
+    numbers = {
+        phase: Number([row[f"{phase}_median_ms"] for row in ends], cells_of(ends), _ends)
+        for phase in ("forward", "backward")
+    }
+    sizes = " to ".join(row["size"] for row in ends)
+    where = f"At context {context:,.0f} in {grid.shown[-1]}"
+    answer = f"{where} forward takes {{forward}} ms, backward {{backward}} ({sizes})."
+    return Finding("how long do the passes take", answer, numbers, grid.rows[0]["hardware"])
+
+
+def _ends(values: list[float]) -> str:
+    """`19.0 to 325`: the first and the last."""
+    return " to ".join(dict.fromkeys(formatting.significant(value) for value in values))
+
+
+# Backward over forward ------------------------------------------------------------------------------------------------
+
+
+def backward(machine: Machine, grid: TimingGrid, precision: str) -> Finding | None:
+    """How many times a forward pass the backward pass takes, and which kernels make it so."""
+    rows = [row for row in grid.timed(precision, "backward") if known(row.get("forward_median_ms"))]
+    if not rows:
+        return None
+    ratios = [row["backward_median_ms"] / row["forward_median_ms"] for row in rows]
+    numbers = {
+        "ratios": Number(ratios, cells_of(rows), formatting.value_range),
+        "middle": Number(median(ratios), cells_of(rows)),
+    }
+    low, high = ABOUT_TWICE
+    is_twice = low <= median(ratios) <= high
+    middle = f" (median {{middle}}; {formatting.cells(len(rows))})" if len(rows) > 1 else ""
+    answer = f"In {precision} it takes {'about twice' if is_twice else 'not twice'} as long: {{ratios}} times{middle}."
+    cause, more = _twofold_products(machine, precision) if is_twice else _other_kernels(machine, precision)
+    return Finding(f"what does a backward pass take in {precision}", answer, numbers | more, machine.hardware, cause)
+
+
+def _twofold_products(machine: Machine, precision: str) -> tuple[str, dict[str, Number]]:
+    cause = "Each weight is multiplied twice on the way back: once for its input's gradient, once for its own."
+    pairs = _kernel_ratios(machine, precision)
+    if not pairs:
+        return cause, {}
+    numbers = {"products": Number([each["products"] for each in pairs], _profiled(pairs), formatting.value_range)}
+    return f"{cause} Its products take {{products}} times forward's.", numbers
+
+
+def _other_kernels(machine: Machine, precision: str) -> tuple[str, dict[str, Number]]:
+    """That kernels which multiply nothing take most of the passes, and do not take twice as long backward."""
+    pairs = _kernel_ratios(machine, precision)
+    if not pairs or not median(each["share"] for each in pairs) > 0.5:
+        return "", {}
+    if not median(each["others"] for each in pairs) < min(ABOUT_TWICE[0], median(each["products"] for each in pairs)):
+        return "", {}
+    names = {"products": formatting.value_range, "others": formatting.value_range, "share": _percents}
+    numbers = {name: Number([each[name] for each in pairs], _profiled(pairs), show) for name, show in names.items()}
+    cause = "Its products take {products} times forward's, but other kernels, {share} of the GPU's time, only {others}."
+    return cause, numbers
+
+
+def _kernel_ratios(machine: Machine, precision: str) -> list[dict]:
+    """Of each profiled step: backward over forward of its products and of its other kernels, and the others' share."""
+    return [found for each in machine.steps if each.precision == precision and (found := _ratios(machine, each))]
+
+
+def _ratios(machine: Machine, own: StepParts) -> dict | None:
+    cell, times = own.row["cell"], {}
+    for phase in ("forward", "backward"):
+        whole = machine.profile.row("phases", cell, phase=phase).get("gpu_ms_per_step")
+        multiplied = products(machine.profile, own.row, phase).get("ms")
+        if not (known(whole) and multiplied and whole > multiplied):
+            return None
+        times[phase] = multiplied, whole - multiplied
+    (first, first_others), (second, second_others) = times["forward"], times["backward"]
+    return {
+        "cell": cell,
+        "products": second / first,
+        "others": second_others / first_others,
+        "share": (first_others + second_others) / (first + second + first_others + second_others),
+    }
+
+
+def _profiled(pairs: list[dict]) -> tuple[str, ...]:
+    return tuple(each["cell"] for each in pairs)
+
+
+def _percents(shares: list[float]) -> str:
+    return formatting.value_range([100 * share for share in shares], 2, " %")
+
+
+# Phases and the step, and how much it varies --------------------------------------------------------------------------
+
+
+def phases_and_step(grid: TimingGrid) -> Finding | None:
+    """By how much the sum of the phases differs from a step that runs freely, over all precisions."""
+    rows = [row for row in grid.rows if known(row.get("phases_minus_step_ms")) and known(row.get("step_median_ms"))]
+    if not rows:
+        return None
+    shares = [row["phases_minus_step_ms"] / row["step_median_ms"] for row in rows]
+    longer = [row for row, share in zip(rows, shares, strict=True) if share > 0]
+    numbers = {
+        "shares": Number(shares, cells_of(rows), _signed_range),
+        "longer": Number(len(longer), cells_of(longer), formatting.count),
+    }
+    every = formatting.cells(len(rows))
+    answer = f"The phases' sum is {{shares}} off the step, longer in {{longer}} of {every}."
+    causes = []
+    if not any(row.get("device") == "cpu" for row in rows):
+        causes += ["Waiting for the GPU after each phase lengthens it."] * (2 * len(longer) > len(rows))
+        causes += ["Zeroing gradients, in the step alone, shortens it."] * (len(longer) < len(rows))
+    return Finding("do the phases add up", answer, numbers, rows[0]["hardware"], " ".join(causes))
+
+
+def _signed_range(shares: list[float]) -> str:
+    """`−1.8 to +5.9 %`."""
+    ends = [f"{'+' if share > 0 else '−' if share < 0 else ''}{formatting.percentage(abs(share))}" for share in shares]
+    low, high = (ends[shares.index(which(shares))] for which in (min, max))
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
+    """The standard deviation of a cell's steps, and what the same cell gives at another time."""
+    rows = [row for row in grid.rows if known(row.get("step_std_ms")) and known(row.get("step_mean_ms"))]
+    if not rows:
+        return None
+    shares = {row["cell"]: row["step_std_ms"] / row["step_mean_ms"] for row in rows}
+    widest = max(rows, key=lambda row: shares[row["cell"]])
+    numbers = {
+        "middle": Number(median(shares.values()), cells_of(rows), formatting.percent),
+        "most": Number(shares[widest["cell"]], cells_of([widest]), formatting.percent),
+    }
+    answer = (
+        "A step's standard deviation is {middle} of its mean in the median cell, at most {most} "
+        f"({place(widest)}, {widest['precision']})."
+    )
+    timing = machine.tables["timing"]
+    apart = [each for each in control_pairs(timing) if each.hardware == machine.hardware and each.phase == "step"]
+    if not apart:
+        advice = "That says nothing of another run: no cell was measured twice."
+        return Finding("do measurements vary", answer, numbers, machine.hardware, advice=advice)
+    cells = tuple(dict.fromkeys(cell for each in apart for cell in each.cells))
+    numbers["apart"] = Number(max(math.expm1(each.difference) for each in apart), cells, formatting.percent)
+    cause = "The same cell again differs by up to {apart}."
+    return Finding("do measurements vary", answer, numbers, machine.hardware, cause)
+
+
+def noise(grid: TimingGrid) -> Finding | None:
+    """That most cells are noisy, so that nothing here is exact; None where most are not."""
+    rows = [row for name in grid.shown for row in grid.timed(name)]
+    noisy = [row for row in rows if row.get("step_noisy") is True]
+    if 2 * len(noisy) <= len(rows):
+        return None
+    numbers = {"noisy": Number(len(noisy), cells_of(noisy), formatting.count)}
+    answer = f"Take these ratios as rough: {{noisy}} of {formatting.cells(len(rows))} are noisy."
+    return Finding("what not to trust", answer, numbers, rows[0]["hardware"])

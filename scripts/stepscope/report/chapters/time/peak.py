@@ -1,0 +1,151 @@
+"""How near a step comes to the machine's rates: of matrix products, and of the memory that its optimizer moves."""
+
+from statistics import median
+
+from stepscope.model.traffic import OPTIMIZER_BYTES
+from stepscope.report.data.foretold import optimizer_ms, products_ms
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import StepParts
+from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
+from stepscope.report.kit import formatting
+from stepscope.report.kit.finding import Finding, Number, key_of
+from stepscope.report.kit.formatting import known
+from stepscope.tables.reader import Tables
+
+HALF = 0.5  # of a step in which products would be done at the measured rate: from here on FLOP predict most of it
+FAR = 1.5  # a time so many times that of its bytes has a cause
+
+
+def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
+    """The share of the measured rate of matrix products, by precision; what products are of a step where it is low."""
+    numbers, parts, low = {}, [], []
+    for precision in grid.shown:
+        rows = [row for row in grid.timed(precision) if products_ms(machine.tables, row)]
+        if rows:
+            shares = [products_ms(machine.tables, row) / row["step_median_ms"] for row in rows]
+            numbers[key_of(precision)] = Number(shares, cells_of(rows), percents)
+            parts.append(f"{{{key_of(precision)}}} in {precision} ({formatting.cells(len(rows))})")
+            low += [precision] * (median(shares) < HALF)
+    if not parts:
+        return None
+    answer = f"FLOP at the measured matrix-product rate explain {formatting.listing(parts)} of a step."
+    high = [name for name in grid.shown if key_of(name) in numbers and name not in low]
+    words = []
+    if high:
+        words.append(f"Arithmetic sets most of the time in {formatting.listing(high)}")
+    if low:
+        words.append(f"{'not' if words else 'Arithmetic does not set most of the time'} in {formatting.listing(low)}")
+    cause = f"{', '.join(words)}."
+    slow = [each for each in machine.steps if each.precision in low]
+    if slow:
+        numbers["products"] = Number([each.share("products") for each in slow], _cells(slow), percents)
+        cause += " There products take {products} of a profiled step."
+    return Finding("how near is a step to the machine's rate", answer, numbers, machine.hardware, cause)
+
+
+def percents(shares: list[float]) -> str:
+    """`26 to 78 %`."""
+    return formatting.value_range([100 * share for share in shares], 2, " %")
+
+
+def _cells(steps: list[StepParts]) -> tuple[str, ...]:
+    return tuple(each.row["cell"] for each in steps)
+
+
+def gap(machine: Machine, grid: TimingGrid) -> Finding | None:
+    """The reference step, predicted from its FLOP and measured, and what the rest is; without a profile the largest."""
+    own = machine.reference
+    if own is None:
+        return _plain_gap(machine.tables, grid)
+    row, cells = own.row, (own.row["cell"],)
+    predicted = products_ms(machine.tables, row)
+    if not predicted:
+        return None
+    numbers = {
+        "predicted": Number(predicted, cells),
+        "measured": Number(own.total, cells),
+        "products": Number(own.products, cells),
+        "optimizer": Number(own.optimizer, cells),
+        "memory": Number(own.attention + own.other, cells),
+        "idle": Number(own.idle, cells),
+    }
+    answer = f"By FLOP a step of {own.name} in {own.precision} would take {{predicted}} ms, not {{measured}}."
+    cause = (
+        "Products take {products} ms; the gap is the optimizer ({optimizer}), other kernels ({memory}) and waiting "
+        "({idle})."
+    )
+    return Finding("what lies between prediction and measurement", answer, numbers, machine.hardware, cause)
+
+
+def _plain_gap(tables: Tables, grid: TimingGrid) -> Finding | None:
+    rows = [row for name in grid.shown[:1] for row in grid.timed(name) if products_ms(tables, row)]
+    row = max(rows, key=lambda row: products_ms(tables, row), default=None)
+    if row is None:
+        return None
+    cells = cells_of([row])
+    numbers = {
+        "predicted": Number(products_ms(tables, row), cells),
+        "measured": Number(row["step_median_ms"], cells),
+    }
+    answer = f"By FLOP a step of {place(row)} in {row['precision']} would take {{predicted}} ms, not {{measured}}."
+    cause = ""
+    if known(row.get("optimizer_median_ms")):
+        numbers["optimizer"] = Number(row["optimizer_median_ms"], cells)
+        cause = "Of the gap {optimizer} ms are the optimizer's."
+    return Finding("what lies between prediction and measurement", answer, numbers, row["hardware"], cause)
+
+
+def mfu(grid: TimingGrid) -> Finding | None:
+    """The share of the data sheet's peak, by precision."""
+    numbers, parts = {}, []
+    for precision in grid.shown:
+        rows = [row for row in grid.timed(precision) if known(row.get("step_mfu"))]
+        if rows:
+            numbers[key_of(precision)] = Number([row["step_mfu"] for row in rows], cells_of(rows), percents)
+            parts.append(f"{{{key_of(precision)}}} in {precision}")
+    if not parts:
+        return None
+    answer = f"MFU is {formatting.listing(parts)}."
+    return Finding("which share of the peak is used", answer, numbers, grid.rows[0]["hardware"])
+
+
+def optimizer_share(grid: TimingGrid) -> Finding | None:
+    """The optimizer's share of a step, by precision, and where it is the largest."""
+    numbers, parts, every = {}, [], []
+    for precision in grid.shown:
+        rows = [row for row in grid.timed(precision) if known(row.get("optimizer_median_ms"))]
+        if rows:
+            numbers[key_of(precision)] = Number([_share(row) for row in rows], cells_of(rows), percents)
+            parts.append(f"{{{key_of(precision)}}} in {precision}")
+            every += rows
+    if not every:
+        return None
+    most = max(every, key=_share)
+    answer = f"Of a step it takes {formatting.listing(parts)}, most in {place(most)} in {most['precision']}."
+    return Finding("what is the optimizer's share", answer, numbers, most["hardware"])
+
+
+def _share(row: dict) -> float:
+    return row["optimizer_median_ms"] / row["step_median_ms"]
+
+
+def optimizer_bytes(tables: Tables, grid: TimingGrid) -> Finding | None:
+    """The largest size's AdamW beside what its bytes would take, and whether anything but parameters sets its time."""
+    rows = [row for row in grid.rows if known(row.get("optimizer_median_ms")) and row.get("optimizer") in (None, "own")]
+    rows = [row for row in rows if optimizer_ms(tables, row)]
+    largest = max((row["parameters"] for row in rows), default=None)
+    rows = [row for row in rows if row["parameters"] == largest]
+    if not rows:
+        return None
+    times, predicted = [row["optimizer_median_ms"] for row in rows], optimizer_ms(tables, rows[0])
+    numbers = {
+        "times": Number(times, cells_of(rows), formatting.value_range),
+        "predicted": Number(predicted, cells_of(rows)),
+    }
+    where = f" in all {formatting.cells(len(rows))}" if len(rows) > 1 else ""
+    moved = f"its {OPTIMIZER_BYTES} bytes a parameter, moved once, would take {{predicted}}"
+    answer = f"In {rows[0]['size']} it takes {{times}} ms{where}; {moved}."
+    cause = ""
+    if median(times) > FAR * predicted:
+        cause = "Written out, each operation reads and writes whole tensors again."
+    return Finding("what sets the optimizer's time", answer, numbers, rows[0]["hardware"], cause)

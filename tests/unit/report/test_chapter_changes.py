@@ -1,0 +1,246 @@
+"""The chapter on changes, against numbers worked out from synthetic_ladder.STEPS: ms of a step 40, 25, 20, 16, 15, 10,
+5 and 4, of which the optimizer takes 4 and at last 1 (5 % more where phases are synchronised)."""
+
+import page_one_maker as made
+import pytest
+import synthetic_ladder as ladder
+import synthetic_profile
+from chapter_checks import check, example, told, values
+from stepscope.report.chapters.changes import chapter, places
+from stepscope.report.chapters.changes.climb import FAR, UNLIKE
+from stepscope.report.data.spotlight import Machine
+from stepscope.tables.reader import Tables
+
+GIB = ladder.GIB
+COPY = synthetic_profile.ceilings(tflops=50.0, gb_per_s=3000.0)
+SMALL = 128_625_408  # parameters
+FITS, SAVES = "what fits without checkpointing", "what does checkpointing save and cost"
+
+
+def machine(folder, rungs, timing=(), ceilings=(), cells=(), change=None) -> Machine:
+    return Machine(made.write(folder, cells, timing, ceilings, rungs, change))
+
+
+def found(folder, rungs, **more) -> dict:
+    own = chapter(machine(folder, rungs, **more))
+    check(own)
+    return told(own)
+
+
+def steps(**changed) -> list[tuple]:
+    """STEPS with other ms of a step: `at_6=9.0`."""
+    return [
+        (name, options, changed.get(f"at_{at}", step), *rest)
+        for at, (name, options, step, *rest) in enumerate(ladder.STEPS)
+    ]
+
+
+def alone(size="small", context=128, own=ladder.STEPS, **more) -> list:
+    """A ladder that a single process measured."""
+    return [
+        ladder.cell(size, context, precision, options, step, optimizer, peak=GIB, kernels=kernels, launches=launches,
+                    compile_seconds=seconds, processes=1, **more)
+        for precision, options, step, optimizer, kernels, launches, seconds in own
+    ]  # fmt: skip
+
+
+# Where, and how much --------------------------------------------------------------------------------------------------
+
+
+def test_the_places_are_the_largest_ladder_and_the_largest_that_was_profiled(tmp_path):
+    rungs = [*ladder.chain("small", 128), *ladder.chain("medium", 128), *ladder.chain("2.7B", 128)]
+    cell = synthetic_profile.cell() | {"size": "small"}
+    profiled = machine(tmp_path / "both", rungs, timing=[made.timed(cell, 40.0)], cells=[cell])
+    assert [one.size for one in places(profiled)] == ["2.7B", "small"]
+    assert [one.size for one in places(machine(tmp_path / "ladders", rungs))] == ["2.7B", "medium"]
+
+
+def test_the_whole_ladder_is_the_takeaway(tmp_path):
+    whole = found(tmp_path, ladder.chain())["what does the ladder bring to small at 128"]
+    assert values(whole) == pytest.approx({"start": 40, "top": 4, "gain": 10}) and "faster" in whole.text
+
+
+def test_where_the_first_rung_does_not_fit_the_first_that_does_is_told(tmp_path):
+    rungs = ladder.chain()
+    rungs[:3] = [ladder.without_step(each, both=at < 2) for at, each in enumerate(rungs[:3])]
+    whole = found(tmp_path, rungs)["what does the ladder bring to small at 128"]
+    assert values(whole) == pytest.approx({"fits": 16, "top": 4}) and "SDPA is the first rung that does" in whole.text
+
+
+def test_the_greatest_change_is_named_with_its_place_and_those_that_bring_nothing(tmp_path):
+    own = found(tmp_path, ladder.chain(steps=steps(at_4=16.1)))["which change brings most in small at 128"]
+    assert values(own) == pytest.approx({"gain": 2.0, "poor_0": 16 / 16.1})
+    assert "In small at 128 most comes from CUDA graphs" in own.verdict and "Use CUDA graphs first." in own.reasons
+    assert "Little or nothing: Triton attention × 0.99" in own.reasons
+
+
+def test_ratios_of_a_single_process_have_no_verdict(tmp_path):
+    own = found(tmp_path, alone())
+    assert "Try CUDA graphs first." in own["which change brings most in small at 128"].reasons
+    text = " ".join(each.text for each in own.values())
+    assert "faster" not in text and "slower" not in text
+    assert values(own["what has no verdict"]) == {"cells": 8}
+    assert "what has no verdict" not in found(tmp_path / "three", ladder.chain())
+
+
+def test_where_nothing_is_gained_nothing_brings_most(tmp_path):
+    own = found(tmp_path, alone(own=steps(**{f"at_{at}": 40.0 + at for at in range(8)})))
+    assert values(own["which change brings most in small at 128"]) == {"changes": 7}
+    assert (
+        "no rung takes less time than fp32, naive (40.0 ms)" in own["what does the ladder bring to small at 128"].text
+    )
+
+
+@pytest.mark.parametrize(("factor", "is_told"), [(0.99 / UNLIKE, True), (1.01 / UNLIKE, False)])
+def test_a_change_that_depends_on_the_place_is_told(factor, is_told, tmp_path):
+    # Graphs make 10 ms 5 in small; in medium, whose steps take three times as long, they gain `factor` of that.
+    medium = [(name, options, 3 * step, *rest) for name, options, step, *rest in ladder.STEPS]
+    medium[6] = (*medium[6][:2], 15.0 / factor, *medium[6][3:])
+    medium[7] = (*medium[7][:2], 12.0 / factor, *medium[7][3:])
+    rungs = [*ladder.chain(), *ladder.chain("medium", steps=medium)]
+    own = found(tmp_path, rungs).get("which change depends on the place")
+    assert (own is not None) == is_told
+    if own:  # 1,800 launches in 30 and in 10 ms
+        expected = {"gain": 2 * factor, "other": 2.0, "span": 30e3 / 1800, "other_span": 10e3 / 1800}
+        assert values(own) == pytest.approx(expected) and "long steps hide launches" in own.cause
+
+
+# Predictions ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_fused_optimizer_stands_beside_what_its_bytes_take(tmp_path):
+    least = 28 * SMALL / 3000e9 * 1e3  # 1.2005 ms
+    own = found(tmp_path, ladder.chain(), ceilings=COPY)["what does the fused optimizer bring"]
+    expected = {"foretold": 5 / (5 - 4.2 + least), "gain": 1.25, "before": 4.2, "after": 1.05, "least": least}
+    assert values(own) == pytest.approx(expected)
+    assert "what does the fused optimizer bring" not in found(tmp_path / "none", ladder.chain())
+
+
+def test_a_rungs_prediction_is_that_of_the_profiled_step_of_its_place(tmp_path):
+    # Busy for 12 of 20 ms: products 8, attention beside them 0.95, other kernels 1.05.
+    cells = [synthetic_profile.cell(name) | {"size": "small"} for name in ("fp32", "tf32", "bf16")]
+    rates = [each for name, rate in (("fp32", 50.0), ("tf32", 100.0), ("bf16", 400.0))
+             for each in synthetic_profile.ceilings(tflops=rate, gb_per_s=1.0, precision=name)]  # fmt: skip
+    timing = [made.timed(cell, 20.0) for cell in cells]
+    own = chapter(machine(tmp_path, ladder.chain(), timing, rates, cells))
+    table = next(each for each in own.parts[0].shows if each.name.startswith("chapter-changes"))
+    at = [(column.group, column.label) for column in table.columns].index(("times as fast", "predicted"))
+    predicted = {row[0].text: row[at].sort for row in table.rows if row[at].sort}
+    expected = {"TF32": 20 / 16, "bf16": 20 / 14, "SDPA": 20 / 19.05, "blocks compiled": 20 / 18.95}
+    assert predicted == pytest.approx(expected)  # at 1 GB/s the bytes of AdamW take longer than AdamW took
+
+
+@pytest.mark.parametrize(("measured", "is_told"), [(0.99, False), (1.01, True)])
+def test_a_prediction_that_fails_is_told(measured, is_told, tmp_path):
+    least = 28 * SMALL / 3000e9 * 1e3
+    foretold = 5 / (5 - 4.2 + least)
+    own = found(tmp_path, ladder.chain(steps=steps(at_7=5 * FAR * measured / foretold)), ceilings=COPY)
+    assert ("which prediction fails" in own) == is_told
+
+
+# Checkpointing --------------------------------------------------------------------------------------------------------
+
+
+def checkpointed(step=60.0, k=1, peak=2 * GIB):
+    """Checkpoints over the rung that nothing is fused in."""
+    return ladder.cell("small", 128, "bf16", {"checkpoint": k}, step, 4.0, peak=peak, kernels=1, launches=1)
+
+
+def without_plain_step() -> list:
+    """The chain, of which no rung before SDPA fits; its peaks fall from 4 GiB by a tenth from rung to rung."""
+    rungs = ladder.chain()
+    return [*(ladder.without_step(each) for each in rungs[:3]), *rungs[3:]]
+
+
+def test_checkpoints_are_told_beside_the_first_rung_that_fits_without(tmp_path):
+    own = found(tmp_path, [*without_plain_step(), checkpointed()])
+    saves, fits = own[SAVES], own[FITS]
+    # Forward and backward take 16 ms without and 56 with; the phased forward pass of the latter 1.05 x 56 / 4.
+    assert values(saves)["before"] == pytest.approx(16) and values(saves)["after"] == pytest.approx(56)
+    assert values(saves)["foretold"] == pytest.approx(16 + 14.7) and "runs out of memory" in saves.text
+    expected = {"peak": 4 * GIB * 0.9**3, "gain": 60 / 16, "step": 16.0, "slow": 60.0, "least": 4 * GIB * 0.9**7}
+    assert values(fits) == pytest.approx(expected)
+    assert "SDPA fits, in 2.92 GiB" in fits.text and "Use SDPA first; checkpoint where" in fits.advice
+    assert "fused AdamW needs even less" in fits.cause
+
+
+def test_checkpointing_is_advised_where_nothing_else_fits_or_is_faster(tmp_path):
+    nothing = found(tmp_path / "nothing", [*(ladder.without_step(each) for each in ladder.chain()[:4]), checkpointed()])
+    assert nothing[FITS].advice == "Checkpoint the blocks."
+    slow = found(tmp_path / "slow", [*without_plain_step(), checkpointed(step=15.0)])
+    assert slow[FITS].advice == "Checkpoint where memory ends." and "slower" in slow[FITS].text
+    lean = found(tmp_path / "lean", [*without_plain_step(), checkpointed(peak=1.9 * GIB)])
+    assert lean[FITS].cause == ""  # the last rung needs 1.913 GiB
+
+
+def test_where_the_plain_step_fits_the_leanest_rung_is_told(tmp_path):
+    own = found(tmp_path / "leaner", [*ladder.chain(), checkpointed()])
+    assert values(own[SAVES])["without"] == pytest.approx(4 * GIB * 0.81)
+    assert (
+        values(own[FITS])["peak"] == pytest.approx(4 * GIB * 0.9**7) and "fused AdamW needs 1.91 GiB" in own[FITS].text
+    )
+    cells = [*ladder.chain()[:3], checkpointed()]
+    assert FITS not in found(tmp_path / "none", cells)
+
+
+# Compiling, the best, and trust ---------------------------------------------------------------------------------------
+
+
+def test_compiling_is_earned_back_after_so_many_steps(tmp_path):
+    own = found(tmp_path / "gain", [*ladder.chain(), ladder.whole()])
+    assert values(own["what does compiling cost in small at 128"]) == pytest.approx(
+        {"seconds": 21.5, "gain": 1.5, "steps": 4300}
+    )
+    assert values(own["what does compiling the whole model bring"]) == pytest.approx(
+        {"whole": 60.0, "blocks": 21.5, "gain": 10 / 9}
+    )
+    none = found(tmp_path / "none", ladder.chain(steps=steps(at_5=15.0)))["what does compiling cost in small at 128"]
+    assert none.text.endswith("not earned back.") and "steps" not in none.numbers
+
+
+def test_the_best_configuration_names_its_options(tmp_path):
+    own = found(tmp_path, ladder.chain())["which configuration is best in small at 128"]
+    assert "bf16, attention=triton, compile=graphs, optimizer=fused" in own.text
+    assert values(own)["tokens"] == pytest.approx(512 / 4e-3)
+
+
+def test_what_the_timing_study_measured_otherwise_is_told(tmp_path):
+    cell = synthetic_profile.cell() | {"size": "small"}
+    own = found(tmp_path / "apart", ladder.chain(), timing=[made.timed(cell, 80.0, 3)])["do runs at another time agree"]
+    assert values(own) == pytest.approx({"apart": 1, "here": 40.0, "there": 80.0})
+    alike = found(tmp_path / "alike", ladder.chain(), timing=[made.timed(cell, 40.2, 3)])
+    assert "do runs at another time agree" not in alike
+
+
+def test_lowered_clocks_and_wrong_gradients_are_told(tmp_path):
+    rungs = ladder.chain()
+    own = found(tmp_path / "right", rungs)
+    assert "did the clocks hold" not in own and values(own["do all rungs compute the same step"]) == {"own": 7}
+    rungs[1] = ladder.cell("small", 128, "tf32", {}, 25.0, throttle=["power cap"], off=0.9)
+    own = found(tmp_path / "wrong", rungs)
+    assert (
+        values(own["did the clocks hold"]) == {"slow": 1}
+        and "power cap; small at 128" in own["did the clocks hold"].text
+    )
+    same = own["do all rungs compute the same step"]
+    assert values(same) == {"own": 6} and "not in TF32 (small at 128)" in same.text
+
+
+# Whole chapters -------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_chapter_keeps_its_budgets_and_its_parts():
+    own = chapter(example())
+    check(own)
+    assert len(own.parts) == 5 and all(part.findings for part in own.parts)
+
+
+def test_without_a_ladder_there_is_no_chapter(tmp_path):
+    assert chapter(Machine(Tables(tmp_path, made.STUDIES))) is None
+    lost = [ladder.without_step(each, both=True) for each in ladder.chain()]
+    assert chapter(machine(tmp_path / "lost", lost)) is None
+
+
+def test_a_cpus_chapter_keeps_its_budgets(tmp_path):
+    rungs = ladder.chain("nano", 64, hardware="cpu")
+    check(chapter(machine(tmp_path, rungs)))

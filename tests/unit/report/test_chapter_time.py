@@ -1,0 +1,235 @@
+"""The chapter on time: its findings against numbers worked out by hand, and what it does with little data.
+
+By synthetic_profile, of its shape at batch 4 and context 128: 3 x 233,308,160 FLOP a step, 257,344 parameters; ms of a
+profiled step: products 3 forward and 5 backward, other kernels 1 and 1, optimizer 2; busy for 12.
+"""
+
+import page_one_maker as made
+import pytest
+import synthetic
+import synthetic_profile
+from chapter_checks import check, example, told, values
+from stepscope.report.chapters.time import chapter
+from stepscope.report.data.spotlight import Machine
+from stepscope.tables.reader import Tables
+
+CEILINGS = synthetic_profile.ceilings(tflops=0.175, gb_per_s=10.0)  # a step's FLOP take 4.00 ms, AdamW's bytes 0.7206
+FLOP_MS = 3 * 233_308_160 / 0.175e9
+LAYER = 4 * 64**2 + 3 * 64 * 256 + 2 * 64  # parameters
+
+
+def row(step=20.0, size="s", context=128, precision="fp32", **more) -> dict:
+    cell = synthetic_profile.cell(precision)
+    name = f"gpu/timing/{size}/ctx{context}/{precision}/{more.get('repeat', 1)}"
+    return made.timed(cell, step, **({"size": size, "context": context, "cell": name} | more))
+
+
+def of_layers(layers: int, step: float, **more) -> dict:
+    """A size with so many layers."""
+    parameters = 2 * 1000 * 64 + layers * LAYER + 64
+    return row(step, f"l{layers}", num_layers=layers, parameters=parameters, **more)
+
+
+def found(folder, *rows, cells=(), ceilings=CEILINGS, change=None) -> dict:
+    own = chapter(Machine(made.write(folder, cells, rows, ceilings, change=change)))
+    check(own)
+    return told(own)
+
+
+# How near to the machine's rates --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("step", "words"), [(1.98, "Arithmetic sets most"), (2.02, "Arithmetic does not set most")])
+def test_flop_explain_most_of_a_step_from_a_half_on(step, words, tmp_path):
+    rate = found(tmp_path, row(step * FLOP_MS))["how near is a step to the machine's rate"]
+    assert values(rate)["fp32"] == pytest.approx([1 / step]) and rate.cause.startswith(words)
+
+
+def test_without_ceilings_nothing_is_said_of_rates(tmp_path):
+    own = found(tmp_path, row(forward_median_ms=10.0, backward_median_ms=20.0), ceilings=[])
+    assert next(iter(own)) == "how long do the passes take"
+    assert values(own["how long do the passes take"]) == {"forward": [10.0], "backward": [20.0]}
+    assert "what lies between prediction and measurement" not in own
+
+
+def test_the_gap_is_what_the_profile_shows_beside_products(tmp_path):
+    cells, timing = made.both(fp32=30.0, bf16=20.0)
+    limits = [*CEILINGS, *synthetic_profile.ceilings(tflops=0.35, precision="bf16")]
+    gap = found(tmp_path, *timing, cells=cells, ceilings=limits)["what lies between prediction and measurement"]
+    expected = {
+        "predicted": FLOP_MS / 2,
+        "measured": 20.0,
+        "products": 8.0,
+        "optimizer": 2.0,
+        "memory": 2.0,
+        "idle": 8.0,
+    }
+    assert values(gap) == pytest.approx(expected)
+
+
+def test_without_a_profile_the_gap_is_that_of_the_largest_step(tmp_path):
+    rows = [row(20.0, optimizer_median_ms=5.0), row(60.0, context=256, optimizer_median_ms=6.0)]
+    gap = found(tmp_path, *rows)["what lies between prediction and measurement"]
+    assert values(gap)["measured"] == 60.0 and values(gap)["optimizer"] == 6.0
+    assert values(gap)["predicted"] > 2 * FLOP_MS  # twice the tokens, four times the scores
+
+
+@pytest.mark.parametrize(("measured", "is_told"), [(1.49, False), (1.51, True)])
+def test_an_optimizer_far_from_its_bytes_has_a_cause(measured, is_told, tmp_path):
+    least = 28 * 257_344 / 10e9 * 1e3
+    own = found(tmp_path, row(optimizer_median_ms=measured * least))["what sets the optimizer's time"]
+    assert values(own)["predicted"] == pytest.approx(0.72056, rel=1e-4)
+    assert ("reads and writes" in own.cause) == is_told
+
+
+def test_the_optimizers_share_is_of_a_step(tmp_path):
+    rows = [row(20.0, optimizer_median_ms=2.0), row(10.0, context=64, optimizer_median_ms=2.0)]
+    share = found(tmp_path, *rows)["what is the optimizer's share"]
+    assert values(share)["fp32"] == pytest.approx([0.2, 0.1]) and "most in s at 64" in share.text
+
+
+# Backward over forward ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ratio", "is_twice"), [(1.74, False), (1.76, True), (2.24, True), (2.26, False)])
+def test_what_is_about_twice(ratio, is_twice, tmp_path):
+    own = found(tmp_path, row(forward_median_ms=10.0, backward_median_ms=10 * ratio))
+    backward = own["what does a backward pass take in fp32"]
+    assert values(backward)["middle"] == pytest.approx(ratio)
+    assert ("about twice" in backward.text) == is_twice
+    assert ("multiplied twice" in backward.cause) == is_twice
+
+
+def slow_others(forward, backward):
+    """Products take 1 ms forward and 2 backward, so that the others take what is left of these passes."""
+
+    def change(frames):
+        frame = frames["profile_categories"]
+        for phase, time in (("forward", 1.0), ("backward", 2.0)):
+            frame.loc[(frame["phase"] == phase) & (frame["category"] == "matmul"), "ms_per_step"] = time
+        frame = frames["profile_phases"]
+        for phase, time in (("forward", forward), ("backward", backward)):
+            frame.loc[frame["phase"] == phase, "gpu_ms_per_step"] = time
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("passes", "is_told"),
+    [
+        ((4.0, 6.0), True),
+        ((4.0, 7.2), True),
+        ((4.0, 7.3), False),
+        ((2.1, 3.7), False),
+    ],  # others: 4/3, 5.2/3, 5.3/3; few
+)
+def test_other_kernels_are_the_cause_where_they_are_most_and_not_twice_as_long(passes, is_told, tmp_path):
+    cells = [synthetic_profile.cell()]
+    timing = [made.timed(cells[0], 20.0, forward_median_ms=10.0, backward_median_ms=15.0)]
+    own = found(tmp_path, *timing, cells=cells, change=slow_others(*passes))["what does a backward pass take in fp32"]
+    assert ("other kernels" in own.cause) == is_told
+    if is_told:
+        assert values(own)["products"] == pytest.approx([2.0])
+        assert values(own)["others"] == pytest.approx([(passes[1] - 2) / (passes[0] - 1)])
+
+
+# Growth ---------------------------------------------------------------------------------------------------------------
+
+
+def flop(layers: int) -> float:
+    """Of a step, in millions: 2 m n k by hand, at batch 4 and context 128."""
+    linear = 2 * 512 * (4 * 64**2 + 3 * 64 * 256)
+    scores = 2 * 2 * 4 * 128 * 128 * 64
+    return 3 * (layers * (linear + scores) + 2 * 512 * 64 * 1000) / 1e6
+
+
+def test_a_law_needs_four_sizes(tmp_path):
+    rows = [of_layers(layers, flop(layers)) for layers in (1, 2, 4, 8)]
+    law = found(tmp_path / "four", *rows)["how does time grow with parameters"]
+    assert values(law)["fp32"] == pytest.approx(values(law)["flop"]) and law.cause == ""
+    few = found(tmp_path / "three", *rows[:3])["how does time grow with parameters"]
+    larger = (128_064 + 4 * LAYER) / (128_064 + LAYER)
+    expected = {"larger": larger, "flop": flop(4) / flop(1), "fp32": flop(4) / flop(1)}
+    assert values(few) == pytest.approx(expected)
+    assert "how does time grow with parameters" not in found(tmp_path / "one", *rows[:1])
+
+
+@pytest.mark.parametrize(("power", "word"), [(0.5, "higher"), (2.0, "lower")])
+def test_a_law_beside_that_of_flop(power, word, tmp_path):
+    rows = [of_layers(layers, flop(layers) ** power) for layers in (1, 2, 4, 8)]
+    law = found(tmp_path, *rows)["how does time grow with parameters"]
+    assert law.cause == f"Larger sizes reach {word} rates."
+
+
+def test_growth_with_context_is_of_the_sizes_that_every_precision_has(tmp_path):
+    rows = [row(10.0), row(15.0, context=256), row(45.0, context=512), row(99.0, "t"),
+            row(8.0, precision="bf16"), row(8.8, context=256, precision="bf16"),
+            row(11.0, context=512, precision="bf16")]  # fmt: skip
+    growth = values(found(tmp_path, *rows)["how does time grow with context"])
+    assert growth["fp32_0"] == pytest.approx([1.5]) and growth["bf16_0"] == pytest.approx([1.1])
+    assert growth["fp32_1"] == pytest.approx([3.0]) and growth["bf16_1"] == pytest.approx([1.25])
+    scores = 3 * 2 * 2 * 4 * 64 * 2 / 1e6  # of two layers, for each square of the context
+    linear = flop(2) - scores * 128**2
+    assert growth["flop_0"] == pytest.approx([(2 * linear + scores * 256**2) / flop(2)])
+
+
+@pytest.mark.parametrize(("kernels", "step", "is_told"), [(1049, 18.0, True), (1051, 18.0, False), (1049, 17.0, False)])
+def test_launches_are_the_cause_where_their_number_stays_and_the_gpu_waits(kernels, step, is_told, tmp_path):
+    cells = [synthetic_profile.cell(), synthetic_profile.cell(context=256, cell="gpu/profile/s/ctx256/fp32")]
+
+    def change(frames):
+        frame = frames["profile_phases"]
+        frame.loc[(frame["cell"] == cells[1]["cell"]) & (frame["phase"] == "step"), "kernels_per_step"] = kernels
+
+    timing = [made.timed(cells[0], step), made.timed(cells[1], 40.0)]  # busy for 12 of 18 ms, and of 17: 67 and 71 %
+    growth = found(tmp_path, *timing, cells=cells, change=change)["how does time grow with context"]
+    assert ("launches 1,000 to 1,049 kernels" in growth.text) == is_told
+
+
+# Phases and steps -----------------------------------------------------------------------------------------------------
+
+
+def test_phases_that_do_not_add_up_have_a_cause_on_a_gpu(tmp_path):
+    rows = [row(20.0, phases_minus_step_ms=1.0), row(20.0, context=256, phases_minus_step_ms=0.4),
+            row(20.0, context=512, phases_minus_step_ms=-0.2)]  # fmt: skip
+    own = found(tmp_path / "gpu", *rows)["do the phases add up"]
+    assert values(own)["shares"] == pytest.approx([0.05, 0.02, -0.01]) and values(own)["longer"] == 2
+    assert "−1.0 to +5.0 %" in own.text and "lengthens" in own.cause and "shortens" in own.cause
+    assert "shortens" not in found(tmp_path / "longer", *rows[:2])["do the phases add up"].cause
+    assert "lengthens" not in found(tmp_path / "shorter", *rows[1:])["do the phases add up"].cause
+    host = [each | {"device": "cpu"} for each in rows]
+    assert found(tmp_path / "cpu", *host)["do the phases add up"].cause == ""
+
+
+def test_variation_within_a_run_stands_beside_that_between_runs(tmp_path):
+    first = row(20.0, step_mean_ms=20.0, step_std_ms=0.2)
+    again = row(21.0, repeat=2)
+    own = found(tmp_path / "twice", first, again)["do measurements vary"]
+    assert values(own) == pytest.approx({"middle": 0.01, "most": 0.01, "apart": 0.05})
+    alone = found(tmp_path / "once", first)["do measurements vary"]
+    assert "no cell was measured twice" in alone.advice
+
+
+@pytest.mark.parametrize(("noisy", "is_told"), [(1, False), (2, True)])
+def test_that_most_cells_are_noisy_is_said_first(noisy, is_told, tmp_path):
+    rows = [row(context=128 * 2**at, step_noisy=at < noisy) for at in range(3)][: 2 if noisy == 1 else 3]
+    assert ("what not to trust" in found(tmp_path, *rows)) == is_told
+
+
+# Whole chapters -------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_chapter_keeps_its_budgets():
+    own = chapter(example())
+    check(own)
+    assert len(own.parts) == 5 and all(part.findings for part in own.parts)
+
+
+@pytest.mark.parametrize("variant", ["h100", "cpu", "two"])
+def test_chapters_of_made_up_tables_keep_their_budgets(variant, tmp_path):
+    check(chapter(Machine(Tables(synthetic.write(variant, tmp_path), made.STUDIES))))
+
+
+def test_without_times_there_is_no_chapter(tmp_path):
+    assert chapter(Machine(Tables(tmp_path, made.STUDIES))) is None
+    assert chapter(Machine(made.write(tmp_path / "lost", timing=[made.lost(synthetic_profile.cell(), 256)]))) is None
