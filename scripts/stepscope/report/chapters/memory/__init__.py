@@ -1,4 +1,4 @@
-"""The chapter kernels."""
+"""The chapter on memory."""
 
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit.chapter import Chapter
