@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from stepscope.report.data.memory import Memory, is_inference, part, peak_apart
+from stepscope.report.data.memory_course import last_step
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.sizes import largest_shares, percent_change, shares, size
@@ -88,9 +89,7 @@ def _where(phase: object, module: object) -> str:
 
 def _course(memory: Memory, row: dict) -> Finding | None:
     """What is active at the start of the last recorded step and at the end of each phase of it."""
-    rows = [each for each in memory.rows("phases", row) if each["phase"] and formatting.known(each["end_bytes"])]
-    steps = [each["step"] for each in rows if formatting.known(each["step"])]
-    own = [each for each in rows if each["step"] == max(steps)] if steps else []
+    own = last_step(memory, row)
     if not own or row["status"] != "ok":
         return None
     phases = ["the optimizer" if each["phase"] == "optimizer" else str(each["phase"]) for each in own]

@@ -43,23 +43,31 @@ class Change:
 
 
 def change(found: Iterable[Ladder], own: StepParts, option: str, is_new: Callable[[str], bool]) -> Change | None:
-    """The rung that gives an option such a value for the first time, on the ladder that is nearest to a step.
+    """The change of changes() on the ladder that is nearest to a step.
+
+    Nearest: of the same size before others, then by parameters × context.
+    """
+    return min(changes(found, option, is_new), key=lambda each: _distance(each.ladder, own), default=None)
+
+
+def changes(found: Iterable[Ladder], option: str, is_new: Callable[[str], bool]) -> list[Change]:
+    """Of each ladder the rung that gives an option such a value for the first time.
 
     is_new: of the option's value; the rung that it is compared with must not have such a one. A rung that makes several
-    changes at once does not count. Nearest: of the same size before others, then by parameters × context.
+    changes at once does not count.
     """
 
     def value(row: dict) -> str:
         return str(row.get(option) or NEUTRAL[option])
 
-    changes = []
+    made = []
     for one in found:
         for row in one.climbed:
             before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
             if before and speed and is_new(value(row)) and not is_new(value(before)) and not one.is_passed_over(row):
-                changes.append(Change(one, row, speed))
+                made.append(Change(one, row, speed))
                 break
-    return min(changes, key=lambda each: _distance(each.ladder, own), default=None)
+    return made
 
 
 def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:

@@ -1,0 +1,163 @@
+"""How many kernels a step launches, and which sizes launches limit."""
+
+from stepscope.report.chapters.kernels.words import cells, of_range, percents, place, steps
+from stepscope.report.data.kernels import Launches, call, launches, whole_steps
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit import formatting
+from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.formatting import count, mean_count
+from stepscope.report.kit.order import ordered
+
+_MANY, _LIMITS = "how many kernels are launched", "which sizes do launches limit"
+_ALIKE = 1.1  # numbers of kernels whose ratio is less count as the same
+_LAUNCH, _GPU, _MIXED = "launch-bound", "GPU-bound", "mixed"
+
+
+def every_launches(machine: Machine, precision: str = "") -> list[Launches]:
+    """Of the machine's profiled steps, by size and context; of one precision if it is given."""
+    rows = whole_steps(machine.profile, machine.hardware)
+    own = [row for row in rows if precision in ("", row["precision"])]
+    return [found for row in own if (found := launches(machine.profile, row))]
+
+
+def launch_findings(machine: Machine, own: dict) -> tuple[Finding, ...]:
+    """Kernels for each block, and for each call of attention."""
+    return tuple(each for each in (_per_block(machine, own), _attention(machine, own)) if each)
+
+
+def _per_block(machine: Machine, own: dict) -> Finding | None:
+    found = every_launches(machine, own["precision"])
+    if not found:
+        return None
+    counts = [each.per_block for each in found]
+    numbers = {"blocks": of_range(counts, _rows(found))}
+    cause = ""
+    if len({row["d_model"] for row in _rows(found)}) > 1 and max(counts) <= _ALIKE * min(counts):
+        cause = "Depth alone adds kernels."
+    answer = f"A {own['precision']} step launches {{blocks}} for each block."
+    return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
+
+
+def _attention(machine: Machine, own: dict) -> Finding | None:
+    """Kernels of one call of attention, and its time on the GPU beside that of the host."""
+    whole, softmax = (call(machine.profile, own, part) for part in ("attention", "softmax"))
+    if not machine.reference or not whole or not softmax:
+        return None
+    numbers = {
+        "kernels": Number(whole.kernels, (own["cell"],), mean_count),
+        "softmax": Number(softmax.kernels, (own["cell"],), mean_count),
+        "gpu": Number(whole.gpu_us, (own["cell"],), count),
+        "host": Number(whole.host_us, (own["cell"],), count),
+    }
+    answer = "A call of attention there launches {kernels}, the softmax {softmax} of them."
+    cause = "The profiled host needs {host} µs for these, the GPU {gpu}."
+    return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
+
+
+# Which sizes launches limit. ------------------------------------------------------------------------------------------
+
+
+def limits_takeaway(machine: Machine) -> tuple[Finding, ...]:
+    """How many steps launches limit, in the precision of the machine's reference and in fp32."""
+    found = every_launches(machine, machine.reference.precision) if machine.reference else []
+    if not found:
+        return ()
+    bound = _of(found, _LAUNCH)
+    numbers = {"bound": Number(len(bound), cells(_rows(found)), count)}
+    answer = f"Launches limit {{bound}} of {steps(_rows(found))} in {machine.reference.precision}"
+    if bound:
+        numbers["busy"] = percents([each.occupation.share for each in bound], _rows(bound))
+        answer += " (GPU busy {busy})"
+    plain = every_launches(machine, "fp32") if machine.reference.precision != "fp32" else []
+    if plain:
+        numbers["plain"] = Number(len(_of(plain, _LAUNCH)), cells(_rows(plain)), count)
+        answer += f", {{plain}} of {len(plain):,} in fp32"
+    return (Finding(_LIMITS, f"{answer}.", numbers, machine.hardware),)
+
+
+def _of(found: list[Launches], verdict: str) -> list[Launches]:
+    return [each for each in found if each.occupation.verdict == verdict]
+
+
+def limit_findings(machine: Machine) -> tuple[Finding, ...]:
+    """Over the sizes and over the contexts, and why."""
+    if not machine.reference:
+        return ()
+    found = every_launches(machine, machine.reference.precision)
+    made = [
+        _over_sizes(machine, _line(found, "context", "size")),
+        _over_contexts(machine, _line(found, "size", "context")),
+        _cause(machine, found),
+    ]
+    return tuple(each for each in made if each)
+
+
+def _line(found: list[Launches], fixed: str, axis: str) -> list[Launches]:
+    """The steps with the same `fixed` of which there are most, in their order; none with fewer than two on the axis."""
+    groups = [
+        [each for each in found if each.row[fixed] == value] for value in ordered(row[fixed] for row in _rows(found))
+    ]
+    longest = max(groups, key=lambda group: len({each.row[axis] for each in group}), default=[])
+    longest = sorted(longest, key=lambda each: (each.row.get("parameters") or 0, each.row["context"]))
+    return longest if len({each.row[axis] for each in longest}) > 1 else []
+
+
+def _rows(found: list[Launches]) -> list[dict]:
+    return [each.row for each in found]
+
+
+def _over_sizes(machine: Machine, line: list[Launches]) -> Finding | None:
+    """What limits the sizes at one context, and from where on the GPU does."""
+    if not line:
+        return None
+    bound, mixed, busy = ([each.row for each in _of(line, verdict)] for verdict in (_LAUNCH, _MIXED, _GPU))
+    gpu = f"the GPU limits {_sizes(busy) or 'none'}"
+    if busy and _rows(line)[-len(busy) :] == busy and len(busy) < len(line):
+        gpu = f"from {busy[0]['size']} on the GPU does"
+    between = f"; {_sizes(mixed)} {'lies' if len(mixed) == 1 else 'lie'} between" if mixed else ""
+    numbers = {"context": Number(line[0].row["context"], cells(_rows(line)), count)}
+    answer = f"At context {{context}} launches limit {_sizes(bound) or 'none'}; {gpu}{between}."
+    return Finding(_LIMITS, answer, numbers, machine.hardware)
+
+
+def _sizes(rows: list[dict]) -> str:
+    return formatting.listing([str(row["size"]) for row in rows])
+
+
+def _over_contexts(machine: Machine, line: list[Launches]) -> Finding | None:
+    """From which context of one size on the GPU is the limit."""
+    if not line:
+        return None
+    busy, size = _of(line, _GPU), line[0].row["size"]
+    if not busy:
+        return Finding(_LIMITS, f"In {size} the GPU does at no context.", {}, machine.hardware)
+    if line[-len(busy) :] != busy:
+        return None
+    numbers = {"context": Number(busy[0].row["context"], cells(_rows(line)), count)}
+    return Finding(_LIMITS, f"In {size} the GPU does from context {{context}} on.", numbers, machine.hardware)
+
+
+def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
+    """The time for each kernel where launches limit, and what that of the smallest step predicts of the others."""
+    bound = _of(found, _LAUNCH)
+    if not bound:
+        return None
+    numbers = {
+        "step": of_range([each.step_us for each in bound], _rows(bound)),
+        "kernel": of_range([each.kernel_us for each in bound], _rows(bound)),
+    }
+    answer = "Where launches limit, a step takes {step} µs for each kernel, which runs {kernel}: the GPU waits."
+    first = min(bound, key=lambda each: each.kernels)
+    others = [each for each in bound if each is not first]
+    cause = ""
+    if others:
+        errors = [first.step_us / each.step_us - 1 for each in others]
+        numbers["gap"] = Number(errors, cells(_rows(bound)), _signed_range)
+        cause = f"Scaled by kernels, that of {place(first.row)} predicts the others to {{gap}}."
+    return Finding(_LIMITS, answer, numbers, machine.hardware, cause=cause)
+
+
+def _signed_range(shares: list[float]) -> str:
+    """`−15 to −1.9 %`; one number where both are the same."""
+    low, high = (f"{'+' * (each > 0)}{formatting.significant(100 * each, 2)}" for each in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"

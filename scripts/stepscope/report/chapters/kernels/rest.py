@@ -1,0 +1,130 @@
+"""What is not a matrix product: why it stays, what of it the optimizer takes, of which kind it is, what fuses it."""
+
+from stepscope.model.traffic import OPTIMIZER_BYTES
+from stepscope.report.chapters.kernels.words import cells, gain, gains, is_once_measured, where, work_of
+from stepscope.report.chapters.kernels.words import place as place_of
+from stepscope.report.data.bound import PRODUCTS, bound_of_others
+from stepscope.report.data.kernels import Mix, at_place_of, by_category, mix, whole_steps
+from stepscope.report.data.machines import bandwidth
+from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit import formatting
+from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.formatting import known, percent
+from stepscope.report.studies.page_one.changes import Change, changes
+
+_QUESTION = "what is not a matrix product"
+_LEAST_CATEGORY = 0.05  # of the step's time in kernels; smaller categories are not named
+_ALIKE = 0.1  # times that differ by less count as the same
+_LIMITS = {
+    "memory-bound": "They wait for memory",
+    "latency-bound": "They are so short that starting takes most of their time",
+}
+
+
+def rest_findings(machine: Machine, own: dict) -> tuple[Finding, ...]:
+    """The most telling first."""
+    first = _against_fp32(machine, own) or _alone(machine, own)
+    return tuple(each for each in (first, _optimizer(machine, own), _fused(machine)) if each)
+
+
+def _against_fp32(machine: Machine, own: dict) -> Finding | None:
+    """The products' time and the rest's, in fp32 and in the step's precision, and what the rest consists of."""
+    plain = at_place_of(whole_steps(machine.profile, machine.hardware), own).get("fp32")
+    before, after = (mix(machine.profile, row) if row else None for row in (plain, own))
+    if not before or not after or plain["cell"] == own["cell"]:
+        return None
+    times = {"before": before.products, "after": after.products, "rest_before": before.rest, "rest_after": after.rest}
+    numbers = {name: Number(time, cells([plain, own])) for name, time in times.items()}
+    answer = (
+        f"In {place_of(own)}, products take {{before}} ms in fp32 and {{after}} in {own['precision']}; all other "
+        "kernels {rest_before} and {rest_after}."
+    )
+    kinds, more = _kinds(machine, own)
+    cause = f"{_why(before, after)}: {kinds} of {own['precision']} kernel time." if kinds else ""
+    return Finding(_QUESTION, answer, numbers | more, machine.hardware, cause=cause)
+
+
+def _why(before: Mix, after: Mix) -> str:
+    """Why the rest does not shrink as the products do; what it is where it does."""
+    if after.rest < (1 - _ALIKE) * before.rest or not after.kernels:
+        return "They are"
+    return _LIMITS.get(bound_of_others(1e3 * after.rest / after.kernels), "They are")
+
+
+def _alone(machine: Machine, own: dict) -> Finding | None:
+    """What the rest consists of, where there is no step in fp32 beside it."""
+    kinds, numbers = _kinds(machine, own)
+    if not kinds:
+        return None
+    answer = f"In {place_of(own)} in {own['precision']}: {kinds} of all {machine.profile.words(own).time}."
+    return Finding(_QUESTION, answer, numbers, machine.hardware)
+
+
+def _kinds(machine: Machine, own: dict) -> tuple[str, dict[str, Number]]:
+    """The kinds of kernels that are not products, as shares of the step's time in kernels: words and numbers."""
+    times = by_category(machine.profile, own)
+    whole = sum(times.values())
+    named = {name: time / whole for name, time in times.items() if name not in (*PRODUCTS, "other")}
+    named = {name: share for name, share in named.items() if share >= _LEAST_CATEGORY}
+    numbers = {f"share{at}": Number(share, (own["cell"],), percent) for at, share in enumerate(named.values())}
+    return formatting.listing([f"{name} {{share{at}}}" for at, name in enumerate(named)]), numbers
+
+
+def _optimizer(machine: Machine, own: dict) -> Finding | None:
+    """The optimizer beside the time that its bytes need at the measured copy rate, and what the fused one saved."""
+    line = machine.profile.row("phases", own["cell"], phase="optimizer")
+    time, kernels = line.get("gpu_ms_per_step"), line.get("kernels_per_step")
+    rate, parameters = bandwidth(machine.tables, machine.hardware, "measured"), own.get("parameters")
+    if not machine.reference or not all(map(known, (time, kernels, rate, parameters))):
+        return None
+    least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
+    numbers = {
+        "time": Number(time, (own["cell"],)),
+        "least": Number(least, (own["cell"],)),
+        "kernels": Number(kernels, (own["cell"],), formatting.count),
+    }
+    answer = (
+        f"The optimizer takes {{time}} ms; at the copy rate its {OPTIMIZER_BYTES} bytes a parameter need {{least}}."
+    )
+    if time <= (1 + _ALIKE) * least:
+        return Finding(_QUESTION, answer, numbers, machine.hardware)
+    cause = "Each of its {kernels} kernels passes over memory anew."
+    advice, more = _saved(machine, own, time - least)
+    return Finding(_QUESTION, answer, numbers | more, machine.hardware, cause=cause, advice=advice)
+
+
+def _saved(machine: Machine, own: dict, predicted: float) -> tuple[str, dict[str, Number]]:
+    """What a fused optimizer saved on a ladder of as many parameters, beside what its bytes let expect, ms; else what
+    it brought on the largest ladder."""
+    made = _made(machine, "optimizer")
+    alike = next((each for each in made if each.ladder.parameters == own["parameters"]), None)
+    time = alike.speed.times[0] - alike.speed.times[1] if alike else 0.0
+    if time > 0:
+        numbers = {"saved": Number(time, alike.cells), "predicted": Number(predicted, (own["cell"],))}
+        once = ", once measured" * is_once_measured(alike)
+        return f"Fusing it saved {{saved}} ms ({alike.place}{once}); predicted {{predicted}}.", numbers
+    largest = max(made, key=work_of, default=None)
+    return (f"Fusing it: {{gain}} ({where(largest)}).", {"gain": gain(largest)}) if largest else ("", {})
+
+
+_IS_NEW = {
+    "compile": lambda value: value in ("block", "model"),
+    "attention": lambda value: value != "naive",
+    "optimizer": lambda value: value == "fused",
+}
+_FUSIONS = {"compile": "compiled blocks", "attention": "fused attention"}
+
+
+def _made(machine: Machine, option: str) -> list[Change]:
+    return changes(machine.ladders, option, _IS_NEW[option])
+
+
+def _fused(machine: Machine) -> Finding | None:
+    """What each fusion brought on the largest ladder that has it."""
+    made = {option: max(_made(machine, option), key=work_of, default=None) for option in _FUSIONS}
+    made = {option: each for option, each in made.items() if each}
+    if not made:
+        return None
+    numbers, once = gains(made)
+    told = [f"{_FUSIONS[option]} {{{option}}} ({where(each)})" for option, each in made.items()]
+    return Finding(_QUESTION, f"Fused on the ladder{once}: {'; '.join(told)}.", numbers, machine.hardware)
