@@ -77,11 +77,15 @@ def flops_of_part(line: dict, parts: dict[str, float]) -> float | None:
 
 @dataclass(frozen=True)
 class SoftmaxRatios:
-    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs."""
+    """Softmax over attention's two products: GPU time, that of their matmul kernels alone (None if unknown), FLOPs.
+
+    host: the time on the host, under the profiler; None if unknown.
+    """
 
     time: float
     kernels: float | None
     flops: float
+    host: float | None = None
 
 
 def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | None:
@@ -94,9 +98,15 @@ def softmax_against_products(profile: Profile, row: dict) -> SoftmaxRatios | Non
     if not all(name in lines and formatting.known(lines[name]["gpu_ms_per_step"]) for name in wanted):
         return None
     softmax = lines["softmax"]["gpu_ms_per_step"]
-    whole, kernels = (
+    whole, kernels, host = (
         sum(lines[name].get(key, float("nan")) for name in _ATTENTION_PRODUCTS)
-        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step")
+        for key in ("gpu_ms_per_step", "gpu_matmul_ms_per_step", "host_ms_per_step")
     )
-    flops = parts["softmax"] / (parts["scores"] + parts["attention x V"])
-    return SoftmaxRatios(softmax / whole, softmax / kernels if kernels > 0 else None, flops) if whole else None
+    if not whole:
+        return None
+    return SoftmaxRatios(
+        softmax / whole,
+        softmax / kernels if kernels > 0 else None,
+        parts["softmax"] / (parts["scores"] + parts["attention x V"]),
+        lines["softmax"]["host_ms_per_step"] / host if host > 0 else None,
+    )
