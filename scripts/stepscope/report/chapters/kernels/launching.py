@@ -31,11 +31,10 @@ def _per_block(machine: Machine, own: dict) -> Finding | None:
         return None
     counts = [each.per_block for each in found]
     numbers = {"blocks": of_range(counts, _rows(found))}
-    cause = ""
-    if len({row["d_model"] for row in _rows(found)}) > 1 and max(counts) <= _ALIKE * min(counts):
-        cause = "Depth alone adds kernels."
-    answer = f"A {own['precision']} step launches {{blocks}} for each block."
-    return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
+    widths = {row["d_model"] for row in _rows(found)}
+    alike = ", whatever its width" if len(widths) > 1 and max(counts) <= _ALIKE * min(counts) else ""
+    answer = f"A {own['precision']} step launches {{blocks}} for each block{alike}."
+    return Finding(_MANY, answer, numbers, machine.hardware)
 
 
 def _attention(machine: Machine, own: dict) -> Finding | None:
@@ -49,7 +48,7 @@ def _attention(machine: Machine, own: dict) -> Finding | None:
         "gpu": Number(whole.gpu_us, (own["cell"],), count),
         "host": Number(whole.host_us, (own["cell"],), count),
     }
-    answer = "A call of attention there launches {kernels}, the softmax {softmax} of them."
+    answer = f"A call of attention in {own['size']} launches {{kernels}}, the softmax {{softmax}} of them."
     cause = "The profiled host needs {host} µs for these, the GPU {gpu}."
     return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
 
@@ -153,7 +152,9 @@ def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
     if others:
         errors = [first.step_us / each.step_us - 1 for each in others]
         numbers["gap"] = Number(errors, cells(_rows(bound)), _signed_range)
-        cause = f"Scaled by kernels, that of {place(first.row)} predicts the others to {{gap}}."
+        alone = sum(each.row["size"] == first.row["size"] for each in bound) == 1
+        name = first.row["size"] if alone else place(first.row)
+        cause = f"Scaled by kernels, that of {name} predicts the others with {{gap}} error."
     return Finding(_LIMITS, answer, numbers, machine.hardware, cause=cause)
 
 
