@@ -243,6 +243,14 @@ def test_a_larger_size_that_launches_limit_contradicts_the_usual_story(tmp_path)
     assert texts(launching.limit_findings(own))[0] == "At context 128 launches limit b; the GPU limits a."
 
 
+def test_steps_of_another_batch_are_not_counted(tmp_path):
+    cells = [synthetic_profile.cell("bf16", parameters=2e6), synthetic_profile.cell("bf16", busy=5.0, batch=8)]
+    cells[1]["cell"] += "/batch=8"
+    own = Machine(page_one_maker.write(tmp_path, cells, [page_one_maker.timed(each, 20.0) for each in cells]))
+    assert own.reference.row["batch"] == 4
+    assert texts(launching.limits_takeaway(own)) == ["Launches limit 1 of 1 step in bf16 (GPU busy 60 %)."]  # 12 of 20
+
+
 def test_where_launches_limit_nothing_no_cause_is_given(tmp_path):
     own = several(tmp_path, (19.0, 19.5), size=("a", "b"))
     assert texts(launching.limit_findings(own)) == ["At context 128 launches limit none; the GPU limits a and b."]

@@ -3,6 +3,7 @@
 from stepscope.report.chapters.kernels.words import cells, of_range, percents, place, steps
 from stepscope.report.data.kernels import Launches, call, launches, whole_steps
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import count, mean_count
@@ -13,10 +14,10 @@ _ALIKE = 1.1  # numbers of kernels whose ratio is less count as the same
 _LAUNCH, _GPU, _MIXED = "launch-bound", "GPU-bound", "mixed"
 
 
-def every_launches(machine: Machine, precision: str = "") -> list[Launches]:
-    """Of the machine's profiled steps, by size and context; of one precision if it is given."""
-    rows = whole_steps(machine.profile, machine.hardware)
-    own = [row for row in rows if precision in ("", row["precision"])]
+def every_launches(machine: Machine, precision: str) -> list[Launches]:
+    """Of the machine's profiled steps in a precision, at the batch of its reference."""
+    rows = whole_steps(machine.profile, machine.hardware) if machine.reference else []
+    own = [row for row in rows if (row["precision"], row["batch"]) == (precision, machine.reference.row["batch"])]
     return [found for row in own if (found := launches(machine.profile, row))]
 
 
@@ -97,7 +98,7 @@ def _line(found: list[Launches], fixed: str, axis: str) -> list[Launches]:
         [each for each in found if each.row[fixed] == value] for value in ordered(row[fixed] for row in _rows(found))
     ]
     longest = max(groups, key=lambda group: len({each.row[axis] for each in group}), default=[])
-    longest = sorted(longest, key=lambda each: (each.row.get("parameters") or 0, each.row["context"]))
+    longest = sorted(longest, key=lambda each: work(each.row.get("parameters"), each.row["context"]))
     return longest if len({each.row[axis] for each in longest}) > 1 else []
 
 
