@@ -279,7 +279,7 @@ def test_the_time_for_each_kernel_predicts_the_other_steps(tmp_path):
     # a: 20 ms of 1,000 kernels, so 25 ms for the 1,250 of b, of which 20 were measured
     said = texts(launching.limit_findings(own))[1]
     assert "16.0 to 20.0 µs for each kernel" in said
-    assert said.endswith("Scaled by kernels, that of a predicts the others with +25 % error.")
+    assert said.endswith("Scaled by kernels, the step of a predicts the others with +25 % error.")
 
 
 # CUDA graphs, the profiler, products. ---------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ def test_a_slow_host_of_the_ladder_is_told(tmp_path, timed, told):
                                "step_median_ms": timed})  # fmt: skip
     own = Machine(page_one_maker.write(tmp_path, cells, timing, rungs=rungs))
     said = texts(graphs.graph_findings(own))
-    slow = f"But the host was slow: the uncompiled bf16 step took 20.0 ms there, {timed} in timing."
+    slow = f"The host was slow: the uncompiled bf16 step took 20.0 ms there, {timed} in timing."
     assert (slow in said) is told and len(said) == 1 + told
 
 

@@ -49,5 +49,5 @@ def _slow_host(machine: Machine, made: Change) -> Finding | None:
     cells = (cell, made.ladder.again[cell].cell)
     numbers = {"ladder": Number(ladder, cells), "timing": Number(timing, cells)}
     precision = (made.ladder.at(cell) or {}).get("precision", "")
-    answer = f"But the host was slow: the uncompiled {precision} step took {{ladder}} ms there, {{timing}} in timing."
+    answer = f"The host was slow: the uncompiled {precision} step took {{ladder}} ms there, {{timing}} in timing."
     return Finding(_QUESTION, answer, numbers, machine.hardware)

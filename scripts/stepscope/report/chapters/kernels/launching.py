@@ -155,7 +155,7 @@ def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
         numbers["gap"] = Number(errors, cells(_rows(bound)), _signed_range)
         alone = sum(each.row["size"] == first.row["size"] for each in bound) == 1
         name = first.row["size"] if alone else place(first.row)
-        cause = f"Scaled by kernels, that of {name} predicts the others with {{gap}} error."
+        cause = f"Scaled by kernels, the step of {name} predicts the others with {{gap}} error."
     return Finding(_LIMITS, answer, numbers, machine.hardware, cause=cause)
 
 
