@@ -245,7 +245,7 @@ def test_inference_needs_more_for_the_copies_of_weights(tmp_path):
     low = cell("bf16", mode="inference", held={"parameters": 100, "cast weights": 50})
     own = recorded(machine(tmp_path / "a", cell(), cell("bf16"), plain, low))
     assert texts(changes.change_findings(own))[-1] == (
-        "That of inference changes by +50 % in bf16. Autocast keeps a 16-bit copy of each weight beside it."
+        "That of inference changes by +50 % in bf16. Autocast keeps 16-bit copies of weights beside them."
     )
     less = cell("bf16", mode="inference", held={"parameters": 80, "cast weights": 10})
     own = recorded(machine(tmp_path / "b", cell(), cell("bf16"), plain, less))

@@ -1,9 +1,9 @@
 """What CUDA graphs brought, and how far the ladder's host is to thank for it."""
 
-from stepscope.report.chapters.kernels.words import gains, where, work_of
+from stepscope.report.chapters.kernels.words import gain, where, work_of
 from stepscope.report.data.spotlight import Machine
-from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.formatting import count, known
 from stepscope.report.studies.page_one.changes import Change, changes
 
 _QUESTION = "what did CUDA graphs do"
@@ -11,16 +11,32 @@ _SLOW = 1.25  # times as long for the same step, from which on a host is called 
 
 
 def graph_findings(machine: Machine) -> tuple[Finding, ...]:
-    """The gain at the smallest and at the largest place of the ladders, and whether the ladder's host was slow."""
+    """Launches and gain at the smallest place of the ladders, whether its host was slow; the gain at the largest."""
     made = sorted(changes(machine.ladders, "compile", lambda value: value == "graphs"), key=work_of)
     if not made:
         return ()
-    ends = {"first": made[0], "last": made[-1]} if len(made) > 1 else {"first": made[0]}
-    numbers, once = gains(ends)
-    told = formatting.listing([f"{{{name}}} ({where(each)})" for name, each in ends.items()])
-    answer = f"They replay a compiled step with one launch{once}: {told}."
-    found = Finding(_QUESTION, answer, numbers, machine.hardware)
-    return tuple(each for each in (found, _slow_host(machine, made[0])) if each)
+    found = [_launches(machine, made[0]), _slow_host(machine, made[0])]
+    if len(made) > 1:
+        answer = f"In {where(made[-1])}: {{gain}}."
+        found.append(Finding(_QUESTION, answer, {"gain": gain(made[-1])}, machine.hardware))
+    return tuple(each for each in found if each)
+
+
+def _launches(machine: Machine, made: Change) -> Finding:
+    """The launches before and after, the gain, and what the fused optimizer leaves of them."""
+    numbers = {"gain": gain(made)}
+    before, after = (made.ladder.at(cell).get("launches") for cell in made.cells)
+    if not known(before) or not known(after):
+        return Finding(_QUESTION, f"Over compiled blocks in {where(made)}: {{gain}}.", numbers, machine.hardware)
+    numbers |= {"before": Number(before, made.cells, count), "after": Number(after, made.cells, count)}
+    word = "cut" if after < before else "do not cut"
+    answer = f"They {word} a compiled step's launches from {{before}} to {{after}} ({where(made)}): {{gain}}."
+    fused = changes([made.ladder], "optimizer", lambda value: value == "fused")
+    left = next((each.row.get("launches") for each in fused if each.row["compared_with"] == made.row["cell"]), None)
+    if not known(left) or left >= after:
+        return Finding(_QUESTION, answer, numbers, machine.hardware)
+    numbers["left"] = Number(left, fused[0].cells, count)
+    return Finding(_QUESTION, answer, numbers, machine.hardware, cause="The fused optimizer leaves {left}.")
 
 
 def _slow_host(machine: Machine, made: Change) -> Finding | None:
@@ -33,7 +49,5 @@ def _slow_host(machine: Machine, made: Change) -> Finding | None:
     cells = (cell, made.ladder.again[cell].cell)
     numbers = {"ladder": Number(ladder, cells), "timing": Number(timing, cells)}
     precision = (made.ladder.at(cell) or {}).get("precision", "")
-    answer = (
-        f"The ladder's host was slow: its {precision} step ({made.place}) took {{ladder}} ms, {{timing}} in timing."
-    )
+    answer = f"The host was slow: the uncompiled {precision} step took {{ladder}} ms there, {{timing}} in timing."
     return Finding(_QUESTION, answer, numbers, machine.hardware)

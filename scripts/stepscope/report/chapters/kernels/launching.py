@@ -3,6 +3,7 @@
 from stepscope.report.chapters.kernels.words import cells, of_range, percents, place, steps
 from stepscope.report.data.kernels import Launches, call, launches, whole_steps
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import count, mean_count
@@ -13,10 +14,10 @@ _ALIKE = 1.1  # numbers of kernels whose ratio is less count as the same
 _LAUNCH, _GPU, _MIXED = "launch-bound", "GPU-bound", "mixed"
 
 
-def every_launches(machine: Machine, precision: str = "") -> list[Launches]:
-    """Of the machine's profiled steps, by size and context; of one precision if it is given."""
-    rows = whole_steps(machine.profile, machine.hardware)
-    own = [row for row in rows if precision in ("", row["precision"])]
+def every_launches(machine: Machine, precision: str) -> list[Launches]:
+    """Of the machine's profiled steps in a precision, at the batch of its reference."""
+    rows = whole_steps(machine.profile, machine.hardware) if machine.reference else []
+    own = [row for row in rows if (row["precision"], row["batch"]) == (precision, machine.reference.row["batch"])]
     return [found for row in own if (found := launches(machine.profile, row))]
 
 
@@ -31,11 +32,10 @@ def _per_block(machine: Machine, own: dict) -> Finding | None:
         return None
     counts = [each.per_block for each in found]
     numbers = {"blocks": of_range(counts, _rows(found))}
-    cause = ""
-    if len({row["d_model"] for row in _rows(found)}) > 1 and max(counts) <= _ALIKE * min(counts):
-        cause = "Depth alone adds kernels."
-    answer = f"A {own['precision']} step launches {{blocks}} for each block."
-    return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
+    widths = {row["d_model"] for row in _rows(found)}
+    alike = ", whatever its width" if len(widths) > 1 and max(counts) <= _ALIKE * min(counts) else ""
+    answer = f"A {own['precision']} step launches {{blocks}} for each block{alike}."
+    return Finding(_MANY, answer, numbers, machine.hardware)
 
 
 def _attention(machine: Machine, own: dict) -> Finding | None:
@@ -49,7 +49,7 @@ def _attention(machine: Machine, own: dict) -> Finding | None:
         "gpu": Number(whole.gpu_us, (own["cell"],), count),
         "host": Number(whole.host_us, (own["cell"],), count),
     }
-    answer = "A call of attention there launches {kernels}, the softmax {softmax} of them."
+    answer = f"A call of attention in {own['size']} launches {{kernels}}, the softmax {{softmax}} of them."
     cause = "The profiled host needs {host} µs for these, the GPU {gpu}."
     return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
 
@@ -98,7 +98,7 @@ def _line(found: list[Launches], fixed: str, axis: str) -> list[Launches]:
         [each for each in found if each.row[fixed] == value] for value in ordered(row[fixed] for row in _rows(found))
     ]
     longest = max(groups, key=lambda group: len({each.row[axis] for each in group}), default=[])
-    longest = sorted(longest, key=lambda each: (each.row.get("parameters") or 0, each.row["context"]))
+    longest = sorted(longest, key=lambda each: work(each.row.get("parameters"), each.row["context"]))
     return longest if len({each.row[axis] for each in longest}) > 1 else []
 
 
@@ -153,7 +153,9 @@ def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
     if others:
         errors = [first.step_us / each.step_us - 1 for each in others]
         numbers["gap"] = Number(errors, cells(_rows(bound)), _signed_range)
-        cause = f"Scaled by kernels, that of {place(first.row)} predicts the others to {{gap}}."
+        alone = sum(each.row["size"] == first.row["size"] for each in bound) == 1
+        name = first.row["size"] if alone else place(first.row)
+        cause = f"Scaled by kernels, the step of {name} predicts the others with {{gap}} error."
     return Finding(_LIMITS, answer, numbers, machine.hardware, cause=cause)
 
 

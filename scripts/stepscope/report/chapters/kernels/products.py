@@ -33,7 +33,7 @@ def mix_takeaway(machine: Machine, own: dict) -> tuple[Finding, ...]:
     time = machine.profile.words(own).time
     answer = f"Of a step's {time} matrix products take {formatting.listing(told)}{scope}."
     low = [each.share for each in found if each.row["precision"] == own["precision"]]
-    advice = f"In {own['precision']}, fuse what moves memory first." if low and max(low) < 0.5 else ""
+    advice = f"In {own['precision']} fuse the rest first." if low and max(low) < 0.5 else ""
     return (Finding(_SHARE, answer, numbers, machine.hardware, advice=advice),)
 
 

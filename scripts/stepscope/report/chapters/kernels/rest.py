@@ -1,8 +1,7 @@
 """What is not a matrix product: why it stays, what of it the optimizer takes, of which kind it is, what fuses it."""
 
 from stepscope.model.traffic import OPTIMIZER_BYTES
-from stepscope.report.chapters.kernels.words import cells, gain, gains, is_once_measured, where, work_of
-from stepscope.report.chapters.kernels.words import place as place_of
+from stepscope.report.chapters.kernels.words import cells, gain, gains, is_once_measured, place, where, work_of
 from stepscope.report.data.bound import PRODUCTS, bound_of_others
 from stepscope.report.data.kernels import Mix, at_place_of, by_category, mix, whole_steps
 from stepscope.report.data.machines import bandwidth
@@ -36,7 +35,7 @@ def _against_fp32(machine: Machine, own: dict) -> Finding | None:
     times = {"before": before.products, "after": after.products, "rest_before": before.rest, "rest_after": after.rest}
     numbers = {name: Number(time, cells([plain, own])) for name, time in times.items()}
     answer = (
-        f"In {place_of(own)}, products take {{before}} ms in fp32 and {{after}} in {own['precision']}; all other "
+        f"In {place(own)}, products take {{before}} ms in fp32 and {{after}} in {own['precision']}; all other "
         "kernels {rest_before} and {rest_after}."
     )
     kinds, more = _kinds(machine, own)
@@ -56,7 +55,7 @@ def _alone(machine: Machine, own: dict) -> Finding | None:
     kinds, numbers = _kinds(machine, own)
     if not kinds:
         return None
-    answer = f"In {place_of(own)} in {own['precision']}: {kinds} of all {machine.profile.words(own).time}."
+    answer = f"In {place(own)} in {own['precision']}: {kinds} of all {machine.profile.words(own).time}."
     return Finding(_QUESTION, answer, numbers, machine.hardware)
 
 

@@ -6,6 +6,7 @@ from stepscope.report.chapters.kernels.words import place
 from stepscope.report.data.bound import products
 from stepscope.report.data.kernels import Launches, at_place_of, whole_steps
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
@@ -52,7 +53,8 @@ def launches_table(machine: Machine) -> Table | None:
     if not machine.reference:
         return None
     precision = machine.reference.precision
-    found = sorted(every_launches(machine, precision), key=lambda each: (each.row["context"], each.row["parameters"]))
+    found = every_launches(machine, precision)
+    found.sort(key=lambda each: (each.row["context"], work(each.row.get("parameters"), 1.0)))
 
     def of(name: str):
         return lambda each: each.row[name]

@@ -24,7 +24,7 @@ def _forward(machine: Machine, row: dict) -> Finding | None:
     if not kernel:
         return None
     said, numbers = _often(kernel, "launches" if machine.profile.words(row) is GPU else "calls")
-    answer = f"In forward ({place(row)}, {row['precision']}) it is {{name}}: {said}."
+    answer = f"In forward ({place(row)}, {row['precision']}): {{name}}, {said}."
     return Finding(_QUESTION, answer, numbers, row["hardware"], cause=_what(kernel, row))
 
 
@@ -48,7 +48,7 @@ def _step(machine: Machine, row: dict) -> Finding | None:
         numbers.pop("name")
         return Finding(_QUESTION, f"Over the whole step it is the same one: {said}.", numbers, row["hardware"])
     phase, more = _phase(machine, row, kernel)
-    answer = f"Over the whole step it is {{name}}: {said}{phase}."
+    answer = f"Over the whole step: {{name}}, {said}{phase}."
     return Finding(_QUESTION, answer, numbers | more, row["hardware"])
 
 

@@ -116,6 +116,6 @@ def _mixed_inference(own: Recorded) -> Finding | None:
     if min(each.share for each in found) > 0 and all(
         own.memory.at_peak(each.row).get("cast weights") for each in found
     ):
-        cause = "Autocast keeps a 16-bit copy of each weight beside it."
+        cause = "Autocast keeps 16-bit copies of weights beside them."
     answer = f"That of inference changes by {{change}} in {own.row['precision']}."
     return Finding(_MIXED, answer, {"change": _range(found)}, own.hardware, cause=cause)
