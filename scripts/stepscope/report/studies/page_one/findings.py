@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.data.bound import LAUNCH_BOUND, PRODUCTS
 from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import recomputed, whole_peak
-from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work
@@ -222,9 +222,8 @@ def _optimizer(machine: Machine) -> Cost | None:
         return None
     cells = (own.row["cell"],)
     numbers, cause, predicted = _part_numbers(own, "optimizer"), "", None
-    rate, parameters = bandwidth(machine.tables, machine.hardware, "measured"), own.row.get("parameters")
-    if known(rate) and known(parameters):
-        least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
+    least = optimizer_ms(machine.tables, own.row)
+    if least:
         cause = f"Its {OPTIMIZER_BYTES} bytes a parameter take {{least}} ms at the measured copy rate."
         numbers["least"] = Number(least, cells)
         predicted = own.total / (own.total - own.optimizer + least) if least < own.optimizer else None
