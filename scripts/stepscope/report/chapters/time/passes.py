@@ -51,7 +51,7 @@ def backward(machine: Machine, grid: TimingGrid, precision: str) -> Finding | No
     low, high = ABOUT_TWICE
     is_twice = low <= median(ratios) <= high
     middle = f" (median {{middle}}; {formatting.cells(len(rows))})" if len(rows) > 1 else ""
-    answer = f"In {precision} it takes {'about twice' if is_twice else 'not twice'} as long: {{ratios}} times{middle}."
+    answer = f"In {precision} it {'takes about twice as long' if is_twice else 'does not'}: {{ratios}} times{middle}."
     cause, more = _twofold_products(machine, precision) if is_twice else _other_kernels(machine, precision)
     return Finding(f"what does a backward pass take in {precision}", answer, numbers | more, machine.hardware, cause)
 
@@ -156,7 +156,7 @@ def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
         return Finding("do measurements vary", answer, numbers, machine.hardware, advice=advice)
     cells = tuple(dict.fromkeys(cell for each in apart for cell in each.cells))
     numbers["apart"] = Number(max(math.expm1(each.difference) for each in apart), cells, formatting.percent)
-    cause = "The same cell again differs by up to {apart}."
+    cause = "Run again, the same cell differs by up to {apart}."
     return Finding("do measurements vary", answer, numbers, machine.hardware, cause)
 
 

@@ -29,7 +29,7 @@ def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
             low += [precision] * (median(shares) < HALF)
     if not parts:
         return None
-    answer = f"FLOP at the measured matrix-product rate explain {formatting.listing(parts)} of a step."
+    answer = f"Of a step FLOP at the measured matrix-product rate explain {formatting.listing(parts)}."
     high = [name for name in grid.shown if key_of(name) in numbers and name not in low]
     words = []
     if high:
