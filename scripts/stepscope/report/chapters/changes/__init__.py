@@ -24,7 +24,7 @@ def chapter(machine: Machine) -> Chapter | None:
     found = places(machine)
     if not found:
         return None
-    steps, checkpoints = pictures(found)
+    steps, checkpoints = pictures(machine)
     parts = (
         Part(
             "What does each change bring, and what was predicted?",
