@@ -101,11 +101,11 @@ def test_the_floor_is_what_unchanged_cells_differ_by(tmp_path):
         return row(step_limited_by=limit), row(step=step, repeat=2, step_limited_by=limit)
 
     floor = found(tmp_path / "five", *twice(21.0))["what is the floor"]
-    assert values(floor) == {"floor": pytest.approx([5.0])} and "counts." in floor.text
+    assert values(floor) == {"floor": pytest.approx([0.05])} and "counts." in floor.text
     small = found(tmp_path / "one", *twice(20.2))["what is the floor"]
-    assert values(small)["floor"] == pytest.approx([1.0]) and values(small)["least"] == pytest.approx(0.02)
+    assert values(small)["floor"] == pytest.approx([0.01]) and values(small)["least"] == pytest.approx(0.02)
     classes = found(tmp_path / "two", *twice(21.0, "gpu"))["what is the floor"]
-    assert values(classes)["floor"] == pytest.approx([5.0, 5.0]) and "by what limits a cell" in classes.text
+    assert values(classes)["floor"] == pytest.approx([0.05, 0.05]) and "by what limits a cell" in classes.text
     assert "no cell ran twice" in found(tmp_path / "none", row())["what is the floor"].text
 
 

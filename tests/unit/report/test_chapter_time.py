@@ -11,6 +11,7 @@ import synthetic_profile
 from chapter_checks import check, example, told, values
 from stepscope.report.chapters.time import chapter
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.timing_grid import timing_grid
 from stepscope.tables.reader import Tables
 
 CEILINGS = synthetic_profile.ceilings(tflops=0.175, gb_per_s=10.0)  # a step's FLOP take 4.00 ms, AdamW's bytes 0.7206
@@ -214,6 +215,59 @@ def test_variation_within_a_run_stands_beside_that_between_runs(tmp_path):
 def test_that_most_cells_are_noisy_is_said_first(noisy, is_told, tmp_path):
     rows = [row(context=128 * 2**at, step_noisy=at < noisy) for at in range(3)][: 2 if noisy == 1 else 3]
     assert ("what not to trust" in found(tmp_path, *rows)) == is_told
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def table_of(folder, name: str, *rows):
+    own = chapter(Machine(made.write(folder, timing=rows, ceilings=CEILINGS)))
+    return next(each for part in own.parts for each in part.shows if each.name == name)
+
+
+def test_predictions_stand_beside_what_was_measured(tmp_path):
+    one = row(20.0, forward_median_ms=5.0, backward_median_ms=9.0, optimizer_median_ms=1.0)
+    table = table_of(tmp_path, "chapter-time-predicted", one)
+    (line,) = table.rows
+    assert [cell.text for cell in line] == [
+        "fp32",
+        "s",
+        "5.00",
+        "9.00",
+        "1.80",
+        "1.00",
+        "0.721",
+        "20.0",
+        "4.00",
+        "20.0",
+    ]
+
+
+def test_steps_are_shown_at_four_contexts_of_the_largest_sizes(tmp_path):
+    rows = [row(20.0, f"s{size:02d}", context, parameters=1000 + size) for size in range(14) for context in range(1, 8)]
+    table = table_of(tmp_path, "chapter-time-steps", *rows)
+    assert [column.label for column in table.columns[2:]] == ["1", "3", "5", "7"]
+    assert [line[0].text for line in table.rows] == [f"s{size:02d}" for size in range(2, 14)]
+
+
+def test_what_ran_out_of_memory_has_its_badge_and_what_was_not_asked_for_a_dash(tmp_path):
+    rows = [row(20.0), row(40.0, "t", 256, parameters=300_000), made.lost(synthetic_profile.cell(), 256)]
+    table = table_of(tmp_path, "chapter-time-steps", *rows)
+    first, second = ([(cell.text, cell.badges) for cell in line[2:]] for line in table.rows)
+    assert first == [("20.00", ()), ("", ("oom",))] and second == [("–", ()), ("40.00", ())]
+
+
+def test_the_context_of_most_cells_is_the_longest_of_those_with_as_many(tmp_path):
+    rows = [row(context=context) for context in (128, 256)]
+    rows += [row(size="t", context=context, parameters=9) for context in (64, 128, 256, 512)]
+    own = timing_grid(Machine(made.write(tmp_path, timing=rows)))
+    assert own.fullest_context() == 256 and own.shown == ["fp32"]
+    assert [size["size"] for size in own.sizes] == ["t", "s"]
+
+
+def test_without_fp32_or_bf16_the_first_two_precisions_are_shown(tmp_path):
+    rows = [row(precision=name) for name in ("tf32", "bf16", "fp16")]
+    assert timing_grid(Machine(made.write(tmp_path, timing=rows))).shown == ["tf32", "bf16"]
 
 
 # Whole chapters -------------------------------------------------------------------------------------------------------

@@ -17,4 +17,6 @@ def products_ms(tables: Tables, row: dict, phase: str = "step") -> float | None:
 def optimizer_ms(tables: Tables, row: dict) -> float | None:
     """Milliseconds of AdamW if it moved each of its bytes once, at the measured rate of a large copy."""
     parameters, rate = row.get("parameters"), bandwidth(tables, row["hardware"], "measured")
-    return OPTIMIZER_BYTES * parameters / rate / 1e6 if known(parameters) and rate else None
+    return (
+        OPTIMIZER_BYTES * parameters / rate / 1e6 if known(parameters) and rate else None
+    )  # GB/s are 1e6 bytes a millisecond

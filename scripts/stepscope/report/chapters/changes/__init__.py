@@ -12,6 +12,7 @@ from stepscope.report.chapters.changes.climb import (
 )
 from stepscope.report.chapters.changes.costs import agreement, best, checkpointing, compiling, instead, whole_model
 from stepscope.report.chapters.changes.tables import pictures, rungs_table
+from stepscope.report.chapters.parts import present
 from stepscope.report.data.ladder import Ladder, time
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
@@ -23,30 +24,31 @@ def chapter(machine: Machine) -> Chapter | None:
     found = places(machine)
     if not found:
         return None
-    steps, checkpoints = pictures(found)
+    steps, checkpoints = pictures(machine)
     parts = (
         Part(
             "What does each change bring, and what was predicted?",
-            _said(
+            present(
                 *(greatest(one) for one in found),
                 unlike(found),
                 *(foretold_optimizer(machine, one) for one in found[:1]),
                 missed(machine, found),
             ),
-            _shown(*(rungs_table(machine, one) for one in found), steps),
+            present(*(rungs_table(machine, one) for one in found), steps),
         ),
         Part(
             "Does checkpointing pay, and what fits without it?",
-            _said(checkpointing(machine), instead(machine)),
-            _shown(checkpoints),
+            present(checkpointing(machine), instead(machine)),
+            present(checkpoints),
         ),
-        Part("What do the compile modes cost?", _said(*(compiling(one) for one in found), whole_model(machine))),
-        Part("Which configuration is best?", _said(*(best(one) for one in found))),
+        Part("What do the compile modes cost?", present(*(compiling(one) for one in found), whole_model(machine))),
+        Part("Which configuration is best?", present(*(best(one) for one in found))),
         Part(
-            "Can these gains be trusted?", _said(unproven(found), elsewhere(found), throttled(found), agreement(found))
+            "Can these gains be trusted?",
+            present(elsewhere(found), throttled(found), agreement(found)),
         ),
     )
-    takeaway = _said(*(whole(one) for one in found))
+    takeaway = present(*(whole(one) for one in found), unproven(found))
     return Chapter("changes", "What to change, one at a time", takeaway, parts, ("ladder",))
 
 
@@ -57,10 +59,3 @@ def places(machine: Machine) -> list[Ladder]:
     profiled = {each.place for each in machine.steps}
     others = sorted(timed[1:], key=lambda one: (one.size, one.context, one.batch) not in profiled)
     return timed[:1] + others[:1]
-
-
-def _said(*found):
-    return tuple(each for each in found if each)
-
-
-_shown = _said

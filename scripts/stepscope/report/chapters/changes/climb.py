@@ -44,7 +44,7 @@ def whole(one: Ladder) -> Finding | None:
         }
         answer = (
             f"{place(one)}: {first['name']} does not fit; {fitting['name']} is the first rung that does ({{fits}} ms); "
-            f"{top['name']} takes {{top}} ms."
+            f"with all up to {top['name']} it takes {{top}}."
         )
         return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
     start, speed = one.at(top.get("started_from")), one.over_start.get(top["cell"])
@@ -86,7 +86,9 @@ def greatest(one: Ladder) -> Finding | None:
         answer = f"In {place(one)} none of {{changes}} changes brings more than unchanged cells may differ by."
         return Finding(question, answer, numbers, one.hardware)
     numbers = {"gain": gain(row, before, speed)}
-    answer = f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))}."
+    answer = (
+        f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))} over {before['name']}."
+    )
     poor = [each for each in own if each[2].ratio < 1 or not _is_sure(each[2])]
     cause = ""
     if poor:
@@ -95,7 +97,7 @@ def greatest(one: Ladder) -> Finding | None:
             numbers[f"poor_{at}"] = gain(other, base, ratio)
             parts.append(f"{other['name']} {{poor_{at}}}")
         cause = f"Little or nothing: {formatting.listing(parts, 4)}."
-    advice = f"{urge(speed)} {row['name']} first."
+    advice = f"{urge(speed)} {row['name']}."
     return Finding(question, answer, numbers, one.hardware, cause, advice)
 
 
@@ -115,7 +117,7 @@ def unlike(found: list[Ladder]) -> Finding | None:
         return None
     (row, before, speed), (other, other_before, other_speed) = by_name[0][name], by_name[1][name]
     numbers = {"gain": gain(row, before, speed), "other": gain(other, other_before, other_speed)}
-    answer = f"The same change, {name}: {{gain}} in {place(found[0])}, {{other}} in {place(found[1])}."
+    answer = f"{name}: {{gain}} in {place(found[0])}, {{other}} in {place(found[1])}."
     cause = ""
     spans = [_per_launch(each) for each in (before, other_before)]
     if name == "CUDA graphs" and all(spans) and (spans[0] - spans[1]) * (other_speed.ratio - speed.ratio) > 0:
@@ -123,7 +125,7 @@ def unlike(found: list[Ladder]) -> Finding | None:
             "span": Number(spans[0], (before["cell"],)),
             "other_span": Number(spans[1], (other_before["cell"],)),
         }
-        cause = "Before, a step lasted {span} µs for each launch there, {other_span} here: long steps hide launches."
+        cause = "Before, a step had {span} µs a launch there, {other_span} here: long steps hide launches."
     return Finding("which change depends on the place", answer, numbers, found[0].hardware, cause)
 
 
@@ -221,10 +223,9 @@ def elsewhere(found: list[Ladder]) -> Finding | None:
         "here": Number(time(row, run.phase), (row["cell"],)),
         "there": Number(run.median, (run.cell,)),
     }
-    rungs = "one rung" if len(runs) == 1 else f"{len(runs):,} rungs here"
     answer = (
-        f"Of {rungs} that the timing study ran too, {{apart}} took another time, beyond what unchanged cells differ "
-        f"by: {row['name']} in {place(one)}, {{here}} instead of {{there}} ms."
+        f"{{apart}} of {len(runs):,} rungs took another time in the timing study, most {row['name']} in {place(one)}: "
+        "{here} ms here, {there} there."
     )
     return Finding("do runs at another time agree", answer, numbers, one.hardware)
 

@@ -70,7 +70,7 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
     if not forward:
         return f"{text}.", numbers
     numbers["foretold"] = Number(time(base, phase) + forward, cells)
-    return f"{text}; by one more forward pass it would be {{foretold}}.", numbers
+    return f"{text} (by one more forward pass: {{foretold}}).", numbers
 
 
 def instead(machine: Machine) -> Finding | None:
@@ -100,14 +100,28 @@ def instead(machine: Machine) -> Finding | None:
     }
     times = "a step takes {step} instead of {slow} ms, {gain}"
     answer = f"Without it {first['name']} {'fits, in' if is_lost else 'needs'} {{peak}}; {times}."
-    cause = ""
+    cause, more = _scores(one, first)
+    numbers |= more
     if first is not least and whole_peak(least) <= whole_peak(best):
         numbers["least"] = Number(whole_peak(least), (least["cell"],), size)
-        cause = f"{least['name']} needs even less than checkpointing: {{least}}."
+        cause += f" With every change to {least['name']} it is even less than with checkpoints: {{least}}."
     advice = "Checkpoint where memory ends."
     if found.ratio > 1 and (found.is_different if found.has_interval else found.is_beyond_margin):
         advice = f"{urge(found)} {first['name']} first; checkpoint where that does not fit."
-    return Finding("what fits without checkpointing", answer, numbers, ladder.hardware, cause, advice)
+    return Finding("what fits without checkpointing", answer, numbers, ladder.hardware, cause.strip(), advice)
+
+
+def _scores(one: Recomputed, first: dict) -> tuple[str, dict[str, Number]]:
+    """That attention which stores no scores is what makes it fit, by the closed form of both peaks; empty if not."""
+    both = [row.get("predicted_peak_bytes") for row in (one.base, first) if row]
+    is_fused = one.base is not None and one.base.get("attention") in (None, "naive") and first["attention"] != "naive"
+    if not (
+        is_fused and one.is_of_tensors and len(both) == 2 and all(map(formatting.known, both)) and both[1] < both[0]
+    ):
+        return "", {}
+    cells = (one.base["cell"], first["cell"])
+    numbers = {"naive": Number(both[0], cells[:1], size), "fused": Number(both[1], cells[1:], size)}
+    return "It stores no context × context scores: by closed form {naive} become {fused}.", numbers
 
 
 def _nothing_else(one: Recomputed) -> Finding:
@@ -128,7 +142,12 @@ def compiling(one: Ladder) -> Finding | None:
         return None
     numbers = {"seconds": Number(_seconds(row), (row["cell"],)), "gain": gain(row, before, speed)}
     question = f"what does compiling cost in {place(one)}"
-    answer = f"In {place(one)} compiling the blocks takes {{seconds}} s and brings {{gain}}"
+    fused = ""
+    if all(formatting.known(each.get("kernels")) for each in (before, row)) and row["kernels"] < before["kernels"]:
+        fused = ", makes {kernels} kernels of {before}"
+        numbers["kernels"] = Number(row["kernels"], (row["cell"],), formatting.count)
+        numbers["before"] = Number(before["kernels"], (before["cell"],), formatting.count)
+    answer = f"In {place(one)} compiling the blocks takes {{seconds}} s{fused} and brings {{gain}}"
     phase = shared_phase(row, before)
     saved = time(before, phase) - time(row, phase)
     if saved <= 0 or not speed.is_beyond_margin:
@@ -174,7 +193,7 @@ def best(one: Ladder) -> Finding | None:
     numbers, parts = {"step": Number(time(top, "step"), cells)}, ["{step} ms"]
     if rate(top, "tokens_per_s") is not None:
         numbers["tokens"] = Number(rate(top, "tokens_per_s"), cells, formatting.count)
-        parts.append("{tokens} tokens a second")
+        parts.append("{tokens} tokens/s")
     if rate(top, "mfu") is not None:
         numbers["mfu"] = Number(rate(top, "mfu"), cells, formatting.percent)
         parts.append("MFU {mfu}")

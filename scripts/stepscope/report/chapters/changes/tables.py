@@ -2,7 +2,7 @@
 
 from stepscope.report.chapters.changes.climb import place
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.ladder import Ladder, peak, rate, recomputed
+from stepscope.report.data.ladder import Ladder, ladders, peak, rate, recomputed
 from stepscope.report.data.ladder_foretold import foretold
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting, table
@@ -27,8 +27,9 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
         Column("compiling", "s", value="compile_seconds", optional=True),
     ]
     caption = (
-        f"One change at a time: {place(one)}, batch {one.batch:,.0f}, on {one.hardware}. Times as fast as the rung "
-        "before, or as the one named; predicted by closed forms and by the profiled step of the same place."
+        f"One change at a time: {place(one)}, batch {one.batch:,.0f}, on {one.hardware}. Each rung keeps the changes "
+        "before it. Times as fast as the rung before, or as the one named; predicted by closed forms and by the "
+        "profiled step of the same place."
     )
     name = f"chapter-changes-{one.size}-{one.context:.0f}"
     return table.build(name, caption, columns, rows, [table.verdict_note(speeds)], meanings=table.PLAIN_MEANINGS)
@@ -53,7 +54,7 @@ def _share(machine: Machine, row: dict) -> float | None:
     return 100 * reached / most if reached is not None and most else None
 
 
-def pictures(found: list[Ladder]) -> tuple[Picture | None, Picture | None]:
-    """(the steps rung by rung, checkpointing), of those that there are."""
-    made = captions.pictures(found)
+def pictures(machine: Machine) -> tuple[Picture | None, Picture | None]:
+    """(the steps rung by rung, checkpointing), of those that there are; they draw the ladders of all machines."""
+    made = captions.pictures(ladders(machine.tables))
     return made.get("ladder_steps"), made.get("ladder_checkpoint")

@@ -2,6 +2,7 @@
 
 from stepscope.report.chapters.machines.compared import extremes, fits, follows, inverted, not_comparable, speed
 from stepscope.report.chapters.machines.tables import picture, speeds_table
+from stepscope.report.chapters.parts import present
 from stepscope.report.data.points import Grid
 from stepscope.report.data.side_by_side import Inversion, inversions
 from stepscope.report.data.spotlight import Machine
@@ -26,24 +27,24 @@ def chapter(machine: Machine) -> Chapter | None:
     parts = (
         Part(
             "Which machine is fastest, and where is that not known?",
-            _said(
+            present(
                 fastest(grid),
                 *rest,
                 *(extremes(grid, other) for other in others),
                 not_comparable(grid),
                 *without_verdict(speeds),
             ),
-            _said(table, drawn),
+            present(table, drawn),
         ),
         Part(
             "Does the speed follow the machines' rates?",
-            _said(*(each for other in others for each in follows(grid, other))),
+            present(*(each for other in others for each in follows(grid, other))),
         ),
         Part(
             "Is a machine in 16 bits ever slower than another in fp32?",
-            _said(*(inverted(grid, each) for each in _by_pair(inversions(grid)))),
+            present(*(inverted(grid, each) for each in _by_pair(inversions(grid)))),
         ),
-        Part("What fits on one machine only?", _said(*(each for other in others for each in fits(grid, other)))),
+        Part("What fits on one machine only?", present(*(each for other in others for each in fits(grid, other)))),
     )
     return Chapter("machines", "Machines side by side", takeaway, parts, ("hardware",))
 
@@ -62,7 +63,3 @@ def _by_pair(found: list[Inversion]) -> list[list[Inversion]]:
     for each in found:
         groups.setdefault((each.machine, each.precision, each.other), []).append(each)
     return list(groups.values())
-
-
-def _said(*found):
-    return tuple(each for each in found if each)

@@ -34,7 +34,7 @@ def speeds(grid: Grid, other: str, precision: str | None = None) -> list[tuple[P
     return [(point, found) for point in points if (found := grid.speed(point, other, grid.main))]
 
 
-def cells_of(points: list[Point], *machines: str) -> tuple[str, ...]:
+def cells_on(points: list[Point], *machines: str) -> tuple[str, ...]:
     """The names of these machines' cells of the points."""
     return tuple(cell for point in points for cell in point.cells(machines))
 
@@ -45,7 +45,7 @@ def speed(grid: Grid, other: str) -> Finding | None:
     if not found:
         return None
     points, ratios = [point for point, _ in found], [each.ratio for _, each in found]
-    cells = cells_of(points, grid.baseline, other)
+    cells = cells_on(points, grid.baseline, other)
     numbers = {"range": Number(ratios, cells, ratio_range), "middle": Number(median(ratios), cells, ratio_text)}
     middle = f", in the median of {len(found):,} cells {{middle}}" if len(found) > 1 else ""
     answer = f"{other} runs {what(grid)} at {{range}} times the speed of {grid.baseline}{middle}."
@@ -53,7 +53,7 @@ def speed(grid: Grid, other: str) -> Finding | None:
     for word in _WORDS:
         own = [point for point, each in found if each.verdict == word and enough(comparison=each)]
         if own:
-            numbers[key_of(word)] = Number(len(own), cells_of(own, grid.baseline, other), formatting.count)
+            numbers[key_of(word)] = Number(len(own), cells_on(own, grid.baseline, other), formatting.count)
             parts.append(f"{word} in {{{key_of(word)}}}")
     verdicts = formatting.listing(parts)
     cause = f"It is {verdicts}." if parts else ""
@@ -105,7 +105,7 @@ def _follows(grid: Grid, other: str, precision: str) -> Finding | None:
     if not found or limits.arithmetic is None or limits.memory is None:
         return None
     ratios = [each.ratio for _, each in found]
-    cells = cells_of([point for point, _ in found], grid.baseline, other)
+    cells = cells_on([point for point, _ in found], grid.baseline, other)
     numbers = {
         "arithmetic": Number(limits.arithmetic, (), ratio_text),
         "memory": Number(limits.memory, (), ratio_text),
@@ -119,7 +119,7 @@ def _follows(grid: Grid, other: str, precision: str) -> Finding | None:
     near = [point for point, each in found if limits.follows(each.ratio) == "neither"]
     cause = ""
     if near:
-        numbers["neither"] = Number(len(near), cells_of(near, other), formatting.count)
+        numbers["neither"] = Number(len(near), cells_on(near, other), formatting.count)
         cause = "{neither} lie nearer to 1 than both ratios: something that both machines share sets the time there."
         cause = cause.replace("lie nearer", "lies nearer") if len(near) == 1 else cause
     return Finding(f"what does {other} follow in {precision}", answer, numbers, cause=cause)
@@ -131,7 +131,7 @@ def inverted(grid: Grid, own: list[Inversion]) -> Finding:
     plain = grid.plain[worst.point.place]
     cells = (*worst.point.cells([worst.machine]), *plain.cells([worst.other]))
     numbers = {
-        "slower": Number(len(own), cells_of([each.point for each in own], worst.machine), formatting.count),
+        "slower": Number(len(own), cells_on([each.point for each in own], worst.machine), formatting.count),
         "own": Number(worst.speed.times[1], cells[:1]),
         "other": Number(worst.speed.times[0], cells[1:]),
     }
@@ -160,6 +160,6 @@ def fits(grid: Grid, other: str) -> list[Finding]:
             answer = (
                 f"{{fitting}} {'cell fits' if len(own) == 1 else 'cells fit'} on {machine}, not on {lost}: {names}."
             )
-            numbers = {"fitting": Number(len(own), cells_of(own, machine, lost), formatting.count)}
+            numbers = {"fitting": Number(len(own), cells_on(own, machine, lost), formatting.count)}
             found.append(Finding(f"what fits on {machine} only", answer, numbers))
     return found

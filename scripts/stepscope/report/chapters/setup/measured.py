@@ -2,6 +2,7 @@
 
 import math
 
+from stepscope.report.chapters.parts import count_range, percent_range
 from stepscope.report.data.control import control_pairs, floors
 from stepscope.report.data.machines import bandwidth, rate
 from stepscope.report.data.roofline import ROOFS
@@ -22,21 +23,17 @@ def cells_and_processes(grid: TimingGrid) -> Finding | None:
     warmups = [row["warmup"] for row in grid.rows if known(row.get("warmup"))]
     if not counts:
         return None
-    numbers = {"processes": Number(list(counts.values()), tuple(counts), _whole_range)}
+    numbers = {"processes": Number(list(counts.values()), tuple(counts), count_range)}
     fresh = "one fresh process" if max(counts.values()) == 1 else "{processes} fresh processes, one after another"
     left_out = ""
     if warmups:
         left_out = f", after {{warmup}} step{'s' * (max(warmups) != 1)} of warm-up"
-        numbers["warmup"] = Number(warmups, cells_of(grid.rows), _whole_range)
+        numbers["warmup"] = Number(warmups, cells_of(grid.rows), count_range)
     answer = (
         f"A cell is one size, context, precision and set of options, measured by {fresh}. A process is one run of the "
         f"program; it gives the median of its steps{left_out}."
     )
     return Finding("what are a cell and a process", answer, numbers, grid.rows[0]["hardware"])
-
-
-def _whole_range(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(formatting.count(which(values)) for which in (min, max)))
 
 
 def floor(machine: Machine) -> Finding:
@@ -52,7 +49,7 @@ def floor(machine: Machine) -> Finding:
             "The floor is what unchanged cells differ by. Here no cell ran twice: no difference below {least} counts."
         )
         return Finding(question, answer, numbers, machine.hardware)
-    numbers = {"floor": Number([100 * each for each in found], cells, _percents)}
+    numbers = {"floor": Number(found, cells, percent_range)}
     by_class = ", by what limits a cell" if len(found) > 1 else ""
     small = ""
     if min(found) < least:
@@ -62,10 +59,6 @@ def floor(machine: Machine) -> Finding:
         f"difference counts{small}."
     )
     return Finding(question, answer, numbers, machine.hardware)
-
-
-def _percents(values: list[float]) -> str:
-    return formatting.value_range(values, 2, " %")
 
 
 def rates(machine: Machine, grid: TimingGrid) -> Finding | None:

@@ -4,7 +4,8 @@ import re
 
 from stepscope.model.flops import forward_flops_by_component
 from stepscope.model.shape import ModelShape
-from stepscope.report.data.ladder import ladders
+from stepscope.report.chapters.parts import count_range, parameter_range
+from stepscope.report.data.ladder import Ladder
 from stepscope.report.data.profile_parts import product_flops, shape_of
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
@@ -29,7 +30,7 @@ def baseline(grid: TimingGrid) -> Finding | None:
     if not rows:
         return None
     counts = [row["parameters"] for row in rows]
-    numbers = {"counts": Number(counts, cells_of(rows), _counts)}
+    numbers = {"counts": Number(counts, cells_of(rows), parameter_range)}
     many = f"{len(rows):,} sizes of" if len(rows) > 1 else "one size of"
     batch = f", batch {formatting.count(rows[0]['batch'])}" if known(rows[0].get("batch")) else ""
     answer = f"A decoder-only Transformer is trained on random tokens{batch}: {many} {{counts}} parameters."
@@ -42,23 +43,15 @@ def baseline(grid: TimingGrid) -> Finding | None:
     return Finding("what is the baseline", answer, numbers, rows[0]["hardware"], cause)
 
 
-def _counts(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(formatting.parameters(which(values)) for which in (min, max)))
-
-
 def blocks(grid: TimingGrid) -> Finding:
     """What a block is made of."""
     rows = sizes(grid)
-    numbers = {"blocks": Number([row["num_layers"] for row in rows], cells_of(rows), _whole_range)}
+    numbers = {"blocks": Number([row["num_layers"] for row in rows], cells_of(rows), count_range)}
     answer = (
         "Each of {blocks} blocks is RMSNorm, attention with rotary positions (RoPE), RMSNorm and SwiGLU, without "
         "biases; the head is not tied to the embedding."
     )
     return Finding("what is a block", answer, numbers, rows[0]["hardware"])
-
-
-def _whole_range(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(formatting.count(which(values)) for which in (min, max)))
 
 
 def kernels(machine: Machine) -> Finding | None:
@@ -74,7 +67,7 @@ def kernels(machine: Machine) -> Finding | None:
             numbers["adamw"] = Number(of_adamw, cells, formatting.count)
             part = ", {adamw} of them for AdamW"
         parts.append(f"As written a step of {own.name} in {own.precision} launches {{kernels}} kernels{part}.")
-    climbed = [one for one in ladders(machine.tables) if one.hardware == machine.hardware and _both_counts(one)]
+    climbed = [one for one in machine.ladders if _both_counts(one)]
     one = max(climbed, key=lambda one: work(one.parameters, one.context), default=None)
     if one:
         first, last = _both_counts(one)
@@ -87,7 +80,7 @@ def kernels(machine: Machine) -> Finding | None:
     return Finding("how many kernels is a step", " ".join(parts), numbers, machine.hardware)
 
 
-def _both_counts(one) -> tuple[dict, dict] | None:
+def _both_counts(one: Ladder) -> tuple[dict, dict] | None:
     """The first and the last rung of which the kernels of a whole step were counted, if the last has fewer."""
     own = [row for row in one.climbed if known(row.get("kernels")) and row.get("counted") == "step"]
     return (own[0], own[-1]) if len(own) > 1 and own[-1]["kernels"] < own[0]["kernels"] else None

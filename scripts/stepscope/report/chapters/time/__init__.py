@@ -1,5 +1,6 @@
 """Where the time goes: how near a step is to the machine's rates, and what sets its phases."""
 
+from stepscope.report.chapters.parts import present
 from stepscope.report.chapters.time.growth import with_context, with_parameters
 from stepscope.report.chapters.time.passes import backward, extremes, noise, phases_and_step, variation
 from stepscope.report.chapters.time.peak import gap, mfu, optimizer_bytes, optimizer_share, rates
@@ -19,27 +20,20 @@ def chapter(machine: Machine) -> Chapter | None:
     parts = (
         Part(
             "How long do the passes take?",
-            _said(passes if near else None, gap(machine, grid), mfu(grid)),
-            _shown(steps_table(grid), predicted_table(machine.tables, grid)),
+            present(passes if near else None, gap(machine, grid), mfu(grid)),
+            present(steps_table(grid), predicted_table(machine.tables, grid)),
         ),
         Part(
             "Why does backward take twice forward, and where not?",
-            _said(*(backward(machine, grid, name) for name in grid.shown)),
+            present(*(backward(machine, grid, name) for name in grid.shown)),
         ),
         Part(
             "How does time grow with parameters and context?",
-            _said(with_parameters(grid), with_context(machine, grid)),
-            _shown(by_size, by_context),
+            present(with_parameters(grid), with_context(machine, grid)),
+            present(by_size, by_context),
         ),
-        Part("What does the optimizer take?", _said(optimizer_share(grid), optimizer_bytes(machine.tables, grid))),
-        Part("Do phases add up, and times vary?", _said(phases_and_step(grid), variation(machine, grid))),
+        Part("What does the optimizer take?", present(optimizer_share(grid), optimizer_bytes(machine.tables, grid))),
+        Part("Do phases add up, and times vary?", present(phases_and_step(grid), variation(machine, grid))),
     )
-    takeaway = _said(near or passes, noise(grid))
+    takeaway = present(near or passes, noise(grid))
     return Chapter("time", "Where the time goes", takeaway, parts, ("timing", "ceilings", "roofline"))
-
-
-def _said(*found):
-    return tuple(each for each in found if each)
-
-
-_shown = _said

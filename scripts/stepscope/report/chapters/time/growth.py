@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+from stepscope.report.chapters.parts import count_range
 from stepscope.report.data.bound import LAUNCH_BOUND
 from stepscope.report.data.growth import Growth, power_law
 from stepscope.report.data.profile_parts import product_flops
@@ -131,13 +132,9 @@ def _launches(machine: Machine, grid: TimingGrid) -> tuple[str, dict[str, Number
     if busy >= LAUNCH_BOUND:
         return "", {}
     numbers = {
-        "kernels": Number(counts, tuple(each.row["cell"] for each in own), _counts),
+        "kernels": Number(counts, tuple(each.row["cell"] for each in own), count_range),
         "busy": Number(busy, (first.row["cell"],), formatting.percent),
     }
     what = f"In {first.precision} {first.row['size']} launches {{kernels}} kernels at any context"
     cause = f"{what}; at {first.row['context']:,.0f} they keep the GPU busy for {{busy}} of the step."
     return cause, numbers
-
-
-def _counts(values: list[float]) -> str:
-    return " to ".join(dict.fromkeys(formatting.count(which(values)) for which in (min, max)))

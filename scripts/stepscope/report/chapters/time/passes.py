@@ -3,6 +3,7 @@
 import math
 from statistics import median
 
+from stepscope.report.chapters.parts import end_range, percent_range
 from stepscope.report.data.bound import products
 from stepscope.report.data.control import control_pairs
 from stepscope.report.data.spotlight import Machine
@@ -25,18 +26,13 @@ def extremes(grid: TimingGrid) -> Finding | None:
         return None
     ends = list({row["size"]: row for row in (rows[0], rows[-1])}.values())
     numbers = {
-        phase: Number([row[f"{phase}_median_ms"] for row in ends], cells_of(ends), _ends)
+        phase: Number([row[f"{phase}_median_ms"] for row in ends], cells_of(ends), end_range)
         for phase in ("forward", "backward")
     }
     sizes = " to ".join(row["size"] for row in ends)
     where = f"At context {context:,.0f} in {grid.shown[-1]}"
     answer = f"{where} forward takes {{forward}} ms, backward {{backward}} ({sizes})."
     return Finding("how long do the passes take", answer, numbers, grid.rows[0]["hardware"])
-
-
-def _ends(values: list[float]) -> str:
-    """`19.0 to 325`: the first and the last."""
-    return " to ".join(dict.fromkeys(formatting.significant(value) for value in values))
 
 
 # Backward over forward ------------------------------------------------------------------------------------------------
@@ -55,7 +51,7 @@ def backward(machine: Machine, grid: TimingGrid, precision: str) -> Finding | No
     low, high = ABOUT_TWICE
     is_twice = low <= median(ratios) <= high
     middle = f" (median {{middle}}; {formatting.cells(len(rows))})" if len(rows) > 1 else ""
-    answer = f"In {precision} it takes {'about twice' if is_twice else 'not twice'} as long: {{ratios}} times{middle}."
+    answer = f"In {precision} it {'takes about twice as long' if is_twice else 'does not'}: {{ratios}} times{middle}."
     cause, more = _twofold_products(machine, precision) if is_twice else _other_kernels(machine, precision)
     return Finding(f"what does a backward pass take in {precision}", answer, numbers | more, machine.hardware, cause)
 
@@ -76,7 +72,7 @@ def _other_kernels(machine: Machine, precision: str) -> tuple[str, dict[str, Num
         return "", {}
     if not median(each["others"] for each in pairs) < min(ABOUT_TWICE[0], median(each["products"] for each in pairs)):
         return "", {}
-    names = {"products": formatting.value_range, "others": formatting.value_range, "share": _percents}
+    names = {"products": formatting.value_range, "others": formatting.value_range, "share": percent_range}
     numbers = {name: Number([each[name] for each in pairs], _profiled(pairs), show) for name, show in names.items()}
     cause = "Its products take {products} times forward's, but other kernels, {share} of the GPU's time, only {others}."
     return cause, numbers
@@ -106,10 +102,6 @@ def _ratios(machine: Machine, own: StepParts) -> dict | None:
 
 def _profiled(pairs: list[dict]) -> tuple[str, ...]:
     return tuple(each["cell"] for each in pairs)
-
-
-def _percents(shares: list[float]) -> str:
-    return formatting.value_range([100 * share for share in shares], 2, " %")
 
 
 # Phases and the step, and how much it varies --------------------------------------------------------------------------
@@ -164,7 +156,7 @@ def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
         return Finding("do measurements vary", answer, numbers, machine.hardware, advice=advice)
     cells = tuple(dict.fromkeys(cell for each in apart for cell in each.cells))
     numbers["apart"] = Number(max(math.expm1(each.difference) for each in apart), cells, formatting.percent)
-    cause = "The same cell again differs by up to {apart}."
+    cause = "Run again, the same cell differs by up to {apart}."
     return Finding("do measurements vary", answer, numbers, machine.hardware, cause)
 
 

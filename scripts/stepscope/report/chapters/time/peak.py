@@ -3,6 +3,7 @@
 from statistics import median
 
 from stepscope.model.traffic import OPTIMIZER_BYTES
+from stepscope.report.chapters.parts import percent_range
 from stepscope.report.data.foretold import optimizer_ms, products_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
@@ -23,12 +24,12 @@ def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
         rows = [row for row in grid.timed(precision) if products_ms(machine.tables, row)]
         if rows:
             shares = [products_ms(machine.tables, row) / row["step_median_ms"] for row in rows]
-            numbers[key_of(precision)] = Number(shares, cells_of(rows), percents)
+            numbers[key_of(precision)] = Number(shares, cells_of(rows), percent_range)
             parts.append(f"{{{key_of(precision)}}} in {precision} ({formatting.cells(len(rows))})")
             low += [precision] * (median(shares) < HALF)
     if not parts:
         return None
-    answer = f"FLOP at the measured matrix-product rate explain {formatting.listing(parts)} of a step."
+    answer = f"Of a step FLOP at the measured matrix-product rate explain {formatting.listing(parts)}."
     high = [name for name in grid.shown if key_of(name) in numbers and name not in low]
     words = []
     if high:
@@ -38,14 +39,9 @@ def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
     cause = f"{', '.join(words)}."
     slow = [each for each in machine.steps if each.precision in low]
     if slow:
-        numbers["products"] = Number([each.share("products") for each in slow], _cells(slow), percents)
+        numbers["products"] = Number([each.share("products") for each in slow], _cells(slow), percent_range)
         cause += " There products take {products} of a profiled step."
     return Finding("how near is a step to the machine's rate", answer, numbers, machine.hardware, cause)
-
-
-def percents(shares: list[float]) -> str:
-    """`26 to 78 %`."""
-    return formatting.value_range([100 * share for share in shares], 2, " %")
 
 
 def _cells(steps: list[StepParts]) -> tuple[str, ...]:
@@ -101,7 +97,7 @@ def mfu(grid: TimingGrid) -> Finding | None:
     for precision in grid.shown:
         rows = [row for row in grid.timed(precision) if known(row.get("step_mfu"))]
         if rows:
-            numbers[key_of(precision)] = Number([row["step_mfu"] for row in rows], cells_of(rows), percents)
+            numbers[key_of(precision)] = Number([row["step_mfu"] for row in rows], cells_of(rows), percent_range)
             parts.append(f"{{{key_of(precision)}}} in {precision}")
     if not parts:
         return None
@@ -115,7 +111,7 @@ def optimizer_share(grid: TimingGrid) -> Finding | None:
     for precision in grid.shown:
         rows = [row for row in grid.timed(precision) if known(row.get("optimizer_median_ms"))]
         if rows:
-            numbers[key_of(precision)] = Number([_share(row) for row in rows], cells_of(rows), percents)
+            numbers[key_of(precision)] = Number([_share(row) for row in rows], cells_of(rows), percent_range)
             parts.append(f"{{{key_of(precision)}}} in {precision}")
             every += rows
     if not every:

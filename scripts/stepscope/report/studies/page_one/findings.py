@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.data.bound import LAUNCH_BOUND, PRODUCTS
 from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import recomputed, time, whole_peak
-from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work
@@ -234,9 +234,8 @@ def _optimizer(machine: Machine) -> Cost | None:
         return None
     cells = (own.row["cell"],)
     numbers, cause, predicted, cost = _part_numbers(own, "optimizer"), "", None, own.optimizer
-    rate, parameters = bandwidth(machine.tables, machine.hardware, "measured"), own.row.get("parameters")
-    if known(rate) and known(parameters):
-        least = OPTIMIZER_BYTES * parameters / rate / 1e6  # GB/s are 1e6 bytes a millisecond
+    least = optimizer_ms(machine.tables, own.row)
+    if least:
         cause = f"Its {OPTIMIZER_BYTES} bytes a parameter take {{least}} ms at the measured copy rate."
         numbers["least"] = Number(least, cells)
         cost = max(0.0, own.optimizer - least)
