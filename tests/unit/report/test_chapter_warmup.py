@@ -83,12 +83,15 @@ def test_the_setting_with_most_sizes_is_spoken_of(tmp_path):
 
 def test_the_first_step_over_late_ones(tmp_path):
     """s: 1,285 of 35 ms; m: 1,390 of 140 ms."""
-    found = first_step.ratios(by_size(*setting_of(tmp_path)), "gpu")
+    found = first_step.ratios(by_size(*setting_of(tmp_path)), "gpu", "fp32")
     assert values(found) == {"small": pytest.approx([1285 / 35] * 5), "large": pytest.approx([1390 / 140] * 5)}
-    assert "36.7 times as long in s and 9.93 times as long in m" in found.text and "5 processes a size" in found.text
-    one = first_step.ratios({"s": [process((20, 40, 10))]}, "gpu")
-    assert values(one) == {"small": [2.0]} and "(1 process)" in one.text
-    assert first_step.ratios({}, "gpu") is None
+    assert (
+        "36.7 times as long as late ones in s and 9.93 in m" in found.text
+        and "(fp32; 5 processes a size)" in found.text
+    )
+    one = first_step.ratios({"s": [process((20, 40, 10))]}, "gpu", "fp32")
+    assert values(one) == {"small": [2.0]} and "(fp32; 1 process)" in one.text
+    assert first_step.ratios({}, "gpu", "fp32") is None
 
 
 def test_what_a_profile_puts_it_down_to(tmp_path):

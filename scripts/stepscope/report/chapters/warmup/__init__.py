@@ -50,7 +50,7 @@ def chapter(machine: Machine) -> Chapter | None:
         ),
         Part("What does compiling add?", _told(compiling)),
     )
-    takeaway = _told(first_step.ratios(by, hardware), later_steps.after_one_or_two(setting, largest))
+    takeaway = _told(first_step.ratios(by, hardware, setting.title), later_steps.after_one_or_two(setting, largest))
     return Chapter("warmup", "Warm-up", takeaway, parts, ("warmup", "ladder"))
 
 

@@ -27,8 +27,11 @@ def cells(found: list[Process]) -> tuple[str, ...]:
     return tuple(each.cell for each in found)
 
 
-def ratios(by: By, hardware: str) -> Finding | None:
-    """The first step over the late ones, process by process, in the smallest and the largest size."""
+def ratios(by: By, hardware: str, place: str) -> Finding | None:
+    """The first step over the late ones, process by process, in the smallest and the largest size.
+
+    place: what the sizes have in common, such as `context 128, fp32, batch 4`.
+    """
     if not by:
         return None
     numbers, parts = {}, []
@@ -37,10 +40,10 @@ def ratios(by: By, hardware: str) -> Finding | None:
         if key == "large" and name == next(iter(by)):
             continue
         numbers[key] = Number([each.ratio(0) for each in own], cells(own), _range)
-        parts.append(f"{{{key}}} times as long in {name}")
+        parts.append(f"{{{key}}} {'' if parts else 'times as long as late ones '}in {name}")
     most = max(len(own) for own in by.values())
     of = f"{most} processes a size" if len(by) > 1 else f"{most} process{'es' * (most > 1)}"
-    answer = f"The first step takes {formatting.listing(parts)} as late steps of the same process ({of})."
+    answer = f"The first step takes {formatting.listing(parts)} ({place}; {of})."
     return Finding("how long is the first step", answer, numbers, hardware)
 
 
@@ -80,7 +83,7 @@ def phases(by: By, hardware: str) -> Finding | None:
     shares = {phase: [each.excess(0, phase) / each.excess(0) for each in told] for phase in PHASES["step"]}
     most = max(shares, key=lambda phase: sorted(shares[phase])[len(told) // 2])
     numbers = {"most": Number([100 * share for share in shares[most]], cells(told), _percents)}
-    answer = f"Of what it takes longer, {{most}} is in {most} ({len(told)} of {len(every)} processes)."
+    answer = f"Of what the first step takes longer, {{most}} is in {most} ({len(told)} of {len(every)} processes)."
     is_forward = most == "forward" and min(shares[most]) > 0.5
     cause = "Forward runs first and meets most kernels first." if is_forward else ""
     return Finding("which phase pays for it", answer, numbers, hardware, cause)
