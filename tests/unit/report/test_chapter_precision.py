@@ -69,7 +69,7 @@ def test_the_range_of_single_processes_has_no_verdict(tmp_path):
     text = speed.overall(machine.pairs).text
     assert text == (
         "A step in bf16 runs at 0.75 to 1.50 times fp32's speed (least s at 128, most s at 256); "
-        "single processes: no verdict."
+        "2 cells, single processes: no verdict."
     )
     assert speed.overall([]) is None
 

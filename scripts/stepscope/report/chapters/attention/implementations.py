@@ -74,8 +74,9 @@ def alternative(group: Group, precision: str) -> Finding | None:
     if all(held):
         memory = " and holds {less} times less memory"
         numbers["less"] = Number(held[0] / held[1], cells)
-    answer = f"At length {last.length:,.0f} ({precision}) {last.name} runs {{times}} as fast as naive attention{memory}"
-    return Finding("what avoids that", f"{answer}; {_verdict([last])}.", numbers, group.hardware)
+    where = f"length {last.length:,.0f} ({precision}, d = {d_head:,.0f})"
+    answer = f"At {where} {last.name} runs {{times}} as fast as naive attention{memory}; {_verdict([last])}."
+    return Finding("what avoids that", answer, numbers, group.hardware)
 
 
 def _cells(found: list[Fastest]) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ def share_by_precision(machine: Machine, rows: list[dict]) -> Finding | None:
     products = _line(machine, pair[1], _CALL).get("gpu_matmul_ms_per_step")
     cause = ""
     if formatting.known(products) and products < inside[1] / 2:
-        cause = "Matrix products are only {products} of attention's time there."
+        cause = "Matrix products are {products} of attention's time there."
         numbers["products"] = Number(products / inside[1], cells, formatting.percent)
     name = pair[1]["precision"]
     answer = (
@@ -165,7 +165,7 @@ def traffic(machine: Machine, rows: list[dict]) -> Finding | None:
     elif ratio >= EXPLAINED:
         cause = "Memory traffic sets its time, not arithmetic."
     answer = (
-        "Its {kernels} kernels a layer move {moved} of scores a step. That takes {predicted} ms at the measured copy "
+        "Its {kernels} kernels a layer move {moved} of scores a forward pass. That takes {predicted} ms at the copy "
         "rate; {measured} ms were measured ({gap})."
     )
     return Finding("why is the softmax slow", answer, numbers, machine.hardware, cause)

@@ -35,8 +35,8 @@ def time_growth(group: Group, precision: str) -> Finding | None:
     numbers["square"] = Number((last / first) ** 2, show=_short)
     told = formatting.listing([f"{{{each.quantity}}} times as long {each.quantity}" for each in own])
     answer = (
-        f"From length {first:,.0f} to {last:,.0f} ({precision}) naive attention takes {told}; their square predicts "
-        "{square}."
+        f"From length {first:,.0f} to {last:,.0f} ({precision}) naive attention takes {told}; the lengths' square "
+        "predicts {square}."
     )
     return Finding("how does time grow with the length", answer, numbers, group.hardware)
 
@@ -63,11 +63,9 @@ def memory(group: Group, precision: str) -> Finding | None:
     square = sum(each.size for each in naive_tensors(row) if _BEFORE in each.moments and _is_square(each.formula))
     numbers = {"held": Number(held, cells, size), "gap": Number(abs(held / predicted - 1), cells, formatting.percent)}
     numbers["square"] = Number(square / predicted, cells, _share_of_matrix)
-    answer = (
-        f"At length {row['length']:,.0f} ({precision}) naive attention holds {{held}} before backward, predicted "
-        "to within {gap}."
-    )
-    cause = "{square} of that are length × length: the softmax's exponentials and weights, which backward needs."
+    where = f"length {row['length']:,.0f} ({precision}, d = {row['d_head']:,.0f})"
+    answer = f"At {where} naive attention holds {{held}} before backward, predicted to within {{gap}}."
+    cause = "{square} of that is length × length: the softmax's exponentials and weights."
     return Finding("what memory does attention hold", answer, numbers, group.hardware, cause)
 
 

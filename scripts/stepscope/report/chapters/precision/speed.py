@@ -48,7 +48,8 @@ def _verdicts(pairs: list[MixedPair]) -> str:
     """`faster in 12, slower in 1 of 18 cells`, or that there is no verdict."""
     words = [pair.verdict(_STEP) for pair in pairs if enough(comparison=pair.speeds[_STEP])]
     told = [f"{word} in {words.count(word):,}" for word in dict.fromkeys(sorted(words))]
-    return f"{', '.join(told)} of {formatting.cells(len(pairs))}" if told else SINGLE
+    cells = formatting.cells(len(pairs))
+    return f"{', '.join(told)} of {cells}" if told else f"{cells}, {SINGLE}"
 
 
 def where_it_pays(machine: Machine) -> Finding | None:
@@ -164,13 +165,13 @@ def tf32(machine: Machine) -> Finding | None:
     numbers = {"measured": Number(speed.ratio, cells, formatting.times)}
     own = next(iter(_at(machine.steps, one, REFERENCE)), None)
     promised = predicted(machine, own, "tf32") if own else None
-    told, text = f"tf32 brings {{measured}} in a step of {one.size} at {one.context:,.0f}", ""
+    told, text = f"tf32 brings {{measured}} ({word}) in a step of {one.size} at {one.context:,.0f}", ""
     if promised:
         numbers["predicted"] = Number(promised, (own.row["cell"],), formatting.times)
         told += "; {predicted} is predicted"
         if speed.ratio < FALLS_SHORT * promised:
             text = "Profile it in tf32 to see why."
-    return Finding("what does tf32 bring", f"{told} ({word}).", numbers, machine.hardware, advice=text)
+    return Finding("what does tf32 bring", f"{told}.", numbers, machine.hardware, advice=text)
 
 
 def _is_over_fp32(one, row: dict) -> bool:

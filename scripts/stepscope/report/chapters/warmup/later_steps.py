@@ -1,0 +1,147 @@
+"""Whether the second step still differs, how many warm-up steps are enough, and what compiling adds to the first."""
+
+from stepscope.report.chapters.warmup.first_step import By, cells
+from stepscope.report.data.ladder import Ladder
+from stepscope.report.data.warmup import CLOSE, Setting, SizeRuns
+from stepscope.report.data.warmup_process import Process, chance_of_at_least
+from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import FASTER
+from stepscope.report.kit.finding import Finding, Number
+from stepscope.report.kit.order import NEUTRAL
+from stepscope.tables.warmup import PHASES
+
+BY_CHANCE = 0.05  # the probability of a count, above which chance may explain it
+
+
+def second_step(by: By, hardware: str) -> Finding | None:
+    """In how many processes the second step took longer than every late one, beside what chance gives.
+
+    Were it one step like the late ones, it would be the longest of them with probability 1 / (late steps + 1).
+    """
+    every = [each for own in by.values() for each in own]
+    if not every:
+        return None
+    above = [each for each in every if each.is_above_late_ones(1)]
+    chances = [1 / (each.lates + 1) for each in every]
+    numbers = {
+        "above": Number(len(above), cells(every), formatting.count),
+        "chance": Number(sum(chances), cells(every), _one_decimal),
+    }
+    answer = (
+        f"The second step took longer than every late one in {{above}} of {len(every)} processes; chance alone gives "
+        "{chance}."
+    )
+    if chance_of_at_least(len(above), chances) > BY_CHANCE:
+        cause = "So it is not known to differ: single steps scatter as much."
+        return Finding("does the second step still differ", answer, numbers, hardware, cause)
+    phase, share = _main_phase(above)
+    cause = f"So it is still slow: {{share}} of what it takes longer there is in {phase}."
+    numbers["share"] = Number(share, cells(above), formatting.percent)
+    return Finding("does the second step still differ", answer, numbers, hardware, cause)
+
+
+def _one_decimal(value: float) -> str:
+    return formatting.fixed(value, 1)
+
+
+def _main_phase(found: list[Process]) -> tuple[str, float]:
+    """The phase with the largest sum of what the second step took longer, and its share of the sum of all phases'."""
+    sums = {phase: sum(max(0.0, each.excess(1, phase)) for each in found) for phase in PHASES["step"]}
+    most = max(sums, key=sums.__getitem__)
+    return most, sums[most] / sum(sums.values())
+
+
+def scatter(by: By, hardware: str) -> Finding | None:
+    """The second step over the late ones in the smallest and the largest size, process by process."""
+    if len(by) < 2:
+        return None
+    ends = {"small": next(iter(by)), "large": next(reversed(by))}
+    numbers = {key: Number([each.ratio(1) for each in by[name]], cells(by[name]), _two_decimals)
+               for key, name in ends.items()}  # fmt: skip
+    answer = f"Over the late steps of its process it is {{small}} in {ends['small']} and {{large}} in {ends['large']}."
+    return Finding("how far is the second step off", answer, numbers, hardware)
+
+
+def _two_decimals(values: list[float]) -> str:
+    low, high = (f"{end(values):.2f}" for end in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def after_one_or_two(setting: Setting, point: SizeRuns | None) -> Finding | None:
+    """How far the means after one and two warm-up steps are off in a size, and whether that means anything."""
+    if point is None:
+        return None
+    rows = [row for row in point.measured if row["warmup"] in (1, 2) and formatting.known(row["step_mean_over_steady"])]
+    judged = [point.is_beyond("step", row["step_mean_over_steady"]) for row in rows]
+    if not rows or None in judged:
+        return None
+    numbers, parts = {}, []
+    for row in rows:
+        key = f"after_{row['warmup']:.0f}"
+        numbers[key] = Number(abs(row["step_mean_over_steady"] - 1), (row["cell"],), formatting.percent)
+        parts.append(f"{{{key}}} after {row['warmup']:.0f}")
+    answer = (
+        f"In {point.size} the mean is off by {formatting.listing(parts)} warm-up step{'s' * (rows[-1]['warmup'] != 1)}"
+    )
+    end = "more than fresh processes differ by" if any(judged) else "no more than fresh processes differ by"
+    return Finding("what do one and two warm-up steps leave", f"{answer}, {end}.", numbers, setting.hardware)
+
+
+def enough(setting: Setting) -> Finding | None:
+    """The warm-up steps after which every mean is close to the steady state; else what to run to know them."""
+    settled = [point for point in setting.measured if point.is_settled]
+    counts = {point.size: point.enough("step") for point in settled}
+    known = {size: count for size, count in counts.items() if count is not None}
+    question = "how many warm-up steps are enough"
+    if known:
+        rows = [row for point in settled for row in point.measured]
+        most = max(known, key=lambda size: known[size])
+        numbers = {"count": Number(known[most], tuple(row["cell"] for row in rows), formatting.count)}
+        answer = (
+            f"From {{count}} warm-up steps on the mean stays within {CLOSE * 100:.0f} % of the steady state "
+            f"({formatting.listing(list(known))})."
+        )
+        return Finding(question, answer, numbers, setting.hardware)
+    widths = [(point, point.width) for point in setting.measured if point.width is not None]
+    if not widths or settled:
+        return None
+    point, width = max(widths, key=lambda each: each[1])
+    numbers = {"width": Number(width, tuple(row["cell"] for row in point.measured), formatting.plus_minus)}
+    answer = f"How many are enough is not known: the steady state is known to {{width}} only ({point.size})."
+    text = "Measure it in more processes."
+    return Finding(question, answer, numbers, setting.hardware, advice=text)
+
+
+def compiling(found: list[Ladder]) -> Finding | None:
+    """What compiling adds to the first step, and after how many steps that is saved; of rungs that only compile."""
+    rungs = []
+    for one in found:
+        for row in one.climbed:
+            before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
+            seconds = row.get("compile_seconds")
+            is_new = before and _way(before) == NEUTRAL["compile"] != _way(row)
+            if is_new and speed and formatting.known(seconds) and not one.is_passed_over(row):
+                rungs.append((one, row, seconds, speed))
+    if not rungs:
+        return None
+    names = tuple(row["cell"] for _, row, _, _ in rungs)
+    numbers = {"seconds": Number([seconds for *_, seconds, _ in rungs], names, formatting.value_range)}
+    of = formatting.listing([f"{one.size} at {one.context:,.0f}" for one, *_ in rungs], 4)
+    answer = f"Compiling adds {{seconds}} s to the first step ({of})."
+    saved = {row["cell"]: 1e3 * seconds / (speed.times[0] - speed.times[1]) for _, row, seconds, speed in rungs
+             if speed.ratio > 1 and (speed.verdict == FASTER or not speed.has_interval)}  # fmt: skip
+    if not saved:
+        return Finding("what does compiling add", answer, numbers, found[0].hardware, "No step is sure to gain by it.")
+    single = any(not speed.has_interval for *_, speed in rungs)
+    numbers["steps"] = Number(list(saved.values()), tuple(saved), _steps)
+    cause = f"Its gain makes up for that after {{steps}} steps{' (single processes: no verdict)' * single}."
+    return Finding("what does compiling add", answer, numbers, found[0].hardware, cause)
+
+
+def _way(row: dict) -> str:
+    return str(row.get("compile") or NEUTRAL["compile"])
+
+
+def _steps(values: list[float]) -> str:
+    low, high = (formatting.count(end(values)) for end in (min, max))
+    return low if low == high else f"{low} to {high}"
