@@ -128,6 +128,7 @@ class DataTable {
     if (!this.packed && this.body.rows.length < 2) return;
     const headings = this.headings;
     headings.forEach((heading, column) => {
+      if (!heading.textContent.trim()) return;
       const button = element("button", { type: "button" }, ...heading.childNodes);
       heading.append(button);
       button.addEventListener("click", () => {
