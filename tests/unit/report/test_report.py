@@ -180,7 +180,7 @@ def test_writing_is_reproducible_and_leaves_nothing_else(cpu, tmp_path):
     assert sorted(path.name for path in first.iterdir()) == ["data.html", "index.html", "report.md", "tables"]
     made = [path.relative_to(first) for path in first.rglob("*.*")]
     assert len(made) > 20 and all(read(first, name) == read(second, name) for name in made)
-    for picture in (first.parent / "figures").glob("*.svg"):
+    for picture in (first.parent / "figures").iterdir():
         assert picture.read_bytes() == (second.parent / "figures" / picture.name).read_bytes()
 
 
