@@ -24,49 +24,6 @@ function addThemeButton() {
   document.querySelector("nav.contents").append(button);
 }
 
-// A number sorts by its data-sort, text by itself; what has no number comes last in both directions.
-function sortTable(table, column, direction) {
-  const body = table.tBodies[0];
-  const keyed = [...body.rows].map((row) => {
-    const cell = row.cells[column];
-    return { row, number: cell.dataset.sort === undefined ? null : Number(cell.dataset.sort), text: cell.textContent.trim() };
-  });
-  const numeric = keyed.some((entry) => entry.number !== null);
-  keyed.sort((a, b) => {
-    if (!numeric) return direction * a.text.localeCompare(b.text, "en", { numeric: true });
-    if (a.number === null || b.number === null) return (a.number === null) - (b.number === null);
-    return direction * (a.number - b.number);
-  });
-  for (const entry of keyed) entry.row.classList.remove("begins");
-  body.append(...keyed.map((entry) => entry.row));
-}
-
-function makeSortable(table) {
-  if (!table.tBodies[0] || table.tBodies[0].rows.length < 2) return;
-  const headings = new Map();
-  for (const heading of table.tHead.querySelectorAll("th[scope=col]")) headings.set(heading, 0);
-  // The column of a heading: by its place on the page, since headings with rowspan stand in the first row.
-  const last = table.tHead.rows.length - 1;
-  let column = 0;
-  const below = last ? [...table.tHead.rows[1].cells] : [];
-  for (const heading of table.tHead.rows[0].cells) {
-    if (heading.scope === "colgroup") for (let i = 0; i < heading.colSpan; i++) headings.set(below.shift(), column++);
-    else headings.set(heading, column++);
-  }
-  for (const [heading, at] of headings) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.append(...heading.childNodes);
-    heading.append(button);
-    button.addEventListener("click", () => {
-      const ascending = heading.getAttribute("aria-sort") !== "ascending";
-      for (const other of headings.keys()) other.removeAttribute("aria-sort");
-      heading.setAttribute("aria-sort", ascending ? "ascending" : "descending");
-      sortTable(table, at, ascending ? 1 : -1);
-    });
-  }
-}
-
 function addCopyButtons() {
   if (!navigator.clipboard) return;
   document.addEventListener("click", async (event) => {
@@ -78,7 +35,7 @@ function addCopyButtons() {
     } catch { button.textContent = "Select and copy"; }
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
-  for (const code of document.querySelectorAll("td:nth-child(2) > code, code.command")) {
+  for (const code of document.querySelectorAll("code.command")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
@@ -112,7 +69,6 @@ function markPlace() {
 }
 
 addThemeButton();
-for (const table of document.querySelectorAll("main table")) makeSortable(table);
 addCopyButtons();
 openForPrint();
 markPlace();

@@ -191,7 +191,7 @@ def figure_outputs(section, folder):
             labels={"figure": name.removeprefix(f"{section.name}_").replace("_", " ")},
             caption=f"../report/snakemake_captions/{caption}.rst",
         )
-        outputs[f"{name}_png"] = f"{folder}/figures/{name}.png"
+        outputs |= {f"{name}_{suffix}": f"{folder}/figures/{name}.{suffix}" for suffix in ("png", "pdf")}
     return outputs
 
 

@@ -108,6 +108,7 @@ for prefix, folder, gaps, plan in (
             markdown=f"{folder}/report/report.md",
             html=report(f"{folder}/report/index.html", category="Report", labels={"page": "StepScope report"}),
             data=report(f"{folder}/report/data.html", category="Report", labels={"page": "All data"}),
+            tables=directory(f"{folder}/report/tables"),
         log:
             f"{folder}/report/report.log",
         localrule: True

@@ -1,4 +1,4 @@
-"""Draws the figures of one study, each as SVG and PNG, from the tables in a folder."""
+"""Draws the figures of one study, each as SVG, PNG and PDF, from the tables in a folder."""
 
 import argparse
 from pathlib import Path

@@ -89,7 +89,7 @@ def test_snakemakes_own_report_holds_the_figures(project):
         names = {name.rpartition("/")[2] for name in archive.namelist()}
     figures = {path.name for path in project.folder.glob("results/figures/*.svg")}
     assert len(figures) >= 6
-    assert figures | {"timing.csv", "ceilings.csv", "index.html"} <= names
+    assert figures | {"timing.csv", "ceilings.csv", "index.html", "data.html"} <= names
 
 
 def test_only_the_results_folder_is_written(project, measured_once):

@@ -52,20 +52,22 @@ STYLE = {
     "figure.facecolor": colours.PAPER,
     "savefig.facecolor": colours.PAPER,
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType, which publishers take; Type 3 many refuse
     "svg.hashsalt": "stepscope",
 }
 
 
-def render(draw: Callable, tables) -> tuple[bytes, bytes]:
-    """A figure as (SVG, PNG)."""
+def render(draw: Callable, tables) -> dict[str, bytes]:
+    """A figure as svg, png and pdf: the same bytes whenever and wherever it is drawn."""
     with matplotlib.rc_context(STYLE):
         figure = draw(tables)
-        svg, png = io.BytesIO(), io.BytesIO()
+        svg, png, pdf = io.BytesIO(), io.BytesIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        figure.set_layout_engine("none")  # laid out once, for both
+        figure.set_layout_engine("none")  # laid out once, for all
         figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     text = svg.getvalue().decode("utf-8").replace("'DejaVu Sans'", SVG_FONTS).replace("DejaVu Sans", SVG_FONTS)
-    return shorter(text).encode("utf-8"), png.getvalue()
+    return {"svg": shorter(text).encode("utf-8"), "png": png.getvalue(), "pdf": pdf.getvalue()}
 
 
 def shorter(svg: str) -> str:
@@ -74,9 +76,9 @@ def shorter(svg: str) -> str:
 
 
 def write(draw: Callable, tables, folder: Path, name: str) -> None:
-    """Writes NAME.svg and NAME.png, each whole or not at all."""
+    """Writes NAME.svg, NAME.png and NAME.pdf, each whole or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
-    for suffix, content in zip(("svg", "png"), render(draw, tables), strict=True):
+    for suffix, content in render(draw, tables).items():
         beside = folder / f".{name}.{suffix}.{os.getpid()}"
         beside.write_bytes(content)
         beside.replace(folder / f"{name}.{suffix}")

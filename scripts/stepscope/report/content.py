@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 
+import pandas as pd
+
 from stepscope.report.agreement import agreement_findings, agreement_table
 from stepscope.report.chapters import chapters
 from stepscope.report.data.machines import labels
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit import formatting
 from stepscope.report.kit.chapter import Chapter
 from stepscope.report.kit.finding import Finding, by_machine
-from stepscope.report.kit.order import column, machine_labels
+from stepscope.report.kit.order import column, machine_labels, precision_rank
+from stepscope.report.kit.web_table import AXES
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.studies import section_of
 from stepscope.tables.reader import Tables
@@ -67,6 +71,14 @@ class Content:
         return by_machine(self._sections[name].findings(self.tables), self.labels, alone)
 
     @cached_property
+    def axes(self) -> dict[str, list[str]]:
+        """What the data page's tables can be filtered by: axis → its values as tables show them, in their order."""
+        frames = [self.tables[study] for study in self.tables.studies]
+        every = {name: pd.concat([column(frame, name) for frame in frames]).dropna() for name in AXES if frames}
+        found = {name: sorted(values.unique(), key=_ORDERS.get(name)) for name, values in every.items()}
+        return {name: [_shown(value) for value in values] for name, values in found.items() if len(values) > 1}
+
+    @cached_property
     def agreement(self) -> dict:
         """What several studies say of one point: sentences by machine, and the table behind them."""
         found = by_machine(agreement_findings(self.tables), self.labels)
@@ -100,6 +112,13 @@ class Content:
 def tidy_tables(section: str) -> list[str]:
     """Names of the tables behind a section; none for one that compares studies."""
     return [table.name for table in STUDIES.get(section, ())]
+
+
+_ORDERS = {"precision": precision_rank}
+
+
+def _shown(value: object) -> str:
+    return formatting.count(value) if formatting.known(value) else str(value)
 
 
 def _applies(section: ModuleType, tables: Tables) -> bool:

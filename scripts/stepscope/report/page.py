@@ -1,6 +1,7 @@
 """Puts the report together: page one and the chapters, as Markdown and as a page, and the page with all data."""
 
-import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.content import Content
 from stepscope.report.frame import Frame
+from stepscope.report.kit.exports import FOLDER, Exports
 from stepscope.report.kit.files import Files
 from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.web_table import badge_facts, embedded
 from stepscope.report.kit.webpage import WebBlocks
 from stepscope.tables.reader import Tables
 
@@ -49,34 +52,43 @@ def files_of(request: Request) -> Files:
 
 def report(request: Request) -> dict[str, str]:
     """The report's files: name → content."""
-    content, files = content_of(request), files_of(request)
-    return {
+    content, files, exports = content_of(request), files_of(request), Exports()
+    pages = {
         "report.md": Frame(request.templates, MarkdownBlocks(files), content, files).report(),
-        REPORT: web_page(request, content, files, Frame.report),
-        DATA: web_page(request, content, files, Frame.data),
+        REPORT: web_page(request, content, files, Frame.report, exports),
+        DATA: web_page(request, content, files, Frame.data, exports),
     }
+    return pages | dict(exports.files())
 
 
-def web_page(request: Request, content: Content, files: Files, render) -> str:
-    """One HTML file that needs nothing else; `render` gives its prose."""
-    style = (request.templates / "style.css").read_text(encoding="utf-8")
-    web = WebBlocks(files, style)
+def web_page(request: Request, content: Content, files: Files, render, exports: Exports | None = None) -> str:
+    """One HTML file that needs nothing else; `render` gives its prose, `exports` collects its tables."""
+    style, *scripts = (
+        (request.templates / name).read_text(encoding="utf-8") for name in ("style.css", "script.js", "tables.js")
+    )
+    web = WebBlocks(files, style, exports)
+    is_report = render is Frame.report
     body, headings = web.page(render(Frame(request.templates, web, content, files)))
     page = Environment(loader=FileSystemLoader(request.templates), autoescape=True, undefined=StrictUndefined)
     return page.get_template("page.html.j2").render(
         title=request.title,
         body=body,
         headings=[heading for heading in headings if heading[0] in (2, 3)],
-        other=(DATA, "All data") if render is Frame.report else (REPORT, "Report"),
+        other=(DATA, "All data") if is_report else (REPORT, "Report"),
+        facts=embedded({"badges": badge_facts(), "axes": {} if is_report else content.axes}),
         style=style,
-        script=(request.templates / "script.js").read_text(encoding="utf-8"),
+        script="\n".join(scripts),
     )
 
 
 def write(request: Request) -> None:
-    """Writes the report's files into their folder, each whole or not at all."""
+    """Writes the report's files into their folder, the folder of tables and each page whole or not at all."""
     request.out.mkdir(parents=True, exist_ok=True)
-    for name, content in report(request).items():
-        beside = request.out / f".{name}.{os.getpid()}"
-        beside.write_text(content, encoding="utf-8")
-        beside.replace(request.out / name)
+    with tempfile.TemporaryDirectory(prefix=".report.", dir=request.out) as beside:
+        new = Path(beside)
+        (new / FOLDER).mkdir()
+        for name, content in report(request).items():
+            (new / name).write_text(content, encoding="utf-8")
+        shutil.rmtree(request.out / FOLDER, ignore_errors=True)
+        for path in sorted(new.iterdir()):
+            path.replace(request.out / path.name)

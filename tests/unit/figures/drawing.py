@@ -33,7 +33,7 @@ def draw(function, *arguments):
 
 def svg(function, tables) -> str:
     """The figure as it is written."""
-    return theme.render(function, tables)[0].decode()
+    return theme.render(function, tables)["svg"].decode()
 
 
 def texts(artist) -> list[str]:

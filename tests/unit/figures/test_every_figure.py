@@ -189,10 +189,10 @@ BESIDE = ["timing", "ceilings", "attention", "profile"]
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory):
-    """study -> name -> (SVG, PNG), drawn when it is first asked for."""
-    found: dict[str, dict[str, tuple[bytes, bytes]]] = {}
+    """study -> name -> its files by their suffix, drawn when it is first asked for."""
+    found: dict[str, dict[str, dict[str, bytes]]] = {}
 
-    def of(study: str) -> dict[str, tuple[bytes, bytes]]:
+    def of(study: str) -> dict[str, dict[str, bytes]]:
         if study not in found:
             folder = TABLES[study](tmp_path_factory.mktemp(study))
             tables = Tables(folder, list(dict.fromkeys([study, *BESIDE])))
@@ -212,16 +212,18 @@ def test_the_figures_have_their_names_and_captions(study):
 @pytest.mark.parametrize("study", NAMES)
 def test_without_data_a_figure_says_so(study, tmp_path):
     for name, draw in figures_of(study, Tables(tmp_path, [study])).items():
-        assert b"nothing to draw" in theme.render(draw, Tables(tmp_path, [study]))[0], name
+        assert b"nothing to draw" in theme.render(draw, Tables(tmp_path, [study]))["svg"], name
 
 
 @pytest.mark.parametrize("study", NAMES)
 def test_files_are_small_and_text_is_text_in_known_colours(study, drawn):
     invisible = {"#000000", "#ffffff", *matplotlib.colors.TABLEAU_COLORS.values()}  # of marks that hide their lines
-    for name, (svg, png) in drawn(study).items():
-        text = svg.decode()
+    for name, files in drawn(study).items():
+        text = files["svg"].decode()
         assert "nothing to draw" not in text, name  # a cell's own figure may say `Nothing to draw.`
-        assert len(svg) < 300_000 and png.startswith(b"\x89PNG"), name
+        assert len(files["svg"]) < 300_000 and files["png"].startswith(b"\x89PNG"), name
+        assert files["pdf"].startswith(b"%PDF-") and b"/CreationDate" not in files["pdf"], name
+        assert b"/Type3" not in files["pdf"], name  # fonts that publishers refuse
         assert "<text" in text and "dc:date" not in text, name
         assert set(re.findall(r"#[0-9a-f]{6}\b", text)) - invisible <= {*colours.VARIABLES, colours.ON_BAR}, name
 
@@ -229,7 +231,7 @@ def test_files_are_small_and_text_is_text_in_known_colours(study, drawn):
 @pytest.mark.parametrize("name", WORDS)
 def test_units_machines_and_what_was_lost_are_named(name, drawn):
     (study,) = (each for each in NAMES if name.startswith(each))
-    text = drawn(study)[name][0].decode()
+    text = drawn(study)[name]["svg"].decode()
     assert [word for word in WORDS[name] if word not in text] == []
 
 

@@ -362,6 +362,6 @@ def test_a_full_timeline_is_a_small_file():
                                  "category": [names[i % len(names)] for i in range(1200)]})  # fmt: skip
             full["cell"] = cell_row()["cell"]
             tables["profile_timeline"] = pd.concat([tables["profile_timeline"], full], ignore_index=True)
-    svg, _ = theme.render(lambda tables: draw_cell(tables, cell_row()["cell"]), tables)
+    svg = theme.render(lambda tables: draw_cell(tables, cell_row()["cell"]), tables)["svg"]
     assert len(svg) < 250_000
     assert svg.count(b"<path") < 150

@@ -33,7 +33,7 @@ def test_nothing_measured_is_said(plan, tmp_path):
     plan.cell("s", 0, measure=False)
     plan.cell("s", 1, status="oom")
     for function in figures_of("warmup").values():
-        assert b"nothing to draw" in theme.render(function, tables(plan, tmp_path))[0]
+        assert b"nothing to draw" in theme.render(function, tables(plan, tmp_path))["svg"]
 
 
 def test_steps_in_their_order_with_the_steady_state(plan, tmp_path):

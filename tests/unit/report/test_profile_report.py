@@ -48,7 +48,7 @@ def whole(tmp_path_factory):
 
 def test_each_profiled_cell_is_a_folded_part(whole):
     text, html = whole
-    parts = re.findall(r"<details class=part><summary><b>([^<]+)</b> <span>([^<]+)</span></summary>", html)
+    parts = re.findall(r"<details[^>]* class=part><summary><b>([^<]+)</b> <span>([^<]+)</span></summary>", html)
     assert [name for name, _ in parts] == ["s, context 128, fp32", "s, context 128, bf16"]
     assert parts[0][1] == "nsys; 1,000 kernels a step; GPU busy 12.0 of 20.0 ms (60 %): launch-bound; matmul 67 %"
     assert html.count("</details>") == html.count("<details")
@@ -117,7 +117,7 @@ def nasty(frames):
 def test_names_from_a_trace_stay_text(tmp_path):
     text, html = pages(tmp_path, [made.cell()], change=nasty, studies=("profile",))
     rich, plain = Page(html), markdown_page(text)
-    assert sum(tag == "script" for tag, _ in rich.elements) == 1
+    assert sum(tag == "script" and "type" not in own for tag, own in rich.elements) == 1
     assert not any(tag == "script" for tag, _ in plain.elements)
     assert html.count("<details") == html.count("</details>") and text.count("<details>") == text.count("\n</details>")
     assert all(len(row) == len(table[0]) for table in plain.tables for row in table)
@@ -151,7 +151,7 @@ def test_only_lost_cells(tmp_path):
     text, html = pages(tmp_path, rows, studies=("profile",))
     for page in (text, html):
         assert "exit code 3" in page and "not run" in page and "No cell was profiled." in page
-    assert "<details class=part>" not in html
+    assert " class=part>" not in html
 
 
 @pytest.mark.parametrize("lacking", ["kernels", "categories", "attention", "busy", "api_gaps", "api_calls", "checks"])
@@ -159,4 +159,4 @@ def test_a_table_may_be_missing(tmp_path, lacking):
     text, html = pages(
         tmp_path, [made.cell()], change=lambda frames: frames.pop(f"profile_{lacking}"), studies=("profile",)
     )
-    assert "<details class=part>" in html and "#### Phases" in text
+    assert " class=part>" in html and "#### Phases" in text

@@ -1,6 +1,6 @@
 """What a section is made of besides prose. Each block is written by two back ends: markdown.py and webpage.py."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,7 +43,8 @@ class TableCell:
 @dataclass(slots=True)
 class Table:
     """`notes` stand below the table. A `folded` table is closed until the reader opens it. In a `grouped` one the rows
-    that begin with the same text belong together."""
+    that begin with the same text belong together. about: what all rows are of, such as {"precision": "bf16"}, where no
+    column says it; the data page filters by it."""
 
     name: str
     caption: str
@@ -52,6 +53,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     folded: bool = False
     grouped: bool = False
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,10 +67,14 @@ class Picture:
 
 @dataclass(slots=True)
 class Fold:
-    """A part of a section that is closed until the reader opens it: its name, and the numbers to know before."""
+    """A part of a section that is closed until the reader opens it: its name, and the numbers to know before.
+
+    about: as of a Table.
+    """
 
     title: str
     facts: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

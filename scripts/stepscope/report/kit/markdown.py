@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 
-from stepscope.report.kit.blocks import Box, Column, Fold, Picture, Table, TableCell, badge
+from stepscope.report.kit.blocks import Box, Fold, Picture, Table, TableCell, badge
 from stepscope.report.kit.escaping import Prose, markdown, markdown_code, within_html
+from stepscope.report.kit.exports import heading
 from stepscope.report.kit.files import Files
 
 
@@ -14,12 +15,12 @@ class MarkdownBlocks:
     def __init__(self, files: Files) -> None:
         self.files = files
         self.tables = 0
-        self.figures = 0
+        self.figures: dict[str, int] = {}
 
     def table(self, table: Table) -> Prose:
         """A pipe table with its caption above and its notes below."""
         self.tables += 1
-        head = [_heading(column) for column in table.columns]
+        head = [markdown(heading(column)) for column in table.columns]
         rule = ["---:" if column.number else ":---" for column in table.columns]
         rows = [[self._cell(cell) for cell in row] for row in table.rows]
         lines = [f"| {' | '.join(line)} |" for line in [head, rule, *rows]]
@@ -32,15 +33,17 @@ class MarkdownBlocks:
         return Prose(f"\n{caption}\n\n{below}\n")
 
     def figure(self, picture: Picture) -> Prose:
-        """An image with its caption below."""
-        self.figures += 1
+        """An image with its caption below, once."""
+        if picture.name in self.figures:
+            return Prose(f"Figure {self.figures[picture.name]} shows this.")
+        number = self.figures[picture.name] = len(self.figures) + 1
         alternative = markdown(picture.alternative)
         image = f"![{alternative}]({self.files.figure(picture.name)})"
-        return Prose(f"\n{image}\n\n**Figure {self.figures}.** {markdown(picture.caption)}\n")
+        return Prose(f"\n{image}\n\n**Figure {number}.** {markdown(picture.caption)}\n")
 
     def box(self, box: Box) -> Prose:
         """An alert, with the table quoted in it."""
-        head = " | ".join(_heading(column) for column in box.table.columns)
+        head = " | ".join(markdown(heading(column)) for column in box.table.columns)
         rule = " | ".join(":---" for _ in box.table.columns)
         rows = [" | ".join(self._cell(cell) for cell in row) for row in box.table.rows]
         lines = ["[!WARNING]", f"**{markdown(box.title)}** {markdown(box.sentence)}", ""]
@@ -79,9 +82,3 @@ class MarkdownBlocks:
 
 def _badge(key: str) -> str:
     return f"**{markdown(badge(key)[0])}**"
-
-
-def _heading(column: Column) -> str:
-    """`step (ms)`; the group, which has no row of its own here, stands first."""
-    label = f"{column.group}: {column.label}" if column.group else column.label
-    return markdown(f"{label} ({column.unit})" if column.unit else label)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from stepscope.report.kit import formatting
@@ -34,6 +35,7 @@ def build(
     meanings: Mapping[str, str] | None = None,
     folded: bool = False,
     grouped: bool = False,
+    about: Mapping[str, str] = MappingProxyType({}),
 ) -> Table | None:
     """The table of these columns with a line for each row; None without rows.
 
@@ -47,7 +49,7 @@ def build(
     kept = [(column, cells) for column, cells in filled if not (column.optional and all(map(is_empty, cells)))]
     lines = [list(line) for line in zip(*(cells for _, cells in kept), strict=True)]
     told = [*filter(None, notes), *(badge_legend(lines, meanings) if legend else [])]
-    return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped)
+    return Table(name, caption, [column for column, _ in kept], lines, told, folded, grouped, about)
 
 
 def cell_of(column: Column, row: object) -> TableCell:
@@ -215,6 +217,12 @@ POINT = {
     "options": Column("options", value="options", number=False),
     "repeat": Column("repeat", value="repeat", show=formatting.count),
 }
+
+
+def place_of(row: Mapping) -> dict[str, str]:
+    """A cell's size, context, precision and machine, as tables show them: what all that is shown of it is about."""
+    shown = {"size": str, "context": formatting.count, "precision": str, "hardware": str}
+    return {name: show(row[name]) for name, show in shown.items() if row.get(name) is not None}
 
 
 def point(*names: str) -> list[Column]:

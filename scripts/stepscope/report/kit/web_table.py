@@ -1,26 +1,87 @@
-"""Tables as HTML."""
+"""Tables as HTML. One of many rows has them as JSON, which report/tables.js draws when the table comes into view."""
+
+import json
 
 from markupsafe import escape
 
 from stepscope.report.kit.blocks import BADGES, Column, Table, TableCell, badge
 from stepscope.report.kit.escaping import one_line
+from stepscope.report.kit.exports import FOLDER, KINDS, heading, spans
 from stepscope.report.kit.files import Files
+
+MOST_PLAIN = 100  # rows of a table whose HTML stands in the file, and so is there without the page's script
+AXES = ("size", "context", "precision", "hardware")  # what the data page filters by: a column's label, or Table.about
 
 
 def table_html(table: Table, number: str, files: Files) -> str:
     """A table in a box that scrolls sideways by itself."""
     caption = f"<b>{number}</b> {escape(table.caption)}" if number else escape(table.caption)
     label = escape(one_line(f"{number} {table.caption}")[:120])
-    parts = [f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table>']
-    parts.append(f"<caption><span>{caption}</span></caption><thead>{_head(table)}</thead><tbody>")
+    is_plain = len(table.rows) <= MOST_PLAIN
+    rows = "".join(_rows(table, files)) if is_plain else ""
+    html = (
+        f'<div class=scroll tabindex=0 role=region aria-label="{label}"><table{_facts(table)}>'
+        f"<caption><span>{caption}</span></caption><thead>{_head(table)}</thead><tbody>{rows}</tbody></table></div>"
+    )
+    if is_plain:
+        return html
+    packed = embedded([[pack(cell, files) for cell in row] for row in table.rows])
+    return f"{html}<script type=application/json class=rows>{packed}</script>"
+
+
+def _facts(table: Table) -> str:
+    """What the page's script has to know of the columns: their names, how they are aligned, which of AXES they are."""
+    axes = {column.label: at for at, column in enumerate(table.columns) if column.label in AXES and not column.group}
+    names = json.dumps([heading(column) for column in table.columns], ensure_ascii=False)
+    kinds = "".join(_kind(column) for column in table.columns)
+    return f' data-names="{escape(names)}" data-kinds={kinds} data-axes="{escape(json.dumps(axes))}"'
+
+
+def files_line(stem: str, rows: int, number: str) -> str:
+    """Links to the table as files; where its rows are drawn by the script, a word on where they are without it."""
+    links = " ".join(
+        f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{name} of {escape(number.rstrip("."))}">{name}</a>'
+        for kind, name in KINDS.items()
+    )
+    alone = f"<noscript>Its {rows:,} rows are in the CSV. </noscript>" if rows > MOST_PLAIN else ""
+    return f"<p class=files>{alone}{links}</p>"
+
+
+def embedded(value: object) -> str:
+    """JSON that may stand in a <script> element: nothing in it ends one."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def pack(cell: TableCell, files: Files) -> str | list:
+    """A cell for the page's script: its text, or [text, sort, below, badges, link, code, title] as far as it goes."""
+    sort = None if cell.sort is None else float(f"{cell.sort:.9g}")
+    link = files.of_cell(cell.link) if cell.link else ""
+    parts = [
+        one_line(cell.text),
+        sort,
+        one_line(cell.below),
+        list(cell.badges),
+        link,
+        cell.code or None,
+        one_line(cell.title),
+    ]
+    while len(parts) > 1 and parts[-1] in (None, "", []):
+        parts.pop()
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _rows(table: Table, files: Files) -> list[str]:
+    parts = []
     for at, row in enumerate(table.rows):
         begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
         parts.append("<tr class=begins>" if begins else "<tr>")
         pairs = zip(row, table.columns, strict=True)
         parts += [_cell(cell, column, place == 0, files) for place, (cell, column) in enumerate(pairs)]
         parts.append("</tr>")
-    parts.append("</tbody></table></div>")
-    return "".join(parts)
+    return parts
 
 
 def _head(table: Table) -> str:
@@ -28,16 +89,13 @@ def _head(table: Table) -> str:
     grouped = any(column.group for column in table.columns)
     first, second = [], []
     at = 0
-    while at < len(table.columns):
-        column = table.columns[at]
-        span = 1
-        while column.group and at + span < len(table.columns) and table.columns[at + span].group == column.group:
-            span += 1
-        if column.group:
-            first.append(f"<th scope=colgroup colspan={span}>{escape(column.group)}</th>")
-            second += [_heading(table.columns[at + i], "") for i in range(span)]
+    for group, span in spans(table.columns):
+        own = table.columns[at : at + span]
+        if group:
+            first.append(f"<th scope=colgroup colspan={span}>{escape(group)}</th>")
+            second += [_heading(column, "") for column in own]
         else:
-            (first if grouped else second).append(_heading(column, " rowspan=2" if grouped else ""))
+            (first if grouped else second).append(_heading(own[0], " rowspan=2" if grouped else ""))
         at += span
     rows = [first, second] if grouped else [second]
     return "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
@@ -48,6 +106,11 @@ def _heading(column: Column, more: str) -> str:
     unit = f"<small>{escape(column.unit)}</small>" if column.unit else ""
     label = str(escape(column.label)).replace("+", "+<wbr>")
     return f"<th scope=col class={kind}{more}>{label}{unit}</th>"
+
+
+def _kind(column: Column) -> str:
+    """The class of a column's cells: a number, wrapped text, text."""
+    return "n" if column.number else "w" if column.wrap else "t"
 
 
 def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
@@ -64,8 +127,12 @@ def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
         text += f"<small>{escape(cell.below)}</small>"
     sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
     title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
-    kind = "n" if column.number else "w" if column.wrap else "t"
-    return f"<{tag} class={kind}{sort}{title}>{text}</{tag.split()[0]}>"
+    return f"<{tag} class={_kind(column)}{sort}{title}>{text}</{tag.split()[0]}>"
+
+
+def badge_facts() -> dict[str, list[str]]:
+    """Each badge's word and meaning, for the page's script."""
+    return {key: list(badge(key)) for key in BADGES}
 
 
 def _badge(key: str) -> str:

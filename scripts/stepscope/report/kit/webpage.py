@@ -1,5 +1,6 @@
 """The HTML back end: rich tables, figures as inline SVG, and one file that needs nothing else."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 
@@ -9,8 +10,9 @@ from markupsafe import Markup, escape
 from stepscope import colours
 from stepscope.report.kit.blocks import Box, Fold, Picture, Table
 from stepscope.report.kit.escaping import Prose, markdown, one_line
+from stepscope.report.kit.exports import Exports
 from stepscope.report.kit.files import Files
-from stepscope.report.kit.web_table import table_html
+from stepscope.report.kit.web_table import files_line, table_html
 
 # Pixels on the page for a point of the figure: the most, and the least at which its text can be read.
 _LARGEST, _SMALLEST = 1.43, 0.95
@@ -20,12 +22,13 @@ _MARK = "\ue000{}\ue001"
 class WebBlocks:
     """Keeps the blocks' HTML aside and leaves a mark in the prose, which goes through Markdown first."""
 
-    def __init__(self, files: Files, style: str = "") -> None:
+    def __init__(self, files: Files, style: str = "", exports: Exports | None = None) -> None:
         self.files = files
+        self.exports = exports or Exports()
         # A colour that the page's style does not know stays as it is in the figure.
         self.variables = {colour: name for colour, name in colours.VARIABLES.items() if f"--{name}:" in style}
         self.tables = 0
-        self.figures = 0
+        self.figures: dict[str, int] = {}
         self.kept: list[str] = []
 
     def _keep(self, html: str) -> Prose:
@@ -35,23 +38,27 @@ class WebBlocks:
     def table(self, table: Table) -> Prose:
         """A table in a box that scrolls sideways by itself."""
         self.tables += 1
-        html = table_html(table, f"Table {self.tables}.", self.files)
-        notes = "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
+        number = f"Table {self.tables}."
+        html = table_html(table, number, self.files)
+        html += "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
+        html += files_line(self.exports.add(table), len(table.rows), number)
         if table.folded:
-            summary = f"Table {self.tables}. {table.caption}"
-            summary = f"<summary>{escape(summary)} ({len(table.rows):,} rows)</summary>"
-            html = f"<details class=folded>{summary}{html}{notes}</details>"
-            notes = ""
-        return self._keep(f'<div class=table-block id="table-{self.tables}">{html}{notes}</div>')
+            summary = f"<summary>{escape(f'{number} {table.caption}')} ({len(table.rows):,} rows)</summary>"
+            html = f"<details class=folded>{summary}{html}</details>"
+        return self._keep(f'<div class=table-block id="table-{self.tables}"{_about(table)}>{html}</div>')
 
     def figure(self, picture: Picture) -> Prose:
-        """Inline SVG, its text recoloured by the page's theme."""
-        self.figures += 1
+        """Inline SVG, its text recoloured by the page's theme. A figure stands on a page once."""
+        if picture.name in self.figures:
+            return Prose(f"[Figure {self.figures[picture.name]}](#figure-{self.figures[picture.name]}) shows this.")
+        number = self.figures[picture.name] = len(self.figures) + 1
         path = self.files.figures / f"{picture.name}.svg"
         svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative, self.variables)
-        caption = f"<figcaption><b>Figure {self.figures}.</b> {escape(picture.caption)}</figcaption>"
-        image = f'<div class=scroll tabindex=0 role=group aria-label="Figure {self.figures}">{svg}</div>'
-        return self._keep(f'<figure id="figure-{self.figures}">{image}{caption}</figure>')
+        pdf = self.files.figure(picture.name, "pdf")
+        link = f' <a href="{escape(pdf)}" aria-label="Figure {number} as PDF">PDF</a>' if pdf else ""
+        caption = f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}{link}</figcaption>"
+        image = f'<div class=scroll tabindex=0 role=group aria-label="Figure {number}">{svg}</div>'
+        return self._keep(f'<figure id="figure-{number}">{image}{caption}</figure>')
 
     def box(self, box: Box) -> Prose:
         """A warning."""
@@ -62,7 +69,7 @@ class WebBlocks:
         """A part that opens by a click."""
         facts = f" <span>{escape(fold.facts)}</span>" if fold.facts else ""
         summary = f"<summary><b>{escape(fold.title)}</b>{facts}</summary>"
-        opening = self._keep(f"<details class=part>{summary}<div class=inside>")
+        opening = self._keep(f"<details{_about(fold)} class=part>{summary}<div class=inside>")
         return Prose(opening + caller() + self._keep("</div></details>"))
 
     def command_line(self, command: str) -> Prose:
@@ -99,6 +106,11 @@ class WebBlocks:
         html = re.sub(r"\ue000#[^\ue001]*\ue001", "", html)
         html = re.sub(r"<p>\ue000(\d+)\ue001</p>", lambda found: self.kept[int(found[1])], html)
         return Markup(re.sub(r"\ue000(\d+)\ue001", lambda found: self.kept[int(found[1])], html)), headings
+
+
+def _about(block: Table | Fold) -> str:
+    """What the data page's filter asks of a whole table or part."""
+    return f' data-about="{escape(json.dumps(dict(block.about)))}"' if block.about else ""
 
 
 def _identifier(words: str, taken: list[str]) -> str:

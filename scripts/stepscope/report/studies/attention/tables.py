@@ -46,6 +46,7 @@ def times_table(group: Group, precision: str) -> Table | None:
         [*_reasons(own), *_disturbed_cells(own)],
         meanings=table.PLAIN_MEANINGS,
         grouped=True,
+        about={"hardware": group.hardware, "precision": precision},
     )
 
 
@@ -103,6 +104,7 @@ def memory_table(group: Group, precision: str) -> Table | None:
         meanings=table.PLAIN_MEANINGS,
         folded=again,
         grouped=True,
+        about={"hardware": group.hardware, "precision": precision},
     )
 
 
@@ -146,6 +148,7 @@ def _detail_table(group: Group, precision: str, d_head: float) -> Table:
         ],
         meanings=table.PLAIN_MEANINGS,
         folded=True,
+        about={"hardware": group.hardware, "precision": precision},
     )
 
 
@@ -237,6 +240,7 @@ def rates_table(attention: Attention, group: Group, precision: str) -> Table | N
         [_ceiling_note(ceiling, precision), *_reasons(own)],
         meanings=table.PLAIN_MEANINGS,
         grouped=True,
+        about={"hardware": group.hardware, "precision": precision},
     )
 
 
@@ -274,6 +278,7 @@ def ours_table(group: Group, precision: str) -> Table | None:
         [f"Ratio of the medians; above 1 ours takes less time. {_verdicts(found)}"],
         meanings=table.PLAIN_MEANINGS,
         grouped=True,
+        about={"hardware": group.hardware, "precision": precision},
     )
 
 

@@ -4,6 +4,7 @@ from stepscope.report.data.memory import Memory, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
+from stepscope.report.kit.table import place_of
 from stepscope.report.studies.memory import findings as memory_findings
 from stepscope.report.studies.memory.captions import cell_picture, pictures
 from stepscope.report.studies.memory.findings_cell import facts, findings_of_cell
@@ -83,7 +84,7 @@ def _shown(memory: Memory, row: dict) -> dict:
 def _folded(memory: Memory, row: dict, shown: bool) -> dict:
     """The folded part of a cell; what is shown above is not repeated."""
     return {
-        "fold": Fold(title(row, memory), facts(memory, row).text),
+        "fold": Fold(title(row, memory), facts(memory, row).text, place_of(row)),
         "shown": shown,
         "picture": cell_picture(memory, row),
         "sentences": _sentences(memory, row),

@@ -38,7 +38,8 @@ def _speedup_table(mixed: Mixed, hardware: str, precision: str) -> Table:
         caption += f"; batch {formatting.count(batches[0])}"
     rows = [pair.row | {"pair": pair} for pair in pairs]
     notes = _notes(pairs, {*phases, *modes})
-    return table.build(f"mixed-{hardware}-{precision}", f"{caption}.", columns, rows, notes, grouped=True)
+    name, about = f"mixed-{hardware}-{precision}", {"hardware": hardware, "precision": precision}
+    return table.build(name, f"{caption}.", columns, rows, notes, grouped=True, about=about)
 
 
 def _speed_column(phase: str) -> Column:

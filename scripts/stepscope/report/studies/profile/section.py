@@ -2,7 +2,7 @@
 
 from stepscope.report.data.bound import busy_time, occupation
 from stepscope.report.data.profile import GPU, Profile
-from stepscope.report.kit import formatting
+from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Fold
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
@@ -90,7 +90,7 @@ def _cell(profile: Profile, row: dict) -> dict:
     tables = {kind: make(profile, row, name) for kind, make in kinds.items()}
     tables |= {kind: calls_table(profile, row, name, kind) for kind in ("api_calls", "os_calls")}
     return {
-        "fold": Fold(name, _facts(profile, row)),
+        "fold": Fold(name, _facts(profile, row), table.place_of(row)),
         "picture": cell_picture(profile, row, name),
         "words": words,
         "tables": tables,

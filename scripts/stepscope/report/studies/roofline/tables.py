@@ -58,8 +58,8 @@ def phases_table(hardware: str, precision: str, points: list[RoofPoint], known: 
     ]
     caption = f"Phases below the roofs, {precision}, on {hardware}: each size at its largest context with a result."
     told = [_NOTE, f"Without any result: {formatting.listing(longer, 8, '; ')}." if longer else ""]
-    name = f"roofline-{hardware}-{precision}"
-    return table.build(name, caption, columns, rows, told, meanings=table.PLAIN_MEANINGS, grouped=True)
+    name, about = f"roofline-{hardware}-{precision}", {"hardware": hardware, "precision": precision}
+    return table.build(name, caption, columns, rows, told, meanings=table.PLAIN_MEANINGS, grouped=True, about=about)
 
 
 def _below(known: dict[str, Roof | None]) -> list[Column]:
@@ -104,7 +104,8 @@ def attention_tables(tables: Tables, group: Group) -> list[Table]:
         rows = _longest_of_each([point for point in points if point.precision == precision])
         caption = f"Attention below the roofs, {precision}, {group.place}: each at its longest length with a result."
         name, means = f"roofline-attention-{group.hardware}-{precision}", table.PLAIN_MEANINGS
-        shown = {"folded": True, "grouped": True}
+        about = {"hardware": group.hardware, "precision": precision}
+        shown = {"folded": True, "grouped": True, "about": about}
         made.append(table.build(name, caption, columns, rows, [_NOTE], meanings=means, **shown))
     return made
 

@@ -73,7 +73,8 @@ def times_table(hardware: str, precision: str, part: pd.DataFrame, whole: pd.Dat
     ]
     notes = [_TIMES_NOTE + (_RATIOS_NOTE if ratios else ""), *_reasons(part)]
     caption = f"Time of each phase, {precision}, on {hardware}{_fixed(part, whole)}."
-    return table.build(f"times-{hardware}-{precision}", caption, columns, part.to_dict("records"), notes)
+    about = {"hardware": hardware, "precision": precision}
+    return table.build(f"times-{hardware}-{precision}", caption, columns, part.to_dict("records"), notes, about=about)
 
 
 def _time_column(phase: str, group: str) -> Column:
@@ -145,7 +146,8 @@ def rates_table(
     caption = f"Throughput and memory, {precision}, on {hardware}{_fixed(part, whole)}."
     of_peak = _mfu_note(part, precision, peak) if flops else ""
     notes = _rate_notes(precision, ceiling, of_peak, bool(flops), difference)
-    return table.build(f"rates-{hardware}-{precision}", caption, columns, part.to_dict("records"), [notes])
+    about = {"hardware": hardware, "precision": precision}
+    return table.build(f"rates-{hardware}-{precision}", caption, columns, part.to_dict("records"), [notes], about=about)
 
 
 def _mode_column(mode: str, group: str, cell, *more, unit: str = "") -> Column:
