@@ -93,8 +93,10 @@ class Frame:
         return f"{template}.md.j2" in self.environment.list_templates()
 
     def _show(self, block) -> Prose:
-        """A figure or a table."""
-        return self.blocks.figure(block) if isinstance(block, Picture) else self.blocks.table(block)
+        """A table or a figure; nothing of one that was not drawn, since the report is made without its study."""
+        if not isinstance(block, Picture):
+            return self.blocks.table(block)
+        return self.blocks.figure(block) if self.files.figure(block.name) else Prose("")
 
     def _link(self, name: str) -> Prose:
         """A link to a chapter, or to a section of the data page that no chapter speaks of; empty without either."""

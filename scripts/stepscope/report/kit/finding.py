@@ -74,7 +74,7 @@ def enough(*, comparison: Comparison | None = None, change: Comparison | None = 
     """Whether there is enough behind a sentence; what is not given is not asked for.
 
     comparison: that a word is said of, so that several processes measured both, or it is known not to compare. change:
-    a percentage, which must be larger than what unchanged cells differ by. Nothing in the report is fitted.
+    a percentage, which must be larger than what unchanged cells differ by.
     """
     if comparison is not None and not (comparison.has_interval or comparison.verdict == NOT_COMPARABLE):
         return False

@@ -36,13 +36,13 @@ _LOSSES = {
 
 @dataclass(frozen=True)
 class Cost:
-    """A finding with the section that it links to, and what it costs in ms of the step that it is about.
+    """A finding with the chapter that it links to, and what it costs in ms of the step that it is about.
 
     What does not run at all costs without end.
     """
 
     cost: float
-    section: str
+    chapter: str
     finding: Finding
 
 
@@ -127,7 +127,7 @@ def _other(machine: Machine) -> Cost | None:
     found = Finding("what do memory-bound kernels cost",
                     "Other memory-bound kernels cost {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.other, "profile", found)
+    return Cost(own.other, "kernels", found)
 
 
 def _categories(profile: Profile, own: StepParts) -> Iterator[tuple[str, float]]:
@@ -155,7 +155,7 @@ def _idle(machine: Machine) -> Cost | None:
     found = Finding("what does waiting for launches cost",
                     f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.idle, "profile", found)
+    return Cost(own.idle, "kernels", found)
 
 
 def _precision(machine: Machine) -> Cost | None:
@@ -224,7 +224,7 @@ def _attention(machine: Machine) -> Cost | None:
     found = Finding("what does attention cost",
                     f"Attention's forward pass spends {{cost}} ms ({{share}}) beside its products in {own.name}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.attention, "attention" if len(machine.tables["attention"]) else "profile", found)
+    return Cost(own.attention, "attention", found)
 
 
 def _optimizer(machine: Machine) -> Cost | None:
@@ -244,7 +244,7 @@ def _optimizer(machine: Machine) -> Cost | None:
     text, more = advice(own, "a fused optimizer", "", predicted, made)
     found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(cost, "profile", found)
+    return Cost(cost, "kernels", found)
 
 
 def _memory(machine: Machine) -> Cost | None:
@@ -278,7 +278,7 @@ def _memory(machine: Machine) -> Cost | None:
         f"{last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out of memory."
     )
     found = Finding("what does not fit", said, numbers | more, machine.hardware, advice=text)
-    return Cost(math.inf, "timing", found)
+    return Cost(math.inf, "memory", found)
 
 
 def _first_precision(rows: list[dict]) -> str:
