@@ -1,8 +1,8 @@
 """What the rungs brought: the whole ladder, the greatest change, what is unlike at two places, and whether it holds."""
 
-from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import Ladder, kind, time
-from stepscope.report.data.ladder_foretold import Foretold, foretold
+from stepscope.report.data.ladder_predicted import Prediction, predicted
+from stepscope.report.data.predicted import optimizer_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Comparison, interval_text
@@ -145,18 +145,18 @@ def _per_launch(row: dict) -> float | None:
     return 1e3 * step / launches if step and formatting.known(launches) and launches > 0 else None
 
 
-def foretold_optimizer(machine: Machine, one: Ladder) -> Finding | None:
-    """The fused optimizer beside what its bytes foretold, and what it took."""
+def predicted_optimizer(machine: Machine, one: Ladder) -> Finding | None:
+    """The fused optimizer beside what its bytes predict, and what it took."""
     for row, before, speed in changes(one):
-        told = foretold(machine, one, row)
+        told = predicted(machine, one, row)
         if told and row.get("optimizer") != before.get("optimizer"):
             numbers = {
-                "foretold": Number(told.gain, told.cells, formatting.times),
+                "predicted": Number(told.gain, told.cells, formatting.times),
                 "gain": gain(row, before, speed),
                 "before": Number(before["optimizer_median_ms"], (before["cell"],)),
                 "least": Number(optimizer_ms(machine.tables, before), told.cells),
             }
-            answer = f"By its bytes {row['name']} was to bring {{foretold}} in {place(one)}; it brought {{gain}}."
+            answer = f"By its bytes {row['name']} was to bring {{predicted}} in {place(one)}; it brought {{gain}}."
             cause = ""
             if formatting.known(row.get("optimizer_median_ms")):
                 numbers["after"] = Number(row["optimizer_median_ms"], (row["cell"],))
@@ -171,25 +171,25 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
         (one, row, before, speed, told)
         for one in found
         for row, before, speed in changes(one)
-        if (told := foretold(machine, one, row))
+        if (told := predicted(machine, one, row))
     ]
     far = [each for each in both if _miss(each[3], each[4]) > FAR]
     if not far:
         return None
     one, row, before, speed, told = max(far, key=lambda each: _miss(each[3], each[4]))
     numbers = {
-        "foretold": Number(told.gain, told.cells, formatting.times),
+        "predicted": Number(told.gain, told.cells, formatting.times),
         "gain": gain(row, before, speed),
         "far": Number(len(far), tuple(each[1]["cell"] for each in far), formatting.count),
     }
     answer = (
         f"{{far}} of {len(both):,} predictions {'is' if len(far) == 1 else 'are'} off by more than "
-        f"{formatting.percent(FAR - 1)}, most {row['name']} in {place(one)}: {{foretold}} predicted, {{gain}} measured."
+        f"{formatting.percent(FAR - 1)}, most {row['name']} in {place(one)}: {{predicted}} predicted, {{gain}} measured."
     )
     return Finding("which prediction fails", answer, numbers, one.hardware)
 
 
-def _miss(speed: Comparison, told: Foretold) -> float:
+def _miss(speed: Comparison, told: Prediction) -> float:
     """The larger of prediction and measurement over the smaller."""
     return max(speed.ratio / told.gain, told.gain / speed.ratio)
 

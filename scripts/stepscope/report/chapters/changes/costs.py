@@ -69,8 +69,8 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
     text = f"{'A step takes' if phase == 'step' else 'Forward and backward take'} {{after}} ms instead of {{before}}"
     if not forward:
         return f"{text}.", numbers
-    numbers["foretold"] = Number(time(base, phase) + forward, cells)
-    return f"{text} (by one more forward pass: {{foretold}}).", numbers
+    numbers["predicted"] = Number(time(base, phase) + forward, cells)
+    return f"{text} (by one more forward pass: {{predicted}}).", numbers
 
 
 def instead(machine: Machine) -> Finding | None:

@@ -4,7 +4,7 @@ from statistics import median
 
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.chapters.parts import percent_range
-from stepscope.report.data.foretold import optimizer_ms, products_ms
+from stepscope.report.data.predicted import optimizer_ms, products_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
 from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
