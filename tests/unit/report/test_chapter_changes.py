@@ -142,6 +142,20 @@ def test_a_prediction_that_fails_is_told(measured, is_told, tmp_path):
     assert ("which prediction fails" in own) == is_told
 
 
+def test_a_prediction_within_the_measured_interval_does_not_fail(tmp_path):
+    rungs = ladder.chain()
+    wide = [each for at, name in enumerate(ladder.STEPS) for each in [_scattered(at, name)] if at > 5]
+    own = found(tmp_path, [*rungs[:6], *wide], ceilings=COPY)
+    assert "which prediction fails" not in own and "what does the fused optimizer bring" in own
+
+
+def _scattered(at, own):
+    """The rung, whose processes differ by more than its gain."""
+    precision, options, step, optimizer, kernels, launches, seconds = own
+    return ladder.cell("small", 128, precision, options, step, optimizer, peak=GIB, kernels=kernels, launches=launches,
+                       compile_seconds=seconds, scatter=1.0)  # fmt: skip
+
+
 # Checkpointing --------------------------------------------------------------------------------------------------------
 
 
