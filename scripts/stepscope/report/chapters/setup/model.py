@@ -100,7 +100,7 @@ def misnamed(grid: TimingGrid) -> dict | None:
     found = [
         row
         for row in sizes(grid)
-        if (told := named_count(str(row["size"]))) and abs(row["parameters"] / told - 1) > FAR_FROM_NAME
+        if (told := named_count(row["size"])) and abs(row["parameters"] / told - 1) > FAR_FROM_NAME
     ]
     return found[-1] if found else None
 
@@ -108,7 +108,7 @@ def misnamed(grid: TimingGrid) -> dict | None:
 def parameters(grid: TimingGrid) -> Finding:
     """Where the parameters are; of a size with a misleading name, why it has more or fewer than that says."""
     row = misnamed(grid) or sizes(grid)[-1]
-    shape, told = shape_of(row), named_count(str(row["size"])) if misnamed(grid) else None
+    shape, told = shape_of(row), named_count(row["size"]) if misnamed(grid) else None
     matrix = shape.num_layers * shape.d_model * shape.d_ff
     untied = shape.vocab_size * shape.d_model
     values = {
