@@ -109,6 +109,13 @@ def test_what_is_about_twice(ratio, is_twice, tmp_path):
     assert ("multiplied twice" in backward.cause) == is_twice
 
 
+def test_the_usual_reason_is_given_once(tmp_path):
+    rows = [row(precision=name, forward_median_ms=10.0, backward_median_ms=20.0) for name in ("fp32", "bf16")]
+    own = found(tmp_path, *rows)
+    causes = [own[f"what does a backward pass take in {name}"].cause for name in ("fp32", "bf16")]
+    assert "multiplied twice" in causes[0] and causes[1] == ""
+
+
 def test_products_that_are_not_twice_as_long_speak_against_the_usual_reason(tmp_path):
     cells = [synthetic_profile.cell()]
     timing = [made.timed(cells[0], 20.0, forward_median_ms=10.0, backward_median_ms=20.0)]

@@ -1,6 +1,7 @@
 """Forward and backward: how long they take, why the one takes longer; whether phases add up; how much times vary."""
 
 import math
+from dataclasses import replace
 from statistics import median
 
 from stepscope.report.chapters.parts import end_range, percent_range
@@ -14,6 +15,7 @@ from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known
 
 ABOUT_TWICE = 1.75, 2.25  # a median ratio in between is called about twice
+TWOFOLD = "Each weight is multiplied twice on the way back: once for its input's gradient, once for its own."
 
 
 def extremes(grid: TimingGrid) -> Finding | None:
@@ -36,6 +38,15 @@ def extremes(grid: TimingGrid) -> Finding | None:
 
 
 # Backward over forward ------------------------------------------------------------------------------------------------
+
+
+def backwards(machine: Machine, grid: TimingGrid) -> list[Finding]:
+    """backward() of each precision that is shown; the usual reason is given once."""
+    found = [each for precision in grid.shown if (each := backward(machine, grid, precision))]
+    usual = [each for each in found if each.cause.startswith(TWOFOLD)]
+    return [
+        replace(each, cause=each.cause.removeprefix(TWOFOLD).strip()) if each in usual[1:] else each for each in found
+    ]
 
 
 def backward(machine: Machine, grid: TimingGrid, precision: str) -> Finding | None:
@@ -62,15 +73,14 @@ def _is_about_twice(ratios: list[float]) -> bool:
 
 def _twofold_products(machine: Machine, precision: str) -> tuple[str, dict[str, Number]]:
     """The reason that is usually given, where the profiled products do not speak against it."""
-    cause = "Each weight is multiplied twice on the way back: once for its input's gradient, once for its own."
     pairs = _kernel_ratios(machine, precision)
     if not pairs:
-        return cause, {}
+        return TWOFOLD, {}
     ratios = [each["products"] for each in pairs]
     numbers = {"products": Number(ratios, _profiled(pairs), formatting.value_range)}
     if not _is_about_twice(ratios):
         return "Yet its products do not: they take {products} times forward's.", numbers
-    return f"{cause} Its products take {{products}} times forward's.", numbers
+    return f"{TWOFOLD} Its products take {{products}} times forward's.", numbers
 
 
 def _other_kernels(machine: Machine, precision: str) -> tuple[str, dict[str, Number]]:
