@@ -46,6 +46,14 @@ def test_flop_explain_most_of_a_step_from_a_half_on(step, words, tmp_path):
     assert values(rate)["fp32"] == pytest.approx([1 / step]) and rate.cause.startswith(words)
 
 
+def test_a_step_beyond_the_large_product_is_said_to_have_no_ceiling(tmp_path):
+    above = found(tmp_path / "above", row(0.9 * FLOP_MS, optimizer_median_ms=0.1))
+    assert "was no ceiling" in above["how near is a step to the machine's rate"].text
+    assert above["what lies between prediction and measurement"].cause == ""
+    below = found(tmp_path / "below", row(1.1 * FLOP_MS))
+    assert "was no ceiling" not in below["how near is a step to the machine's rate"].text
+
+
 def test_without_ceilings_nothing_is_said_of_rates(tmp_path):
     own = found(tmp_path, row(forward_median_ms=10.0, backward_median_ms=20.0), ceilings=[])
     assert next(iter(own)) == "how long do the passes take"
@@ -99,6 +107,22 @@ def test_what_is_about_twice(ratio, is_twice, tmp_path):
     assert values(backward)["middle"] == pytest.approx(ratio)
     assert ("about twice" in backward.text) == is_twice
     assert ("multiplied twice" in backward.cause) == is_twice
+
+
+def test_the_usual_reason_is_given_once(tmp_path):
+    rows = [row(precision=name, forward_median_ms=10.0, backward_median_ms=20.0) for name in ("fp32", "bf16")]
+    own = found(tmp_path, *rows)
+    causes = [own[f"what does a backward pass take in {name}"].cause for name in ("fp32", "bf16")]
+    assert "multiplied twice" in causes[0] and causes[1] == ""
+
+
+def test_products_that_are_not_twice_as_long_speak_against_the_usual_reason(tmp_path):
+    cells = [synthetic_profile.cell()]
+    timing = [made.timed(cells[0], 20.0, forward_median_ms=10.0, backward_median_ms=20.0)]
+    own = found(tmp_path / "less", *timing, cells=cells)["what does a backward pass take in fp32"]  # 5 over 3 ms
+    assert values(own)["products"] == pytest.approx([5 / 3]) and own.cause.startswith("Yet its products do not")
+    own = found(tmp_path / "twice", *timing, cells=cells, change=slow_others(4.0, 6.0))
+    assert "multiplied twice" in own["what does a backward pass take in fp32"].cause
 
 
 def slow_others(forward, backward):

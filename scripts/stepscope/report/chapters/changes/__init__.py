@@ -2,9 +2,9 @@
 
 from stepscope.report.chapters.changes.climb import (
     elsewhere,
-    foretold_optimizer,
     greatest,
     missed,
+    predicted_optimizer,
     throttled,
     unlike,
     unproven,
@@ -31,7 +31,7 @@ def chapter(machine: Machine) -> Chapter | None:
             present(
                 *(greatest(one) for one in found),
                 unlike(found),
-                *(foretold_optimizer(machine, one) for one in found[:1]),
+                *(predicted_optimizer(machine, one) for one in found[:1]),
                 missed(machine, found),
             ),
             present(*(rungs_table(machine, one) for one in found), steps),

@@ -1,8 +1,8 @@
 """What the rungs brought: the whole ladder, the greatest change, what is unlike at two places, and whether it holds."""
 
-from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import Ladder, kind, time
-from stepscope.report.data.ladder_foretold import Foretold, foretold
+from stepscope.report.data.ladder_predicted import Prediction, predicted
+from stepscope.report.data.predicted import optimizer_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Comparison, interval_text
@@ -81,7 +81,7 @@ def greatest(one: Ladder) -> Finding | None:
     if not own:
         return None
     row, before, speed = max(own, key=lambda each: each[2].ratio)
-    if speed.ratio < 1 or not _is_sure(speed):
+    if speed.ratio < 1 or not is_sure(speed):
         numbers = {"changes": Number(len(own), tuple(each[0]["cell"] for each in own), formatting.count)}
         answer = f"In {place(one)} none of {{changes}} changes brings more than unchanged cells may differ by."
         return Finding(question, answer, numbers, one.hardware)
@@ -89,7 +89,7 @@ def greatest(one: Ladder) -> Finding | None:
     answer = (
         f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))} over {before['name']}."
     )
-    poor = [each for each in own if each[2].ratio < 1 or not _is_sure(each[2])]
+    poor = [each for each in own if each[2].ratio < 1 or not is_sure(each[2])]
     cause = ""
     if poor:
         parts = []
@@ -101,8 +101,8 @@ def greatest(one: Ladder) -> Finding | None:
     return Finding(question, answer, numbers, one.hardware, cause, advice)
 
 
-def _is_sure(speed: Comparison) -> bool:
-    """Whether a verdict tells a difference; without one, whether the ratio is beyond what unchanged cells differ by."""
+def is_sure(speed: Comparison) -> bool:
+    """Whether a verdict tells a difference; without one, whether it is beyond what unchanged cells differ by."""
     return speed.is_different if enough(comparison=speed) else speed.is_beyond_margin
 
 
@@ -116,6 +116,8 @@ def unlike(found: list[Ladder]) -> Finding | None:
     if name is None or _apart(by_name[0][name], by_name[1][name]) < UNLIKE:
         return None
     (row, before, speed), (other, other_before, other_speed) = by_name[0][name], by_name[1][name]
+    if not (is_sure(speed) or is_sure(other_speed)):
+        return None
     numbers = {"gain": gain(row, before, speed), "other": gain(other, other_before, other_speed)}
     answer = f"{name}: {{gain}} in {place(found[0])}, {{other}} in {place(found[1])}."
     cause = ""
@@ -145,18 +147,18 @@ def _per_launch(row: dict) -> float | None:
     return 1e3 * step / launches if step and formatting.known(launches) and launches > 0 else None
 
 
-def foretold_optimizer(machine: Machine, one: Ladder) -> Finding | None:
-    """The fused optimizer beside what its bytes foretold, and what it took."""
+def predicted_optimizer(machine: Machine, one: Ladder) -> Finding | None:
+    """The fused optimizer beside what its bytes predict, and what it took."""
     for row, before, speed in changes(one):
-        told = foretold(machine, one, row)
+        told = predicted(machine, one, row)
         if told and row.get("optimizer") != before.get("optimizer"):
             numbers = {
-                "foretold": Number(told.gain, told.cells, formatting.times),
+                "predicted": Number(told.gain, told.cells, formatting.times),
                 "gain": gain(row, before, speed),
                 "before": Number(before["optimizer_median_ms"], (before["cell"],)),
                 "least": Number(optimizer_ms(machine.tables, before), told.cells),
             }
-            answer = f"By its bytes {row['name']} was to bring {{foretold}} in {place(one)}; it brought {{gain}}."
+            answer = f"By its bytes {row['name']} was to bring {{predicted}} in {place(one)}; it brought {{gain}}."
             cause = ""
             if formatting.known(row.get("optimizer_median_ms")):
                 numbers["after"] = Number(row["optimizer_median_ms"], (row["cell"],))
@@ -171,27 +173,33 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
         (one, row, before, speed, told)
         for one in found
         for row, before, speed in changes(one)
-        if (told := foretold(machine, one, row))
+        if (told := predicted(machine, one, row))
     ]
-    far = [each for each in both if _miss(each[3], each[4]) > FAR]
+    far = [each for each in both if _miss(each[3], each[4]) > FAR and not _holds(each[3], each[4])]
     if not far:
         return None
     one, row, before, speed, told = max(far, key=lambda each: _miss(each[3], each[4]))
     numbers = {
-        "foretold": Number(told.gain, told.cells, formatting.times),
+        "predicted": Number(told.gain, told.cells, formatting.times),
         "gain": gain(row, before, speed),
         "far": Number(len(far), tuple(each[1]["cell"] for each in far), formatting.count),
     }
+    off = f"{'is' if len(far) == 1 else 'are'} off by more than {formatting.percent(FAR - 1)}"
     answer = (
-        f"{{far}} of {len(both):,} predictions {'is' if len(far) == 1 else 'are'} off by more than "
-        f"{formatting.percent(FAR - 1)}, most {row['name']} in {place(one)}: {{foretold}} predicted, {{gain}} measured."
+        f"{{far}} of {len(both):,} predictions {off}, most {row['name']} in {place(one)}: {{predicted}} predicted, "
+        "{gain} measured."
     )
     return Finding("which prediction fails", answer, numbers, one.hardware)
 
 
-def _miss(speed: Comparison, told: Foretold) -> float:
+def _miss(speed: Comparison, told: Prediction) -> float:
     """The larger of prediction and measurement over the smaller."""
     return max(speed.ratio / told.gain, told.gain / speed.ratio)
+
+
+def _holds(speed: Comparison, told: Prediction) -> bool:
+    """Whether the measured interval has the prediction in it; without an interval it does not."""
+    return speed.has_interval and speed.low <= told.gain <= speed.high
 
 
 # Whether it holds -----------------------------------------------------------------------------------------------------
@@ -223,9 +231,10 @@ def elsewhere(found: list[Ladder]) -> Finding | None:
         "here": Number(time(row, run.phase), (row["cell"],)),
         "there": Number(run.median, (run.cell,)),
     }
+    rungs = f"{{apart}} of {len(runs):,} rungs" if len(runs) > 1 else "The one rung of both"
     answer = (
-        f"{{apart}} of {len(runs):,} rungs took another time in the timing study, most {row['name']} in {place(one)}: "
-        "{here} ms here, {there} there."
+        f"{rungs} took another time in the timing study, most {row['name']} in {place(one)}: {{here}} ms here, "
+        "{there} there."
     )
     return Finding("do runs at another time agree", answer, numbers, one.hardware)
 

@@ -1,6 +1,6 @@
 """What checkpointing and compiling cost and save, beside the rungs that fit without; the best; whether all agree."""
 
-from stepscope.report.chapters.changes.climb import gain, place
+from stepscope.report.chapters.changes.climb import gain, is_sure, place
 from stepscope.report.data.control import floors
 from stepscope.report.data.ladder import (
     Ladder,
@@ -69,8 +69,8 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
     text = f"{'A step takes' if phase == 'step' else 'Forward and backward take'} {{after}} ms instead of {{before}}"
     if not forward:
         return f"{text}.", numbers
-    numbers["foretold"] = Number(time(base, phase) + forward, cells)
-    return f"{text} (by one more forward pass: {{foretold}}).", numbers
+    numbers["predicted"] = Number(time(base, phase) + forward, cells)
+    return f"{text} (by one more forward pass: {{predicted}}).", numbers
 
 
 def instead(machine: Machine) -> Finding | None:
@@ -104,24 +104,23 @@ def instead(machine: Machine) -> Finding | None:
     numbers |= more
     if first is not least and whole_peak(least) <= whole_peak(best):
         numbers["least"] = Number(whole_peak(least), (least["cell"],), size)
-        cause += f" With every change to {least['name']} it is even less than with checkpoints: {{least}}."
+        cause += f" With every change to {least['name']} it is even less than checkpointed: {{least}}."
     advice = "Checkpoint where memory ends."
-    if found.ratio > 1 and (found.is_different if found.has_interval else found.is_beyond_margin):
+    if found.ratio > 1 and is_sure(found):
         advice = f"{urge(found)} {first['name']} first; checkpoint where that does not fit."
     return Finding("what fits without checkpointing", answer, numbers, ladder.hardware, cause.strip(), advice)
 
 
 def _scores(one: Recomputed, first: dict) -> tuple[str, dict[str, Number]]:
     """That attention which stores no scores is what makes it fit, by the closed form of both peaks; empty if not."""
-    both = [row.get("predicted_peak_bytes") for row in (one.base, first) if row]
-    is_fused = one.base is not None and one.base.get("attention") in (None, "naive") and first["attention"] != "naive"
-    if not (
-        is_fused and one.is_of_tensors and len(both) == 2 and all(map(formatting.known, both)) and both[1] < both[0]
-    ):
+    rows = [row for row in (one.base, first) if row and formatting.known(row.get("predicted_peak_bytes"))]
+    both = [row["predicted_peak_bytes"] for row in rows]
+    is_naive = [row.get("attention") in (None, "naive") for row in rows]
+    if not one.is_of_tensors or is_naive != [True, False] or both[1] >= both[0]:
         return "", {}
     cells = (one.base["cell"], first["cell"])
     numbers = {"naive": Number(both[0], cells[:1], size), "fused": Number(both[1], cells[1:], size)}
-    return "It stores no context × context scores: by closed form {naive} become {fused}.", numbers
+    return "Fused attention stores no context × context scores: by closed form {naive} become {fused}.", numbers
 
 
 def _nothing_else(one: Recomputed) -> Finding:
@@ -150,7 +149,7 @@ def compiling(one: Ladder) -> Finding | None:
     answer = f"In {place(one)} compiling the blocks takes {{seconds}} s{fused} and brings {{gain}}"
     phase = shared_phase(row, before)
     saved = time(before, phase) - time(row, phase)
-    if saved <= 0 or not speed.is_beyond_margin:
+    if saved <= 0 or not is_sure(speed):
         return Finding(question, f"{answer}: not earned back.", numbers, one.hardware)
     numbers["steps"] = Number(1e3 * _seconds(row) / saved, (before["cell"], row["cell"]), formatting.count)
     return Finding(question, f"{answer}: earned back after {{steps}} steps.", numbers, one.hardware)

@@ -3,7 +3,7 @@
 from stepscope.report.chapters.changes.climb import place
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.ladder import Ladder, ladders, peak, rate, recomputed
-from stepscope.report.data.ladder_foretold import foretold
+from stepscope.report.data.ladder_predicted import predicted
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Picture, Table, TableCell
@@ -20,7 +20,7 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
     columns = [
         Column("rung", number=False, value=lambda row: TableCell(str(row["name"]), badges=table.lost(row))),
         Column("step", "ms", value=time_cell),
-        Column("predicted", group="times as fast", value=lambda row: _foretold(machine, one, row), optional=True),
+        Column("predicted", group="times as fast", value=lambda row: _predicted(machine, one, row), optional=True),
         Column("measured", group="times as fast", value=lambda row: _measured(one, row), optional=True),
         Column("of the measured peak", "%", value=lambda row: _share(machine, row), optional=True),
         Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
@@ -35,8 +35,8 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
     return table.build(name, caption, columns, rows, [table.verdict_note(speeds)], meanings=table.PLAIN_MEANINGS)
 
 
-def _foretold(machine: Machine, one: Ladder, row: dict) -> float | None:
-    found = foretold(machine, one, row)
+def _predicted(machine: Machine, one: Ladder, row: dict) -> float | None:
+    found = predicted(machine, one, row)
     return found.gain if found else None
 
 

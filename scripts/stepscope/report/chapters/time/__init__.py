@@ -2,7 +2,7 @@
 
 from stepscope.report.chapters.parts import present
 from stepscope.report.chapters.time.growth import with_context, with_parameters
-from stepscope.report.chapters.time.passes import backward, extremes, noise, phases_and_step, variation
+from stepscope.report.chapters.time.passes import backwards, extremes, noise, phases_and_step, variation
 from stepscope.report.chapters.time.peak import gap, mfu, optimizer_bytes, optimizer_share, rates
 from stepscope.report.chapters.time.tables import pictures, predicted_table, steps_table
 from stepscope.report.data.spotlight import Machine
@@ -25,7 +25,7 @@ def chapter(machine: Machine) -> Chapter | None:
         ),
         Part(
             "Why does backward take twice forward, and where not?",
-            present(*(backward(machine, grid, name) for name in grid.shown)),
+            present(*backwards(machine, grid)),
         ),
         Part(
             "How does time grow with parameters and context?",

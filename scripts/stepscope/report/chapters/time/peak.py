@@ -4,7 +4,7 @@ from statistics import median
 
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.chapters.parts import percent_range
-from stepscope.report.data.foretold import optimizer_ms, products_ms
+from stepscope.report.data.predicted import optimizer_ms, products_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
 from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
@@ -30,6 +30,8 @@ def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
     if not parts:
         return None
     answer = f"Of a step FLOP at the measured matrix-product rate explain {formatting.listing(parts)}."
+    if any(max(number.value) > 1 for number in numbers.values()):
+        answer += " Above 100 % the large product was no ceiling."
     high = [name for name in grid.shown if key_of(name) in numbers and name not in low]
     words = []
     if high:
@@ -66,10 +68,10 @@ def gap(machine: Machine, grid: TimingGrid) -> Finding | None:
         "idle": Number(own.idle, cells),
     }
     answer = f"By FLOP a step of {own.name} in {own.precision} would take {{predicted}} ms, not {{measured}}."
-    cause = (
-        "Products take {products} ms; the gap is the optimizer ({optimizer}), other kernels ({memory}) and waiting "
-        "({idle})."
-    )
+    cause = "Products take {products} ms"
+    if predicted < own.total:
+        cause += "; the gap is the optimizer ({optimizer}), other kernels ({memory}) and waiting ({idle})"
+    cause += "."
     return Finding("what lies between prediction and measurement", answer, numbers, machine.hardware, cause)
 
 
@@ -85,7 +87,7 @@ def _plain_gap(tables: Tables, grid: TimingGrid) -> Finding | None:
     }
     answer = f"By FLOP a step of {place(row)} in {row['precision']} would take {{predicted}} ms, not {{measured}}."
     cause = ""
-    if known(row.get("optimizer_median_ms")):
+    if known(row.get("optimizer_median_ms")) and products_ms(tables, row) < row["step_median_ms"]:
         numbers["optimizer"] = Number(row["optimizer_median_ms"], cells)
         cause = "Of the gap {optimizer} ms are the optimizer's."
     return Finding("what lies between prediction and measurement", answer, numbers, row["hardware"], cause)

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from stepscope.report.data.foretold import optimizer_ms, products_ms
+from stepscope.report.data.predicted import optimizer_ms, products_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.timing_grid import TimingGrid
 from stepscope.report.kit import formatting, table

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from stepscope.model.traffic import OPTIMIZER_BYTES
 from stepscope.report.data.bound import LAUNCH_BOUND, PRODUCTS
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import recomputed, time, whole_peak
+from stepscope.report.data.predicted import optimizer_ms
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.foretold import optimizer_ms
 from stepscope.report.data.ladder import Ladder, time
+from stepscope.report.data.predicted import optimizer_ms
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
 from stepscope.report.kit.order import NEUTRAL
@@ -13,14 +13,14 @@ _AXES = ("precision", *NEUTRAL)
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Prediction:
     """How many times as fast a change was to be, and the cells that this is worked out from."""
 
     gain: float
     cells: tuple[str, ...]
 
 
-def foretold(machine: Machine, one: Ladder, row: dict) -> Foretold | None:
+def predicted(machine: Machine, one: Ladder, row: dict) -> Prediction | None:
     """The gain over the rung before; None for several changes at once, and where no formula or profile tells.
 
     Precision: products alone become faster, as the measured ceilings do. Attention: all of it but its products is gone
@@ -57,17 +57,17 @@ def _profiled(machine: Machine, one: Ladder, precision: str) -> StepParts | None
     return next((each for each in machine.steps if (each.place, each.precision) == (place, precision)), None)
 
 
-def _without(own: StepParts, saved: float) -> Foretold | None:
-    return Foretold(own.total / (own.total - saved), (own.row["cell"],)) if 0 < saved < own.total else None
+def _without(own: StepParts, saved: float) -> Prediction | None:
+    return Prediction(own.total / (own.total - saved), (own.row["cell"],)) if 0 < saved < own.total else None
 
 
-def _precision(machine: Machine, own: StepParts, values: tuple[str, str]) -> Foretold | None:
+def _precision(machine: Machine, own: StepParts, values: tuple[str, str]) -> Prediction | None:
     before, after = (matmul_ceiling(machine.tables["ceilings"], machine.hardware, name) for name in values)
     return _without(own, own.products * (1 - before / after)) if before and after else None
 
 
-def _optimizer(machine: Machine, before: dict) -> Foretold | None:
+def _optimizer(machine: Machine, before: dict) -> Prediction | None:
     least, step, own = optimizer_ms(machine.tables, before), time(before, "step"), before.get("optimizer_median_ms")
     if not (least and step and own and least < own < step):
         return None
-    return Foretold(step / (step - own + least), (before["cell"],))
+    return Prediction(step / (step - own + least), (before["cell"],))
