@@ -40,7 +40,7 @@ def test_latex_has_booktabs_rules_groups_and_notes():
     lines = as_latex(TABLE).splitlines()
     assert r"\begin{tabular}{lrr}" in lines and lines.count(r"\toprule") == lines.count(r"\bottomrule") == 1
     assert lines[6:9] == [r" & \multicolumn{2}{c}{free} \\", r"\cmidrule(lr){2-3}", r"size & step (ms) & peak (GiB) \\"]
-    assert r"small & 1,234.5 [1,200, 1,260] & \(-\)2.0 \\" in lines
+    assert r"small & 1,234.5 {[}1,200, 1,260{]} & \(-\)2.0 \\" in lines
     assert r"x,l (throttled) & OOM & 12 \(\pm\) 3 \\" in lines and r"\par\footnotesize A note." in lines
 
 
@@ -52,6 +52,7 @@ def test_a_long_table_breaks_over_pages(rows, kind):
 
 def test_latex_shows_hostile_text():
     assert latex("a_b & 50 % {x} #1 $y$") == r"a\_b \& 50 \% \{x\} \#1 \$y\$"
+    assert latex("--precision –") == r"-{}-precision \textendash{}" and latex("[a|b]") == r"{[}a\textbar{}b{]}"
     assert latex("\\input~^<>") == r"\textbackslash{}input\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}"
 
 

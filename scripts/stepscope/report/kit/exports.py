@@ -18,6 +18,9 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # would be an argument of the line break before it
+    "]": "{]}",
     "×": r"\(\times\)",
     "±": r"\(\pm\)",
     "−": r"\(-\)",
@@ -29,7 +32,7 @@ _LATEX = {
     "→": r"\(\to\)",
     "²": r"\(^2\)",
     "³": r"\(^3\)",
-    "–": "--",
+    "–": r"\textendash{}",
     "…": r"\ldots{}",
     "“": "``",
     "”": "''",
@@ -140,7 +143,8 @@ def spans(columns: list[Column]) -> list[tuple[str, int]]:
 
 def latex(text: object) -> str:
     """Text that LaTeX shows as it is."""
-    return "".join(_LATEX.get(character, character) for character in one_line(text))
+    shown = "".join(_LATEX.get(character, character) for character in one_line(text))
+    return shown.replace("--", "-{}-")  # two hyphens, as in `--precision`, are no dash
 
 
 def as_typst(table: Table) -> str:
