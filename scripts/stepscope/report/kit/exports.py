@@ -50,7 +50,7 @@ class Exports:
         """The stem of the table's files: its name, in letters that any system takes."""
         base = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("._") or "table"
         stem, count = base, 2
-        while stem in self.tables and self.tables[stem] != table:
+        while stem in self.tables and _content(self.tables[stem]) != _content(table):
             stem, count = f"{base}-{count}", count + 1
         self.tables[stem] = table
         return stem
@@ -60,6 +60,11 @@ class Exports:
         for stem, table in self.tables.items():
             for kind, write in (("csv", as_csv), ("tex", as_latex), ("typ", as_typst)):
                 yield f"{FOLDER}/{stem}.{kind}", write(table)
+
+
+def _content(table: Table) -> tuple:
+    """What a table's files hold."""
+    return table.caption, [heading(column) for column in table.columns], table.rows, table.notes
 
 
 def heading(column: Column) -> str:
