@@ -11,7 +11,6 @@ from stepscope.report.page import Request
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 FIGURES = ("attention_time", "attention_memory", "attention_head_dimension", "attention_rates", "ceilings")
-LENGTHS = (256, 1024, 4096, 8192, 16384)
 
 
 def pages(folder, rows, limits=(), studies=("ceilings", "attention")):
