@@ -6,7 +6,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from stepscope.report.content import Content, tidy_tables
-from stepscope.report.kit.blocks import Picture
+from stepscope.report.kit.blocks import Fold, Picture
 from stepscope.report.kit.chapter import Chapter
 from stepscope.report.kit.escaping import Prose, markdown
 from stepscope.report.kit.files import Files, linked
@@ -41,7 +41,8 @@ class Frame:
         parts = [self._render("title", title=content.title, box=content.box)]
         parts += [self.front()] if content.front else []
         parts += [self.chapter(chapter) for chapter in content.chapters]
-        methods = [name for name in content.sections if self._has(f"methods/{name}")]
+        described = [name for name in content.sections if self._has(f"methods/{name}")]
+        methods = [(name, Fold(f"Method of {name}")) for name in described]
         parts.append(self._render("method", methods=methods, command=content.command, **content.run))
         return self._whole(parts)
 

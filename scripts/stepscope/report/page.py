@@ -54,9 +54,9 @@ def report(request: Request) -> dict[str, str]:
     """The report's files: name → content."""
     content, files, exports = content_of(request), files_of(request), Exports()
     pages = {
-        "report.md": Frame(request.templates, MarkdownBlocks(files), content, files).report(),
+        DATA: web_page(request, content, files, Frame.data, exports),  # first: its tables keep their names
         REPORT: web_page(request, content, files, Frame.report, exports),
-        DATA: web_page(request, content, files, Frame.data, exports),
+        "report.md": Frame(request.templates, MarkdownBlocks(files), content, files).report(),
     }
     return pages | dict(exports.files())
 

@@ -11,8 +11,6 @@ from stepscope.report.page import Request
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 FIGURES = ("attention_time", "attention_memory", "attention_head_dimension", "attention_rates", "ceilings")
-LENGTHS = (256, 1024, 4096, 8192, 16384)
-MOST = 25_000
 
 
 def pages(folder, rows, limits=(), studies=("ceilings", "attention")):
@@ -57,9 +55,9 @@ def test_sections_figures_and_tables(whole):
     for name in FIGURES[:4]:
         assert text.count(f"figures/{name}.svg") == 1
     numbers = [int(number) for number in re.findall(r"\*\*Table (\d+)\.\*\*", text)]
-    assert numbers == sorted(numbers) and html.count('<div class=table-block id="table-') > len(numbers)
-    assert "not causal: time and memory by length" in html and "time and memory by length" not in text
-    assert "python scripts/time_attention.py --implementation triton" in html and "time_attention.py" not in text
+    assert numbers == sorted(numbers) and html.count('<div class=table-block id="table-') == len(numbers)
+    assert "not causal: time and memory by length" in html
+    assert "python scripts/time_attention.py --implementation triton" in html
 
 
 def test_a_command_for_each_cell(whole):
@@ -76,12 +74,6 @@ def test_every_row_has_the_columns_of_its_head(whole):
 def test_nothing_is_left_to_be_filled_in(whole):
     assert not re.search(r"[{}]|\bnan\b|\bNone\b", section(whole[0]))
     assert "n/a (flex, d = 16): no kernel." in whole[0]
-
-
-def test_methods_say_what_was_measured(whole):
-    text = re.sub(r"\s+", " ", whole[0])
-    assert "4 · batch · heads · length² · d, half of it if causal, and 2.5 times as many of a backward pass" in text
-    assert "*Memory before backward* is what is allocated when the first backward pass begins" in text
 
 
 def test_what_comes_from_outside_stays_text(tmp_path):
@@ -124,24 +116,3 @@ def test_machines_side_by_side(tmp_path):
     for name in ("gpu", "other"):
         assert f"Median time of a pass in ms, forward / backward, bf16, on {name}; batch 8" in text
         assert f"*On {name}*\n\n- From length" in text
-
-
-def test_the_section_is_a_small_part_of_what_github_shows(tmp_path):
-    made_of = {
-        "bf16": (*made.TIMES, "sdpa-flash"),
-        "fp32": ("naive", "compiled", "triton"),
-        "tf32": ("naive", "compiled"),
-    }
-    rows = []
-    for precision, names in made_of.items():
-        for d_head in (16, 32, 64, 128):
-            for place, name in enumerate(names):
-                cell = made.cell(name, d_head, precision, LENGTHS, "nvidia-h100-80gb-hbm3")
-                renamed = "sdpa-efficient" if place == 6 else name
-                rows += [row | {"implementation": renamed, "cell": f"{row['cell']}{place}"} for row in cell]
-    for d_head in (64, 128):
-        for name in made.TIMES:
-            rows += made.cell(name, d_head, hardware="nvidia-h100-80gb-hbm3", **made.PAPERS)
-    with_it, _ = pages(tmp_path, rows, made.ceilings("nvidia-h100-80gb-hbm3"))
-    without, _ = pages(tmp_path, rows, made.ceilings("nvidia-h100-80gb-hbm3"), ("ceilings",))
-    assert len({row["cell"] for row in rows}) == 60 and len(with_it.encode()) - len(without.encode()) < MOST

@@ -310,6 +310,21 @@ def test_the_largest_that_finished_are_shown(tmp_path):
     assert [cell["shown"] for cell in context["cells"]] == [True, True, False, False]
 
 
+def test_both_timelines_are_of_one_point(tmp_path):
+    cells = [made.cell(), made.cell(context=256), made.cell(mode="inference")]
+    cells += [made.cell(mode="inference", context=512)]  # larger than any, but beside no step
+    cells[3]["peak_allocated_bytes"] = 10 * cells[1]["peak_allocated_bytes"]
+    memory_of(tmp_path, cells)
+    shown = section.context(Tables(tmp_path, ["memory"]))["shown"]
+    assert [cell["title"] for cell in shown] == ["s, context 128, fp32, inference", "s, context 128, fp32, step"]
+
+
+def test_without_a_common_point_the_largest_of_each_are_shown(tmp_path):
+    memory_of(tmp_path, [made.cell(), made.cell(mode="inference", context=512)])
+    shown = section.context(Tables(tmp_path, ["memory"]))["shown"]
+    assert [cell["title"] for cell in shown] == ["s, context 512, fp32, inference", "s, context 128, fp32, step"]
+
+
 def test_names(four):
     row = four.measured[2]
     assert title(row, four) == "s, context 128, fp32, step"

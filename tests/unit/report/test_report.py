@@ -102,8 +102,8 @@ def test_what_ran_lists_the_run(cpu):
 def test_the_method_of_each_study_is_told(h100, name):
     text = re.sub(r"\s+", " ", read(h100, name))
     for study, sentence in (
-        ("Timing", "A timing cell measures two kinds of steps."),
-        ("Ceilings", "not taken from a data"),
+        ("Method of timing", "A timing cell measures two kinds of steps."),
+        ("Method of ceilings", "not taken from a data"),
     ):
         assert text.index(f"{study}") < text.index(sentence)
 

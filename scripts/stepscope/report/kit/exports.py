@@ -18,6 +18,9 @@ _LATEX = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",  # would be an argument of the line break before it
+    "]": "{]}",
     "×": r"\(\times\)",
     "±": r"\(\pm\)",
     "−": r"\(-\)",
@@ -29,7 +32,7 @@ _LATEX = {
     "→": r"\(\to\)",
     "²": r"\(^2\)",
     "³": r"\(^3\)",
-    "–": "--",
+    "–": r"\textendash{}",
     "…": r"\ldots{}",
     "“": "``",
     "”": "''",
@@ -47,7 +50,7 @@ class Exports:
         """The stem of the table's files: its name, in letters that any system takes."""
         base = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("._") or "table"
         stem, count = base, 2
-        while stem in self.tables and self.tables[stem] != table:
+        while stem in self.tables and _content(self.tables[stem]) != _content(table):
             stem, count = f"{base}-{count}", count + 1
         self.tables[stem] = table
         return stem
@@ -57,6 +60,11 @@ class Exports:
         for stem, table in self.tables.items():
             for kind, write in (("csv", as_csv), ("tex", as_latex), ("typ", as_typst)):
                 yield f"{FOLDER}/{stem}.{kind}", write(table)
+
+
+def _content(table: Table) -> tuple:
+    """What a table's files hold."""
+    return table.caption, [heading(column) for column in table.columns], table.rows, table.notes
 
 
 def heading(column: Column) -> str:
@@ -140,7 +148,8 @@ def spans(columns: list[Column]) -> list[tuple[str, int]]:
 
 def latex(text: object) -> str:
     """Text that LaTeX shows as it is."""
-    return "".join(_LATEX.get(character, character) for character in one_line(text))
+    shown = "".join(_LATEX.get(character, character) for character in one_line(text))
+    return shown.replace("--", "-{}-")  # two hyphens, as in `--precision`, are no dash
 
 
 def as_typst(table: Table) -> str:

@@ -104,6 +104,7 @@ class WebBlocks:
                 headings.append((int(token.tag[1]), name, words))
         html = reader.renderer.render(tokens, reader.options, {})
         html = re.sub(r"\ue000#[^\ue001]*\ue001", "", html)
+        html = re.sub(r"(?<=[×±]) (?=\d)|(?<=\d) (?=%)", "\N{NO-BREAK SPACE}", html)  # a number keeps its sign
         html = re.sub(r"<p>\ue000(\d+)\ue001</p>", lambda found: self.kept[int(found[1])], html)
         return Markup(re.sub(r"\ue000(\d+)\ue001", lambda found: self.kept[int(found[1])], html)), headings
 

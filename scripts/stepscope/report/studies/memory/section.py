@@ -63,12 +63,20 @@ def context(tables: Tables) -> dict:
 
 
 def _largest(memory: Memory) -> list[dict]:
-    """The cells that are shown openly: the largest peak of inference, and of what runs backward."""
-    shown = []
-    for kind in (True, False):
-        own = [row for row in memory.measured if is_inference(row) is kind]
-        shown += [max(own, key=lambda row: memory.peak(row) or 0)] if own else []
-    return shown
+    """The cells that are shown openly: the largest peak of what runs backward, and inference at the same point.
+
+    Where no point has both, the largest of each.
+    """
+    inference, backward = ([row for row in memory.measured if is_inference(row) is kind] for kind in (True, False))
+    both = [row for row in backward if _point(row) in map(_point, inference)]
+    if both:
+        last = max(both, key=lambda row: memory.peak(row) or 0)
+        return [next(row for row in inference if _point(row) == _point(last)), last]
+    return [max(own, key=lambda row: memory.peak(row) or 0) for own in (inference, backward) if own]
+
+
+def _point(row: dict) -> tuple:
+    return tuple(row[name] for name in ("hardware", "size", "context", "precision", "batch", "options", "repeat"))
 
 
 def _shown(memory: Memory, row: dict) -> dict:
