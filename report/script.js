@@ -24,6 +24,15 @@ function addThemeButton() {
   document.querySelector("nav.contents").append(button);
 }
 
+// Copies the command that it stands behind.
+function copyButton() {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  return button;
+}
+
 function addCopyButtons() {
   if (!navigator.clipboard) return;
   document.addEventListener("click", async (event) => {
@@ -35,16 +44,11 @@ function addCopyButtons() {
     } catch { button.textContent = "Select and copy"; }
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
+  for (const code of document.querySelectorAll("td > code")) if (code.textContent.includes(" ")) code.after(copyButton());
   for (const code of document.querySelectorAll("code.command")) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "copy";
-    button.textContent = "Copy";
-    if (code.matches(".command")) {
-      const holder = document.createElement("span");
-      code.replaceWith(holder);
-      holder.append(code, button);
-    } else code.after(button);
+    const holder = document.createElement("span");
+    code.replaceWith(holder);
+    holder.append(code, copyButton());
   }
 }
 

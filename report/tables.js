@@ -42,6 +42,7 @@ function drawCell(cell, kind, isFirst) {
   const marks = badges.map(drawBadge);
   drawn.append(...(kind === "n" ? [...marks, words] : [words, ...marks]));
   if (below) drawn.append(element("small", {}, below));
+  if (isCode && text.includes(" ") && navigator.clipboard) drawn.append(copyButton());
   return drawn;
 }
 

@@ -217,7 +217,12 @@ def test_a_long_table_is_drawn_when_it_is_opened(open_page, reports):
     page.locator("details:has(table[data-names*=command]) > summary").first.click()
     rows.nth(71).wait_for(state="attached")
     assert rows.count() == 72  # the cells of the timing study
-    assert "python scripts/measure_timing.py --size small --context 128" in rows.first.inner_text()
+    command = rows.first.locator("code").first.inner_text()
+    assert command.startswith("python scripts/measure_timing.py --size small --context 128")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    rows.first.get_by_role("button", name="Copy").click()
+    rows.first.get_by_role("button", name="Copied").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == command
 
 
 def _choose(page, axis, value):

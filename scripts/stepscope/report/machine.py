@@ -111,8 +111,8 @@ def machine_table(tables: Tables) -> Table:
         texts = [_values(cells.loc[cells["hardware"] == hardware, key], shown) for hardware in labels]
         if any(texts):
             rows.append({"fact": name} | dict(zip(labels, texts, strict=True)))
-    columns = [Column("", number=False, value="fact")]
-    columns += [Column(hardware, number=False, value=hardware) for hardware in labels]
+    columns = [Column("fact", number=False, value="fact")]
+    columns += [Column(hardware, number=False, wrap=True, value=hardware) for hardware in labels]
     caption = "The machines and their software. Where cells differ, each value is listed."
     return table.build("machine", caption, columns, rows) or Table("machine", caption, columns, [])
 

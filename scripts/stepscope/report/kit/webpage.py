@@ -80,7 +80,7 @@ class WebBlocks:
     def takeaway(self, sentences: Sequence[str]) -> Prose:
         """What a chapter says in short, in a box."""
         told = escape(one_line(" ".join(sentences)))
-        return self._keep(f'<aside class=takeaway aria-label="In short"><p><b>In short.</b> {told}</p></aside>')
+        return self._keep(f"<div class=takeaway><p><b>In short.</b> {told}</p></div>")
 
     def heading(self, level: int, words: str, name: str) -> Prose:
         """A heading whose id stays the same when its words change."""
