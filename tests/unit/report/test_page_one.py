@@ -56,7 +56,8 @@ def test_the_page_keeps_its_budgets(source, tmp_path):
     told = costs(Machine(tables))
     assert len(told) <= 7
     assert all(words(each.finding.text) <= 40 for each in told)
-    assert [each.cost for each in told] == sorted((each.cost for each in told), reverse=True)
+    order = [(not each.is_part, -each.cost) for each in told]  # of the reference step first
+    assert order == sorted(order)
 
 
 def test_the_dearest_findings_are_kept_where_words_are_few(tmp_path):
@@ -124,7 +125,7 @@ def test_without_a_profile_or_on_a_cpu_there_is_no_step_and_no_figure(tmp_path):
     for name, cells, change in (("none", [], None), ("cpu", [host], on_host)):
         tables = made.write(tmp_path / name, cells, [made.timed(host, 20.0)], change=change)
         own = section.context(tables)
-        assert (own["answer"], own["picture"], own["costs"], own["about"]) == (None, None, [], "")
+        assert (own["answer"], own["picture"], own["parts"], own["others"], own["about"]) == (None, None, [], [], "")
         assert [table.name for table in own["tables"]] == ["page-best"]
         assert "![" not in golden.page_of("page_one", tables)
 
@@ -178,7 +179,7 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
     ):
         number = told[question].finding.numbers["gain"]
         assert number.value == pytest.approx(gain) and str(number).endswith("], faster")
-        assert "Use " in told[question].finding.reasons and "elsewhere measured" in told[question].finding.reasons
+        assert "Use " in told[question].finding.reasons and told[question].finding.reasons.endswith("(small at 128).")
 
 
 def test_what_did_not_help_is_not_advised(tmp_path):
@@ -206,7 +207,8 @@ def test_a_ladder_of_the_same_size_comes_before_a_nearer_one(tmp_path):
     cells = [synthetic_profile.cell() | {"size": "small", "parameters": 10**9}]
     chains = synthetic_ladder.chain("small", 128) + synthetic_ladder.chain("medium", 512)
     tables = made.write(tmp_path, cells, [made.timed(cells[0], 20.0)], rungs=chains)
-    assert "(small at 128)" in found(tables)["what does the optimizer cost"].finding.text
+    told = found(tables)["what does the optimizer cost"].finding.text
+    assert told.endswith("measured × 1.25 [1.24, 1.26], faster.")  # at the step's own place, which needs no name
 
 
 PRECISION = "what does mixed precision bring"
@@ -227,7 +229,8 @@ def test_mixed_precision_is_told_where_it_makes_a_difference(fp32, processes, wo
     told = found(made.write(tmp_path, cells, timing)).get(PRECISION)
     assert (told is None) == (words is None)
     if words:
-        assert told.finding.verdict.endswith(f": {words}.") and told.cost == pytest.approx(abs(fp32 - 20.0))
+        end = " (s at 128)." if words == "no verdict" else f": {words}."
+        assert told.finding.verdict.endswith(end) and told.cost == pytest.approx(abs(fp32 - 20.0))
         urged = {"faster": "Use bf16", "slower": "No gain from bf16", "no verdict": "Try bf16"}[words]
         assert urged in told.finding.reasons
 
@@ -255,10 +258,11 @@ def test_where_a_rung_fits_it_comes_before_checkpoints(tmp_path):
                         rungs=[*lost, *rungs[3:], *synthetic_ladder.checkpoints()])  # fmt: skip
     told = found(tables)["what does not fit"]
     assert "SDPA makes medium at 512 fit" in told.finding.reasons and "heckpoint" not in told.finding.reasons
-    assert told.cost == math.inf and costs(Machine(tables))[0] == told  # what does not run at all comes first
+    others = [each for each in costs(Machine(tables)) if not each.is_part]
+    assert told.cost == math.inf and others[0] == told  # what does not run at all comes first
     (ladder, _) = section.context(tables)["tables"]
-    assert "fast as SDPA" in ladder.caption
-    gains = [row[2].text for row in ladder.rows]
+    assert [ladder.columns[at].label for at in (2, 3)] == ["the rung before", "SDPA"]
+    gains = [row[3].text for row in ladder.rows]
     assert gains[:4] == ["–", "–", "–", "1"] and gains[4] == "1.07"  # 16 and 15 ms
 
 
@@ -273,7 +277,7 @@ def test_warm_up_is_told_where_a_mean_without_it_is_sure_to_be_off(first, is_tol
     # Ten steps: the second and the third take 7 and 3.5 ms more than 35, together 3 % of the mean's 350.
     if told:  # the first takes 1,250 ms more
         assert told.finding.numbers["ratio"].value == pytest.approx(1 + 1260.5 / 350, rel=0.01)
-        assert told.cost == pytest.approx(126.05, rel=0.01)
+        assert told.cost == 0.0  # it costs a measurement, not a step
 
 
 # Tables ---------------------------------------------------------------------------------------------------------------
@@ -320,7 +324,7 @@ def test_it_opens_the_report_and_its_links_lead_to_the_data(tmp_path):
     places = tables.folder, tmp_path / "figures", report_maker.ROOT / "report", tmp_path / "report"
     files = report(Request(made.STUDIES, *places, "Title", "snakemake", comparisons=("page_one",)))
     headings = re.findall(r"^#{2,3} (.*)$", files["report.md"], re.MULTILINE)
-    assert headings[:3] == ["Summary", "What costs most", "What was reached"]
+    assert headings[:4] == ["Summary", "What to change first", "What else to know", "What was reached"]
     ids = re.findall(r'<h2 id="([^"]+)"', files["data.html"])
     for page, pattern in (("index.html", r'<a href="data.html#([^"]+)">'), ("report.md", r"\(data.html#([^)]+)\)")):
         targets = re.findall(pattern, files[page])
@@ -346,21 +350,21 @@ def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
     assert strip["Machine"].endswith("; not on this page: nvidia-a100-sxm4-40gb")
     timing = tables["timing"][tables["timing"]["hardware"] == "nvidia-h100-80gb-hbm3"]
     lost = (timing["status"] == "oom").sum()
-    words = f"{len(timing) - lost} of {len(timing)} done, {lost} out of memory, 1 noisy, 1 throttled"
+    words = f"{len(timing) - lost} of {len(timing)} measured (1 noisy, 1 throttled), {lost} out of memory"
     assert strip["Cells"] == words
-    assert own["doubts"] == ["Noisy: timing/small/ctx128/fp32; throttled: timing/small/ctx128/bf16."]
+    assert own["doubts"] == ["Noisy: 1 cell; throttled: 1 cell."]
 
 
 def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):
     cells, timing = made.both()
     alone = section.context(made.write(tmp_path / "alone", cells, timing))["doubts"]
-    assert alone == ["A single process measured each timing cell: no intervals, and no verdict on any difference."]
+    assert alone == ["One process measured each timing cell: no ratio has an interval or a verdict."]
     # The ladder takes 40 ms for its first rung, and here the timing study 80 for the same.
     row = made.timed(cells[0], 80.0, 3, size="small", cell="gpu/timing/small/ctx128/fp32", step_spread=0.005)
     (told,) = section.context(made.write(tmp_path / "both", timing=[row], rungs=synthetic_ladder.chain()))["doubts"]
     assert told == (
         "Studies that measured the same disagree in 1 of 1 comparisons, most in small at 128 in fp32: the ladder "
-        "study's time is 0.50 times the timing study's."
+        "study's time is 0.50 times the timing study's. Compare within one."
     )
 
 

@@ -16,7 +16,7 @@ from stepscope.report.kit.order import machine_labels, ordered, precision_rank
 # Name of a part -> what it is called, in the order in which they are drawn.
 PARTS = {
     "products": "matrix products",
-    "attention": "attention but its products (forward)",
+    "attention": "attention's softmax, mask, casts (forward)",
     "other": "other memory-bound kernels",
     "optimizer": "optimizer",
     "idle": "GPU idle",

@@ -15,6 +15,7 @@ from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 FASTER, SLOWER, SAME, UNCLEAR, NOT_COMPARABLE = "faster", "slower", "same", "unclear", "not comparable"
 LEAST_MARGIN = math.log(1.02)  # a smaller difference counts as none, however sure it is
+MOST_SAME = math.log(1.25)  # of the margin; where unchanged cells differ by more, nothing can be called the same
 HOSTS_AGREE = 0.10  # by how much the fixed loops of two hosts may differ for launches to be compared
 
 
@@ -175,7 +176,7 @@ def _comparison(
         word = UNCLEAR
     elif is_real and _holds_in_cycles(own, reference, found, margin):
         word = FASTER if found.logarithm > 0 else SLOWER
-    elif found and not is_real and -same <= low and high <= same:
+    elif found and not is_real and same <= MOST_SAME and -same <= low and high <= same:
         word, margin = SAME, same
     else:
         word = UNCLEAR

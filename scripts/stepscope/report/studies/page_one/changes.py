@@ -26,11 +26,11 @@ class Change:
 
     @property
     def number(self) -> Number:
-        """`× 1.30 [1.28, 1.33], faster`, or `× 1.30, no verdict`."""
+        """`× 1.30 [1.28, 1.33], faster` or, of a single process, `× 1.30`."""
         interval = interval_text(self.speed)
-        word = self.speed.verdict if self.speed.has_interval else "no verdict"
         text = " ".join(filter(None, [formatting.times(self.speed.ratio), interval]))
-        return Number(self.speed.ratio, self.cells, lambda _: f"{text}, {word}")
+        word = f", {self.speed.verdict}" if self.speed.has_interval else ""
+        return Number(self.speed.ratio, self.cells, lambda _: f"{text}{word}")
 
     def is_at(self, own: StepParts) -> bool:
         """Whether it was measured at a step's own place."""
@@ -78,17 +78,17 @@ def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
 def advice(
     own: StepParts, thing: str, bound: str, predicted: float | None, made: Change | None
 ) -> tuple[str, dict[str, Number]]:
-    """(`Use compiled blocks: at most {predicted}; elsewhere measured {gain} (medium at 512).`, its numbers).
+    """(`Use compiled blocks: at most {predicted} here; measured {gain} (medium at 512).`, its numbers).
 
     predicted: how many times as fast the step would be. bound: what is said instead of `predicted`, such as `at most`.
     A gain that was measured at another place than the step's is not what was predicted, and says so.
     """
     parts, numbers = [], {}
     if predicted:
-        parts.append(f"{bound or 'predicted'} {{predicted}}")
+        parts.append(f"{bound or 'predicted'} {{predicted}} here")
         numbers["predicted"] = Number(predicted, (own.row["cell"],), formatting.times)
     if made:
-        parts.append(f"{'' if made.is_at(own) else 'elsewhere '}measured {{gain}} ({made.place})")
+        parts.append("measured {gain}" if made.is_at(own) else f"measured {{gain}} ({made.place})")
         numbers["gain"] = made.number
     told = f": {'; '.join(parts)}" if parts else ""
     return f"{urge(made.speed if made else None)} {thing}{told}.", numbers

@@ -14,7 +14,7 @@ from stepscope.report.data.ladder import recomputed, time, whole_peak
 from stepscope.report.data.predicted import optimizer_ms
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
-from stepscope.report.data.step_parts import StepParts, work
+from stepscope.report.data.step_parts import PARTS, StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Timed, interval_text, timed
@@ -25,12 +25,14 @@ from stepscope.report.studies.page_one.tables import largest_ladder, memory_of
 
 LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one
 MOST_FINDINGS = 7
-# A part of the step that is no matrix product -> what it is called where it is the largest.
-_LOSSES = {
-    "attention": "attention's work beside its products in the forward pass",
-    "other": "kernels that move memory instead of multiplying matrices",
+LEAST_TOLD, HALF = 0.1, 0.5
+# A part of the step -> what it is called in a sentence.
+_NAMES = {
+    "products": "matrix products",
+    "attention": "attention's softmax, mask and casts (forward)",
+    "other": "other memory-bound kernels",
     "optimizer": "the optimizer",
-    "idle": "the GPU waiting for the host",
+    "idle": "waiting for launches",
 }
 
 
@@ -38,43 +40,54 @@ _LOSSES = {
 class Cost:
     """A finding with the chapter that it links to, and what it costs in ms of the step that it is about.
 
-    What does not run at all costs without end.
+    What does not run at all costs without end. is_part: whether that is a part of the reference cell's step.
     """
 
     cost: float
     chapter: str
     finding: Finding
+    is_part: bool = False
 
 
 def costs(machine: Machine) -> list[Cost]:
-    """The findings, the dearest first; at most MOST_FINDINGS."""
+    """The findings, those of the reference cell's step first, then the dearest first; at most MOST_FINDINGS."""
     found = [each for candidate in CANDIDATES if (each := candidate(machine))]
-    return sorted(found, key=lambda each: -each.cost)[:MOST_FINDINGS]
+    return sorted(found, key=lambda each: (not each.is_part, -each.cost))[:MOST_FINDINGS]
 
 
 def answer(machine: Machine) -> Finding | None:
-    """Where the reference cell's step goes, and what costs most beside products; None without a profiled step."""
+    """Where the reference cell's step goes, and what limits it; None without a profiled step."""
     own = machine.reference
     if own is None:
         return None
     cells = (own.row["cell"],)
-    numbers = {
-        "step": Number(own.step, cells, _step_text),
-        "products": Number(own.share("products"), cells, percent),
-    }
-    where = (
-        f"A training step of {own.name} in {own.precision} takes {{step}} ms, of which {{products}} are matrix products"
+    numbers = {"step": Number(own.step, cells, _step_text)}
+    told = sorted((name for name in PARTS if own.share(name) >= LEAST_TOLD), key=lambda name: -getattr(own, name))
+    numbers |= {name: Number(own.share(name), cells, percent) for name in told}
+    where = formatting.listing([f"{_NAMES[name]} {{{name}}}" for name in told])
+    parameters = own.row.get("parameters")
+    size = (
+        f"{own.row['size']} ({formatting.parameters(parameters)} parameters)" if known(parameters) else own.row["size"]
     )
+    place = f"{size} at context {own.row['context']:,.0f} in {own.precision}"
+    answer = f"A training step of {place} takes {{step}} ms: {where}. {_limit(own)}"
     plain = next((each for each in machine.steps if (each.place, each.precision) == (own.place, "fp32")), None)
     if plain and plain is not own:
-        where += "; in fp32 it takes {plain} ms, of which {plain_products} are"
+        answer += " In fp32 it takes {plain} ms, {plain_products} of them in matrix products."
         numbers["plain"] = Number(plain.step, (plain.row["cell"],), _step_text)
         numbers["plain_products"] = Number(plain.share("products"), (plain.row["cell"],), percent)
-    losses = {name: getattr(own, name) for name in _LOSSES}
-    worst = max(losses, key=losses.get)
-    numbers |= _part_numbers(own, worst)
-    loss = f"Beside them most of it in {own.precision} is {_LOSSES[worst]}: {{cost}} ms, {{share}} of the step."
-    return Finding("where does the step go", f"{where}.", numbers, own.row["hardware"], cause=loss)
+    return Finding("where does the step go", answer, numbers, own.row["hardware"])
+
+
+def _limit(own: StepParts) -> str:
+    """What limits a step: what takes more than half of it."""
+    if own.share("products") > HALF:
+        return "Arithmetic limits it."
+    if own.share("idle") > HALF:
+        return "Launches limit it."
+    if own.share("attention") + own.share("other") + own.share("optimizer") > HALF:
+        return "Traffic to memory limits it, not arithmetic."
+    return "Nothing takes more than half of it."
 
 
 def _step_text(step: Timed) -> str:
@@ -120,14 +133,14 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Attention's included, {largest[0]} kernels take most: {{most}} ms."
+        cause = f"Most is {largest[0]}: {{most}} ms, with that of attention."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
     text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
     found = Finding("what do memory-bound kernels cost",
                     "Other memory-bound kernels cost {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.other, "kernels", found)
+    return Cost(own.other, "kernels", found, is_part=True)
 
 
 def _categories(profile: Profile, own: StepParts) -> Iterator[tuple[str, float]]:
@@ -145,17 +158,19 @@ def _idle(machine: Machine) -> Cost | None:
         return None
     cells = tuple(each.row["cell"] for each in machine.alike)
     bound = [each for each in machine.alike if each.busy / each.total < LAUNCH_BOUND]
-    numbers = _part_numbers(own, "idle") | {"bound": Number(len(bound), cells, formatting.count)}
-    cause = ""
-    if len(machine.alike) > 1:
-        which = f": {_places(bound)}" if bound else ""
-        cause = f"Launches limit {{bound}} of {len(machine.alike):,} {own.precision} steps{which}."
+    numbers = _part_numbers(own, "idle")
+    if bound:
+        idle = [each.share("idle") for each in bound]
+        numbers["shares"] = Number(idle, cells, lambda shares: formatting.value_range([100 * s for s in shares], 2))
+        said = f"Launches limit {_places(bound)} in {own.precision}: the GPU idles {{shares}} % of the step."
+        cause = f"{_place_of(own)} idles {{cost}} ms." if own not in bound else ""
+    else:
+        said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."
+        cause = ""
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
     text, more = advice(own, "CUDA graphs", "at most", _without(own, "idle"), made)
-    found = Finding("what does waiting for launches cost",
-                    f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}.",
-                    numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.idle, "kernels", found)
+    found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
+    return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
 
 
 def _precision(machine: Machine) -> Cost | None:
@@ -169,7 +184,7 @@ def _precision(machine: Machine) -> Cost | None:
     speed = pair.speeds["step"]
     if not (speed.is_different if enough(comparison=speed) else speed.is_beyond_margin):
         return None
-    word = speed.verdict if speed.has_interval else "no verdict"
+    word = f": {speed.verdict}" if speed.has_interval else ""
     ratio = " ".join(filter(None, [formatting.times(speed.ratio), interval_text(speed)]))
     numbers = {"speed": Number(speed.ratio, pair.cells, lambda _: ratio)}
     both = {each.precision: each for each in machine.steps if each.place == _place(pair.row)}
@@ -185,9 +200,13 @@ def _precision(machine: Machine) -> Cost | None:
         predicted = _by_ceilings(machine, before)
     text = f"{urge(speed)} bf16."
     if predicted:
-        text = f"{urge(speed)} bf16: predicted {{predicted}}."
+        text = f"{urge(speed)} bf16: {{predicted}} was predicted."
         numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
-    found = Finding("what does mixed precision bring", f"bf16 is {{speed}} as fast as fp32 ({pair.point}): {word}.",
+    least = min(pairs, key=lambda each: each.speeds["step"].ratio)
+    if least is not pair:
+        text += f" It brings least in {least.point}: {{lowest}}."
+        numbers["lowest"] = Number(least.speeds["step"].ratio, least.cells, formatting.times)
+    found = Finding("what does mixed precision bring", f"bf16 is {{speed}} as fast as fp32 ({pair.point}){word}.",
                     numbers, machine.hardware, cause, text)  # fmt: skip
     return Cost(abs(speed.times[0] - speed.times[1]), "precision", found)
 
@@ -222,9 +241,9 @@ def _attention(machine: Machine) -> Cost | None:
     made = change(machine.ladders, own, "attention", lambda value: value != "naive")
     text, more = advice(own, "fused attention", "from the forward pass alone", _without(own, "attention"), made)
     found = Finding("what does attention cost",
-                    f"Attention's forward pass spends {{cost}} ms ({{share}}) beside its products in {own.name}.",
+                    f"Attention's softmax, mask and casts take {{cost}} ms ({{share}}) in forward in {_place_of(own)}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(own.attention, "attention", found)
+    return Cost(own.attention, "attention", found, is_part=own is machine.reference)
 
 
 def _optimizer(machine: Machine) -> Cost | None:
@@ -244,7 +263,7 @@ def _optimizer(machine: Machine) -> Cost | None:
     text, more = advice(own, "a fused optimizer", "", predicted, made)
     found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
-    return Cost(cost, "kernels", found)
+    return Cost(cost, "kernels", found, is_part=True)
 
 
 def _memory(machine: Machine) -> Cost | None:
@@ -323,7 +342,8 @@ def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number]]:
 
 
 def _warmup(machine: Machine) -> Cost | None:
-    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size.
+    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size: it
+    costs a measurement, and no step of a training.
 
     A size whose steady step is known well comes before one where it is not.
     """
@@ -338,23 +358,23 @@ def _warmup(machine: Machine) -> Cost | None:
     _, _, setting, point, ratio = max(found, key=lambda each: each[:2])
     cells = (point.cold["cell"],)
     numbers = {"ratio": Number(ratio, cells, formatting.times)}
-    cause, text, sure = "", "Leave the first step out.", ""
     excess, steps = point.excess("step"), point.enough("step")
+    cause, text, sure = "", "Leave the first step out.", ""
     if excess is not None:
         cause = "The first step takes {excess} ms longer."
         numbers["excess"] = Number(excess, cells)
     if not point.is_settled:
-        sure = ", itself known to ± {width}"
+        sure = "; the steady step is known to ± {width}"
         numbers["width"] = Number(point.width, cells, percent)
     elif steps:
-        text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it stays within ± {percent(CLOSE)}."
+        text = f"Leave out {{enough}} step{'s' * (steps != 1)}: then it stays within ± {percent(CLOSE)}."
         numbers["enough"] = Number(steps, cells, formatting.count)
     said = (
-        f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step{sure} "
-        f"({point.size}, context {setting.context:,.0f}, {setting.precision})."
+        f"Without warm-up a mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step "
+        f"({point.size} at {setting.context:,.0f}, {setting.precision}{sure})."
     )
     found = Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text)
-    return Cost(max(0.0, (ratio - 1) * point.steady("step")), "warmup", found)
+    return Cost(0.0, "warmup", found)
 
 
 CANDIDATES: tuple[Callable[[Machine], Cost | None], ...] = (

@@ -32,12 +32,14 @@ def context(tables: Tables) -> dict:
     lines, said, not_sure, own = strip(machine), answer(machine), doubts(machine), machine.reference
     about = f"{own.name} in {own.precision}" if own else ""
     told = [*(f"{name} {value}" for name, value in lines), said.text if said else "", about, *not_sure]
+    kept = fitting(costs(machine), MOST_WORDS - _HEADINGS - words(" ".join(told)))
     return {
         "strip": lines,
         "answer": said,
         "picture": _picture(machine),
         "about": about,
-        "costs": fitting(costs(machine), MOST_WORDS - _HEADINGS - words(" ".join(told))),
+        "parts": [each for each in kept if each.is_part],
+        "others": [each for each in kept if not each.is_part],
         "tables": [made for made in (ladder_table(machine), best_table(machine)) if made],
         "doubts": not_sure,
     }
@@ -59,11 +61,12 @@ def _picture(machine: Machine) -> Picture | None:
     if not panels:
         return None
     first = next(iter(panels.values()))[0].row
+    intervals = any(each.step.has_interval for own in panels.values() for each in own)
     caption = (
-        "Where a training step's time goes, as shares of the step without a profiler, whose time stands beside the bar "
-        "(± half its 95 % interval between processes, where there is one). Attention but its products is that of the "
-        "forward pass; in the backward pass it counts among the other kernels. "
-        f"{first['hardware']}; context {context:,.0f}, batch {first['batch']:,.0f}."
+        "Where a training step's time goes, as shares of the step without a profiler, whose time stands beside the bar"
+        f"{' (± half its 95 % interval between processes)' * intervals}. Attention's matrix products count among the "
+        "products; its other kernels stand alone in the forward pass, and among the memory-bound ones in the backward "
+        f"pass. {first['hardware']}; context {context:,.0f}, batch {first['batch']:,.0f}."
     )
     return Picture(
         "page_one", caption, "Stacked bars of five parts of a training step, a bar a size, a panel a precision."

@@ -6,17 +6,19 @@ import pandas as pd
 
 from stepscope.report.data.agreement import measured_again
 from stepscope.report.data.control import floors
+from stepscope.report.data.ladder import time
 from stepscope.report.data.machines import every_cell, facts, processes
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.data.step_parts import side_by_side
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.order import column
+from stepscope.report.studies.page_one.tables import largest_ladder
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the processor limits"}
 FAR_APART = math.log(1.25)  # a difference that is worth a word even where nothing tells how sure it is
 _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow host", "unsteady": "unsteady"}
-_MOST_NAMES = 2
 
 
 def strip(machine: Machine) -> list[tuple[str, str]]:
@@ -33,7 +35,7 @@ def _about(machine: Machine) -> tuple[str, str]:
     own = facts(machine.tables, machine.hardware)
     device = formatting.listing([str(each) for each in own["device_name"]], 2) or machine.hardware
     count = len(own["device_uuid"])
-    parts = [f"{device}, each cell on one of {count:,}" if count > 1 else device]
+    parts = [f"{device} ({count:,} cards, each cell on one)" if count > 1 else device]
     parts += [f"{formatting.listing([f'{watts:,.0f}' for watts in own['power_limit_w']])} W"] * bool(
         own["power_limit_w"]
     )
@@ -55,7 +57,7 @@ def _measured(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
 
 
 def _floor_text(machine: Machine) -> list[str]:
-    """`19 in 20 phases of unchanged cells differ by at most 0.4 % where the GPU limits`; nothing without a control."""
+    """`cells measured twice differ by at most 0.4 % where the GPU limits, in 19 of 20 phases`; empty if none was."""
     found = floors(machine.tables["timing"]).by_class
     own = {kind: floor for (hardware, kind), floor in found.items() if hardware == machine.hardware}
     if not own:
@@ -64,17 +66,17 @@ def _floor_text(machine: Machine) -> list[str]:
         f"{formatting.percent(math.expm1(floor))}{f' where {_LIMITS[kind]}' if kind in _LIMITS else ''}"
         for kind, floor in own.items()
     ]
-    return [f"19 in 20 phases of unchanged cells differ by at most {formatting.listing(parts)}"]
+    return [f"cells measured twice differ by at most {formatting.listing(parts)}, in 19 of 20 phases"]
 
 
 def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
     statuses = cells["status"]
     if statuses.empty:
         return "Cells", ""
-    parts = [f"{(statuses == 'ok').sum():,} of {len(statuses):,} done"]
-    parts += [f"{(statuses == 'oom').sum():,} out of memory"] * bool((statuses == "oom").any())
-    parts += [f"{len(own):,} {_DOUBTS[name]}" for name, own in doubtful(machine).items() if own]
-    return "Cells", ", ".join(parts)
+    marked = [f"{len(own):,} {_DOUBTS[name]}" for name, own in doubtful(machine).items() if own]
+    of_these = f" ({', '.join(marked)})" if marked else ""
+    lost = f", {(statuses == 'oom').sum():,} out of memory" if (statuses == "oom").any() else ""
+    return "Cells", f"{(statuses == 'ok').sum():,} of {len(statuses):,} measured{of_these}{lost}"
 
 
 def doubtful(machine: Machine) -> dict[str, list[str]]:
@@ -101,18 +103,21 @@ def doubts(machine: Machine) -> list[str]:
 
 
 def _cells_in_doubt(machine: Machine) -> str:
-    parts = []
+    ladder, parts = largest_ladder(machine), []
+    shown = [row["cell"] for row in ladder.rungs if time(row, "step")] if ladder else []
+    drawn_steps = [each for own in side_by_side(machine.steps)[1].values() for each in own]
+    figure = {row["cell"] for each in drawn_steps for row in (each.row, machine.profile.unprofiled(each.row))}
     for name, cells in doubtful(machine).items():
-        if cells:
-            places = sorted((cell.partition("/")[2] for cell in cells), key=lambda place: not _is_on_page(place))
-            parts.append(f"{_DOUBTS[name]}: {formatting.listing(places, _MOST_NAMES)}")
+        if not cells:
+            continue
+        rungs, drawn = sum(cell in shown for cell in cells), sum(cell in figure for cell in cells)
+        places = [f"{rungs:,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
+        places += [f"{formatting.cells(drawn)} of the figure"] * bool(drawn)
+        rest = len(cells) - rungs - drawn
+        places += [f"{rest:,} other cells" if places else formatting.cells(rest)] * bool(rest)
+        parts.append(f"{_DOUBTS[name]}: {formatting.listing(places)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
-
-
-def _is_on_page(place: str) -> bool:
-    """Whether page one shows numbers of such a cell."""
-    return place.startswith(("ladder/", "timing/"))
 
 
 def _disagreement(machine: Machine) -> str:
@@ -121,14 +126,15 @@ def _disagreement(machine: Machine) -> str:
     how = "disagree"
     if not apart:
         apart = [each for each in again if not each.found.has_interval and abs(math.log(each.found.ratio)) > FAR_APART]
-        how = f"differ by more than {formatting.percent(math.expm1(FAR_APART))}, without a verdict,"
+        how = f"differ by more than {formatting.percent(math.expm1(FAR_APART))}"
     if not apart:
         return ""
     worst = max(apart, key=lambda each: abs(math.log(each.found.ratio)))
     place = f"{worst.row['size']} at {worst.row['context']:,.0f} in {worst.row['precision']}"
     return (
         f"Studies that measured the same {how} in {len(apart):,} of {len(again):,} comparisons, most in {place}: "
-        f"the {worst.study} study's time is {ratio_text(1 / worst.found.ratio)} times the timing study's."
+        f"the {worst.study} study's time is {ratio_text(1 / worst.found.ratio)} times the timing study's. "
+        "Compare within one."
     )
 
 
@@ -137,5 +143,5 @@ def _single(machine: Machine) -> str:
     timing = machine.tables["timing"]
     counts = column(timing, "step_processes")[column(timing, "hardware") == machine.hardware].dropna()
     if len(counts) and (counts <= 1).all():
-        return "A single process measured each timing cell: no intervals, and no verdict on any difference."
+        return "One process measured each timing cell: no ratio has an interval or a verdict."
     return ""

@@ -1,5 +1,6 @@
 """The two tables of page one: the ladder at its largest place, and the best configuration of each size."""
 
+import dataclasses
 import math
 
 from stepscope.report.data.ceilings import matmul_ceiling
@@ -44,21 +45,39 @@ def ladder_table(machine: Machine) -> Table | None:
         reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], one.hardware, row["precision"])
         return 100 * reached / most if reached is not None and most else None
 
+    def before(row: dict) -> TableCell:
+        speed = one.over_before.get(row["cell"])
+        is_step = speed and time(row, "step") and time(one.at(row["compared_with"]), "step")
+        return table.times_as_fast(speed) if is_step else TableCell("–")
+
     columns = [
         Column("rung", number=False, value=lambda row: TableCell(str(row["name"]), badges=table.lost(row))),
         Column("step", "ms", value=time_cell),
-        Column("times as fast", value=gain, optional=True),
+        Column("the rung before", group="times as fast as", value=before, optional=True),
+        Column(str(start["name"]) if start else "", group="times as fast as", value=gain, optional=True),
+        Column(
+            "tokens a second",
+            value=lambda row: rate(row, "tokens_per_s") if time(row, "step") else None,
+            show=formatting.count,
+            optional=True,
+        ),
         Column("of the measured peak", "%", value=share, optional=True),
-        Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
+        Column("peak memory", "GiB", value=peak_cell, optional=True),
     ]
+    any_lost = any(row["status"] == "oom" for row in rungs)
     more = f" {len(one.rungs) - MOST_ROWS:,} more stand in its section." if len(one.rungs) > MOST_ROWS else ""
-    compared = f"; times as fast as {start['name']}, the first of which a whole step fits" if start else ""
     caption = (
-        f"The ladder at its largest place: {one.place}, batch {one.batch:,.0f}. Each rung is one change more"
-        f"{compared}.{more}"
+        f"Changes made one after another, the ladder, at its largest place: {one.place}, batch {one.batch:,.0f}."
+        f"{' Of an OOM rung the peak is what was reached before memory ran out.' * any_lost}{more}"
     )
-    return table.build("page-ladder", caption, columns, rungs, [table.verdict_note(speeds.values())],
-                       meanings=table.PLAIN_MEANINGS)  # fmt: skip
+    notes = [table.verdict_note([*speeds.values(), *map(one.over_before.get, speeds)])]
+    return table.build("page-ladder", caption, columns, rungs, notes, meanings=table.PLAIN_MEANINGS)
+
+
+def peak_cell(row: dict) -> TableCell:
+    """A rung's peak memory, with `>` where more was asked for than there was."""
+    made = table.number(peak(row), formatting.gib)
+    return dataclasses.replace(made, text=f"> {made.text}") if row["status"] == "oom" and known(peak(row)) else made
 
 
 def time_cell(row: dict) -> TableCell:
@@ -109,16 +128,19 @@ def memory_of(row: dict) -> float | None:
 def best_table(machine: Machine) -> Table | None:
     """The fastest cell of each size at its longest context."""
     rows = best_rows(machine)
+    fixed = [name for name in ("batch", "precision") if len({row[name] for row in rows}) == 1]
+    told = {"batch": "batch {:,.0f}", "precision": "{}"}
+    alike = "".join(f"; {told[name].format(rows[0][name])}" for name in fixed)
     columns = [
-        *table.point("size", "parameters", "context", "batch", "precision"),
+        *table.point("size", "parameters", "context"),
+        *(table.point(name)[0] for name in ("batch", "precision") if name not in fixed),
         Column("options", number=False, value="options", optional=True),
         Column("step", "ms", value=time_cell),
         Column("tokens a second", value=tokens_per_s, show=formatting.count),
         Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
     ]
     caption = (
-        "The best cell of the timing study for each size, nothing fused or compiled: at the longest "
-        "measured context of which a step fits, the one with the most tokens a second; of cells within what unchanged "
-        "ones differ by, the plainest precision."
+        "The baseline by size, nothing fused or compiled, at the longest measured context of which a step fits: the "
+        f"precision with the most tokens a second, of those that are alike the plainest{alike}."
     )
     return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
