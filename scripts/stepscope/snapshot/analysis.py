@@ -1,6 +1,5 @@
 """All tables of one memory snapshot, and writing them."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -67,15 +66,3 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
 def empty() -> dict[str, pd.DataFrame]:
     """The tables of a cell without a snapshot: columns and no rows."""
     return {name: pd.DataFrame(columns=COLUMNS[name]) for name in TABLES}
-
-
-def write(found: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in found.items():
-        beside = folder / f".{name}.csv.{os.getpid()}"
-        try:
-            table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-            beside.replace(folder / f"{name}.csv")
-        finally:
-            beside.unlink(missing_ok=True)

@@ -226,7 +226,7 @@ def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, 
         past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
         stack = columns.number_of(block.get("frames", past.get("frames")))
-        active = str(block.get("state", "inactive")).startswith("active")
+        active = _text(block.get("state", "inactive")).startswith("active")
         found.append((_integer(block.get("address", address)), size, requested, active, stack))
         address += size
     return found
@@ -242,7 +242,7 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
             if not isinstance(frame, dict):
                 raise ValueError(f"a frame is a {type(frame).__name__}")
             found = numbers[id(frame)] = len(frames)
-            file, function = str(frame.get("filename", "")), str(frame.get("name", ""))
+            file, function = _text(frame.get("filename", "")), _text(frame.get("name", ""))
             frames.append(Frame(file, _integer(frame.get("line", 0)), function))
         return found
 
@@ -252,7 +252,7 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
 def _annotations(entries: object) -> list[Annotation]:
     found = [
         Annotation(
-            str(entry.get("name", "")),
+            _text(entry.get("name", "")),
             entry.get("stage") == "START",
             _integer(entry.get("device", 0)),
             _integer(entry.get("time_us", 0)),
@@ -270,6 +270,13 @@ def _device(segment: dict) -> int:
 def _integer(value: object) -> int:
     if not isinstance(value, int) or not -(2**63) <= value < 2**63:
         raise ValueError("a number is missing or too large")
+    return value
+
+
+def _text(value: object) -> str:
+    """A name; never the text of something else: that of lists that share lists has no end."""
+    if not isinstance(value, str):
+        raise ValueError(f"a name is a {type(value).__name__}")
     return value
 
 

@@ -21,6 +21,8 @@ def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with one line."""
     if path.is_dir():
         raise SnapshotError(f"{path}: this is a folder; give the file of a snapshot")
+    if path.exists() and not path.is_file():
+        raise SnapshotError(f"{path}: this is a pipe or a device; give the file of a snapshot")
     try:
         with _bytes(path) as data:
             reader = Reader(data)

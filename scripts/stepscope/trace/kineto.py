@@ -32,7 +32,16 @@ def read(path: Path) -> Trace:
         return _trace(content, found)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OverflowError, zlib.error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+        RecursionError,
+        zlib.error,
+    ) as error:
         raise TraceError(f"{path} is not a trace of torch.profiler, or is damaged ({_reason(error)})") from None
 
 
@@ -82,6 +91,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         correlation=[event.get("args", {}).get("correlation", -1) for event in working],
         name=[names.code(_as_nsys(event)) for event in working],
         kind=[_OPERATIONS[event["cat"]] for event in working],
+        bytes=[event.get("args", {}).get("bytes", -1) for event in working],
         **times(working),
     )
     is_operator = np.array([event["cat"] == "cpu_op" for event in named], dtype=bool)
@@ -146,6 +156,8 @@ def _host_operations(ranges: pd.DataFrame, is_operator: np.ndarray) -> tuple[pd.
     number = np.arange(len(chosen))
     common = {key: chosen[key].to_numpy() for key in ("process", "start", "end", "name")} | {"correlation": number}
     zero = np.zeros(len(chosen))
-    operations = events.frame(events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, **common)
+    operations = events.frame(
+        events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, bytes=zero - 1, **common
+    )
     calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), **common)
     return operations, calls

@@ -4,10 +4,25 @@ import math
 
 import pandas as pd
 
+from stepscope.recordings.text import markdown as markdown_text
+
 MOST_KERNELS = 8
 MOST_NAMES = 12
+MOST_COMPARED = 25
+_CATEGORY = [("category", "category", None)]
+_COMPARED = [("name", "name", None), ("change", "change", None), ("before_ms_per_step", "before, GPU ms/step", 3),
+    ("after_ms_per_step", "after, GPU ms/step", 3), ("difference_ms_per_step", "difference, ms/step", 3),
+    ("after_over_before", "after / before", 2), ("before_instances_per_step", "before, kernels/step", 1),
+    ("after_instances_per_step", "after, kernels/step", 1)]  # fmt: skip
+# Tables that need not be named where they are missing.
+_SILENT = ("warnings", "ranges_there", "compared_phases", "compared_kernels")
 # table → (heading, columns: (name, heading, decimals or None for text), rows at most, filter)
 _SECTIONS = (
+    ("warnings", "Warnings", [("about", "about", None), ("text", "what", None)], None),
+    ("ranges_there", "Ranges that are there", [("range", "range", None), ("count", "count", 0),
+      ("share_of_gpu_time", "share of GPU time, launched by any thread", "%")], None),
+    ("compared_phases", "Phases before and after", _COMPARED, None),
+    ("compared_kernels", "Kernels before and after", _COMPARED[:1] + _CATEGORY + _COMPARED[1:], MOST_COMPARED),
     ("phases", "Phases", [("phase", "phase", None), ("count", "count", 0), ("host_ms_per_step", "host ms/step", 3),
       ("host_exclusive_ms_per_step", "host exclusive ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
       ("kernels_per_step", "kernels/step", 1),
@@ -34,6 +49,18 @@ _SECTIONS = (
       ("idle_ms_per_step", "idle ms/step", 3), ("busy_share_of_wall", "busy share of wall", "%"),
       ("gaps_per_step", "gaps/step", 1), ("gap_median_us", "gap median us", 2), ("gap_max_us", "gap max us", 1),
       ("queue_delay_median_us", "queue delay median us", 2)], None),
+    ("communication", "Communication: how much of it is hidden behind other kernels", [("process", "process", 0),
+      ("device", "device", 0), ("device_in_process", "in the process: cuda", 0), ("kernels", "kernels", 0),
+      ("busy_ms", "busy ms", 3), ("busy_ms_per_step", "busy ms/step", 3), ("hidden_ms", "of it hidden ms", 3),
+      ("exposed_ms", "exposed ms", 3), ("hidden_share", "hidden share", "%")], None),
+    ("copies", "Copies and fills of memory", [("process", "process", 0), ("device", "device", 0),
+      ("what", "what", None),
+      ("count", "count", 0), ("total_ms", "total ms", 3),
+      ("share_of_device_time", "share of the process's GPU time there", "%"), ("bytes", "bytes", 0),
+      ("gb_per_s", "GB/s", 2)], 40),
+    ("synchronisations", "Calls that wait for the GPU", [("process", "process", 0), ("name", "call", None),
+      ("calls", "calls", 0), ("calls_per_step", "calls/step", 1), ("total_ms", "total ms", 3),
+      ("ms_per_step", "ms/step", 3), ("max_us", "max us", 1)], MOST_NAMES),
     ("api_gaps", "Gaps between CUDA calls", [("phase", "phase", None), ("calls_per_step", "calls/step", 1),
       ("gap_ms_per_step", "gaps ms/step", 3), ("gap_median_us", "median us", 2), ("gap_max_us", "max us", 1)], None),
     ("api_calls", "CUDA calls", [("name", "call", None), ("calls_per_step", "calls/step", 1),
@@ -53,16 +80,20 @@ _SECTIONS = (
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary; a table without rows is omitted, and named at the end as missing."""
-    parts, missing = [f"# {_text(title)}"], []
-    checks = tables["checks"].set_index("quantity")["value"]
+    parts, missing = [f"# {markdown_text(title)}"], []
+    checks = tables["checks"].set_index("quantity")["value"] if "checks" in tables else {}
     on_host = str(checks.get("device_is_host")) == "True"
     for name, heading, columns, most in _SECTIONS:
+        if name not in tables:
+            continue
         table = tables[name]
         if on_host:
             heading, columns = _of_operators(heading), [(key, _of_operators(label), how) for key, label, how in columns]
         if table.empty:
-            missing.append(heading)
+            missing += [heading] if name not in _SILENT else []
             continue
+        if name == "phases" and checks.get("phases_by_other_names"):
+            heading += f" (taken from other names: {markdown_text(checks['phases_by_other_names'])})"
         if name == "kernels":
             table = table.assign(composition=[_composition(row) for row in table.to_dict("records")])
         if most is not None:
@@ -98,14 +129,5 @@ def _value(value: object, decimals: int | str | None) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if decimals is None:
-        return _text(value)
+        return markdown_text(f"{value:.6g}" if isinstance(value, float) else value)
     return f"{100 * value:.1f} %" if decimals == "%" else f"{value:,.{decimals}f}"
-
-
-def _text(value: object) -> str:
-    """Text that a Markdown table can hold."""
-    text = " ".join(f"{value:.6g}".split() if isinstance(value, float) else str(value).split())
-    text = (
-        text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
-    )
-    return text.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")

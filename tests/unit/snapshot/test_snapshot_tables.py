@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
+from stepscope.recordings.files import write_tables
 from stepscope.snapshot import analysis, phases, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
 from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, TABLES
@@ -342,5 +343,5 @@ def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path)
 
 def test_a_table_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(UnicodeEncodeError):
-        analysis.write({"peak": pd.DataFrame({"category": ["\ud800"]})}, tmp_path)
+        write_tables({"peak": pd.DataFrame({"category": ["\ud800"]})}, tmp_path)
     assert not list(tmp_path.iterdir())
