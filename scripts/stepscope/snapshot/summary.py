@@ -2,8 +2,12 @@
 
 import pandas as pd
 
+from stepscope.recordings.text import plain
+from stepscope.snapshot.table_names import CATEGORIES
+
 LINES = 5
 _MIB = 2**20
+_MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
 
 
 def text(tables: dict[str, pd.DataFrame]) -> str:
@@ -26,11 +30,17 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
         + (f" ({', '.join(where)})" if where else ""),
+        f"  in requested bytes; {_mib(row['peak_rounded_bytes'])} MiB as the allocator rounds them, at least",
         f"  {_reserved(row, own['timeline'])}"
         f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
     ]
     if row["cut"]:
         lines.append("  the history lacks its beginning: earlier peaks may be missing")
+    if row["events"] and row["allocated_bytes"] and row["without_frames_share"] > _MOST_WITHOUT_FRAMES:
+        lines.append(
+            f"  {_percent(row['without_frames_share']).strip()} of the allocated bytes have no line of Python: "
+            "categories and lines are partly unknown; record with _record_memory_history(stacks='python')"
+        )
     if row["ooms"]:
         place = ", ".join(str(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
         sizes = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
@@ -38,12 +48,25 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     lines.append("  at the peak, MiB:")
     for each in own["peak"].to_dict("records"):
         if each["bytes"]:
-            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}")
+            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}{_why(each, row)}")
     lines.append("  the largest lines of it, MiB:")
     for each in own["peak_lines"].head(LINES).to_dict("records"):
         place = "  ".join(str(each[key]) for key in ("category", "module", "frame") if each[key])
         lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {place}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(_harmless(line) for line in lines) + "\n"
+
+
+def _harmless(line: str) -> str:
+    """The line for a terminal, with its indentation."""
+    return line[: len(line) - len(line.lstrip(" "))] + plain(line)
+
+
+def _why(each: dict, row: dict) -> str:
+    """What is known of the unknown."""
+    before = row["unknown_before_recording_bytes"]
+    if each["category"] != CATEGORIES[-1] or not before:
+        return ""
+    return f", {_mib(before)} MiB of it allocated before the recording began"
 
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:
