@@ -26,13 +26,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from stepscope import snapshot, trace
-from stepscope.recordings import text
-from stepscope.snapshot import analysis as snapshots
-from stepscope.snapshot import summary as snapshot_summary
-from stepscope.trace import analysis as traces
-from stepscope.trace import cautions
-from stepscope.trace import summary as trace_summary
+from stepscope import snapshot, trace  # noqa: E402
+from stepscope.recordings import text  # noqa: E402
+from stepscope.snapshot import analysis as snapshots  # noqa: E402
+from stepscope.snapshot import summary as snapshot_summary  # noqa: E402
+from stepscope.trace import analysis as traces  # noqa: E402
+from stepscope.trace import cautions  # noqa: E402
+from stepscope.trace import summary as trace_summary  # noqa: E402
 
 SECONDS = 10
 TRACES, SNAPSHOTS = ROOT / "tests/unit/trace/recordings", ROOT / "tests/unit/snapshot/recordings"
@@ -97,7 +97,7 @@ def damage_database(path: Path, chance: random.Random) -> None:
             elif chance.random() < 0.05:
                 database.execute(f'DROP TABLE "{table}"')
             else:
-                rows = "1" if chance.random() < 0.2 else f'rowid % 7 = {chance.randrange(7)}'
+                rows = "1" if chance.random() < 0.2 else f"rowid % 7 = {chance.randrange(7)}"
                 database.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE {rows}', (chance.choice(FLAT),))
         except (sqlite3.Error, IndexError):
             continue

@@ -17,6 +17,7 @@ from stepscope.recordings.flags import add_limits, add_out
 from stepscope.recordings.text import plain
 from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
 
+TEMPLATES = Path(__file__).resolve().parents[1] / "report"
 SIDES = ("before", "after")
 
 
@@ -31,6 +32,11 @@ def main() -> None:
         for folder, tables in made.items():
             files.write_tables(tables, given.out / folder)
         files.write_text(text, given.out / "summary.md")
+        if given.html:
+            from stepscope.report.anybody import page  # needs what the report needs
+
+            title = " and ".join(path.name for path in given.traces)
+            files.write_text(page.of_trace(made[""], title, TEMPLATES), given.html)
     except (TraceError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:

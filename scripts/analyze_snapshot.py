@@ -1,9 +1,9 @@
 """What filled the memory, when and made by which line: the tables of a PyTorch memory snapshot, without a browser.
 
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
-file is run. Prints a summary, and writes it
-as summary.txt and a CSV a table. A known.json beside the snapshot, as StepScope's memory study
-writes it, gives phases, parts of the model and categories; without it they come from annotations and stacks.
+file is run. Prints a summary, and writes it as summary.txt, a CSV a table and, where matplotlib is there, memory.svg
+and .png: what is active over time. A known.json beside the snapshot, as StepScope's memory study writes it, gives
+phases, parts of the model and categories; without it they come from annotations and stacks.
 """
 
 import argparse
@@ -14,6 +14,8 @@ from stepscope.recordings import files, limits
 from stepscope.recordings.flags import add_limits, add_out
 from stepscope.recordings.text import plain
 from stepscope.snapshot import SnapshotError, analysis, summary
+
+TEMPLATES = Path(__file__).resolve().parents[1] / "report"
 
 
 def main() -> None:
@@ -32,6 +34,7 @@ def main() -> None:
         text = summary.text(tables)
         files.write_tables(tables, given.out)
         files.write_text(text, given.out / "summary.txt")
+        draw(tables, given)
     except (SnapshotError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:
@@ -42,6 +45,19 @@ def main() -> None:
         )
     sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
     print(text, end="")
+
+
+def draw(tables: dict, given: argparse.Namespace) -> None:
+    """Write the picture, if there is what draws it, and the page, if it is wanted."""
+    try:
+        from stepscope.report.anybody import page, pictures
+    except ModuleNotFoundError:
+        if given.html:
+            raise
+        return
+    pictures.memory_over_time(tables, given.out)
+    if given.html:
+        files.write_text(page.of_snapshot(tables, given.snapshot.name, TEMPLATES), given.html)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,15 @@ def add_limits(flags: argparse.ArgumentParser) -> None:
 
 
 def add_out(flags: argparse.ArgumentParser) -> None:
-    """--out."""
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    """--out and --html."""
+    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables and the summary")
+    flags.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="also write one page with warnings, a picture and the tables, which needs no network "
+        "(needs the report's environment)",
+    )
 
 
 def positive(text: str) -> float:

@@ -1,6 +1,7 @@
 """The tables of a trace as one Markdown page, for a terminal and for GitHub."""
 
 import math
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -78,33 +79,55 @@ _SECTIONS = (
 )  # fmt: skip
 
 
-def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
-    """The summary; a table without rows is omitted, and named at the end as missing."""
-    parts, missing = [f"# {markdown_text(title)}"], []
+@dataclass(frozen=True, eq=False)
+class Section:
+    """A table as it is shown. columns: (name, heading, decimals, "%" or None for text); note: a sentence above it."""
+
+    name: str
+    heading: str
+    columns: list[tuple[str, str, int | str | None]]
+    rows: list[dict]
+    note: str = ""
+
+
+def sections(tables: dict[str, pd.DataFrame], times: int = 1) -> list[Section]:
+    """The tables with rows in the order in which they are shown; `times`: as many rows as in the summary."""
     checks = tables["checks"].set_index("quantity")["value"] if "checks" in tables else {}
     on_host = str(checks.get("device_is_host")) == "True"
+    found = []
     for name, heading, columns, most in _SECTIONS:
-        if name not in tables:
+        table = tables.get(name, pd.DataFrame())
+        if table.empty:
             continue
-        table = tables[name]
         if on_host:
             heading, columns = _of_operators(heading), [(key, _of_operators(label), how) for key, label, how in columns]
-        if table.empty:
-            missing += [heading] if name not in _SILENT else []
-            continue
-        if name == "phases" and checks.get("phases_by_other_names"):
-            heading += f" (taken from other names: {markdown_text(checks['phases_by_other_names'])})"
+        other = checks.get("phases_by_other_names", "") if name == "phases" else ""
+        note = f"Ranges that were taken for phases by their names: {other}." if other else ""
         if name == "kernels":
             table = table.assign(composition=[_composition(row) for row in table.to_dict("records")])
         if most is not None:
-            table = table.groupby("phase", sort=False).head(most) if "phase" in table else table.head(most)
+            table = (table.groupby("phase", sort=False) if "phase" in table else table).head(most * times)
         chosen = [column for column in columns if column[0] in table]
-        lines = [" | ".join(label for _, label, _ in chosen)]
-        lines.append(" | ".join(":---" if decimals is None else "---:" for _, _, decimals in chosen))
+        found.append(Section(name, heading, chosen, table.to_dict("records"), note))
+    return found
+
+
+def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
+    """The summary; a table without rows is omitted, and named at the end as missing."""
+    shown = sections(tables)
+    parts = [f"# {markdown_text(title)}"]
+    for section in shown:
+        lines = [" | ".join(label for _, label, _ in section.columns)]
+        lines.append(" | ".join(":---" if decimals is None else "---:" for _, _, decimals in section.columns))
         lines += [
-            " | ".join(_value(row[key], decimals) for key, _, decimals in chosen) for row in table.to_dict("records")
+            " | ".join(markdown_text(value_text(row[key], decimals)) for key, _, decimals in section.columns)
+            for row in section.rows
         ]
-        parts.append(f"## {heading}\n\n" + "\n".join(f"| {line} |" for line in lines))
+        parts.append(f"## {markdown_text(section.heading)}")
+        parts += [markdown_text(section.note)] if section.note else []
+        parts.append("\n".join(f"| {line} |" for line in lines))
+    there = {section.name for section in shown}
+    missing = [heading for name, heading, *_ in _SECTIONS if name in tables and name not in there | set(_SILENT)]
     if missing:
         parts.append("Not in this trace: " + ", ".join(missing) + ".")
     return "\n\n".join(parts) + "\n"
@@ -125,9 +148,10 @@ def _composition(row: dict) -> str:
     return text + (f" ({row['remainder_modules']})" if row["remainder_modules"] else "")
 
 
-def _value(value: object, decimals: int | str | None) -> str:
+def value_text(value: object, decimals: int | str | None) -> str:
+    """A value as text: with so many decimals, as a share in per cent, or as it is; a dash for none."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if decimals is None:
-        return markdown_text(f"{value:.6g}" if isinstance(value, float) else value)
+        return f"{value:.6g}" if isinstance(value, float) else str(value)
     return f"{100 * value:.1f} %" if decimals == "%" else f"{value:,.{decimals}f}"

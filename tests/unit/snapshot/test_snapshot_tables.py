@@ -305,7 +305,9 @@ def test_the_program(run_analyze, tmp_path):
     for name, columns in {**COLUMNS, **FURTHER}.items():
         assert tuple(pd.read_csv(tmp_path / "new" / "out" / f"{name}.csv").columns) == columns
     assert (tmp_path / "new" / "out" / "summary.txt").read_text() == done.stdout
-    assert len(list((tmp_path / "new" / "out").iterdir())) == len(COLUMNS) + len(FURTHER) + 1
+    assert (
+        len(list((tmp_path / "new" / "out").iterdir())) == len(COLUMNS) + len(FURTHER) + 3
+    )  # the summary, the picture twice
 
 
 def test_the_program_needs_no_torch():
