@@ -80,6 +80,7 @@ def analyse_any(trace: Trace, phases: list[str] | None = None, layers: int | Non
     further = {
         "warnings": cautions.warnings(found),
         "ranges_there": cautions.ranges_there(found, tables["ranges"], tables["phases"]),
+        "processes": transfers.processes(found),
         "communication": transfers.communication(found),
         "copies": transfers.copies(found),
         "synchronisations": transfers.synchronisations(found),

@@ -16,7 +16,7 @@ _COMPARED = [("name", "name", None), ("change", "change", None), ("before_ms_per
     ("after_over_before", "after / before", 2), ("before_instances_per_step", "before, kernels/step", 1),
     ("after_instances_per_step", "after, kernels/step", 1)]  # fmt: skip
 # Tables that need not be named where they are missing.
-_SILENT = ("warnings", "ranges_there", "compared_phases", "compared_kernels")
+_SILENT = ("warnings", "processes", "ranges_there", "compared_phases", "compared_kernels")
 # table → (heading, columns: (name, heading, decimals or None for text), rows at most, filter)
 _SECTIONS = (
     ("warnings", "Warnings", [("about", "about", None), ("text", "what", None)], None),
@@ -37,6 +37,12 @@ _SECTIONS = (
     ("categories", "Categories by phase", [("phase", "phase", None), ("category", "category", None),
       ("ms_per_step", "ms/step", 3), ("share_of_phase_gpu_time", "share of the phase's GPU time", "%"),
       ("instances_per_step", "instances/step", 1)], None),
+    ("ranges", "Ranges that are no phases", [("range", "range", None), ("parent", "within", None),
+      ("count", "count", 0),
+      ("host_ms_per_step", "host ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
+      ("gpu_by_any_thread_ms_per_step", "GPU ms/step by any thread", 3), ("kernels_per_step", "kernels/step", 1),
+      ("kernels_by_any_thread_per_step", "kernels/step by any thread", 1), ("top_kernel", "top kernel", None)],
+     MOST_NAMES),
     ("attention", "Inside attention", [("part", "part", None), ("host_ms_per_step", "host ms/step", 3),
       ("host_exclusive_ms_per_step", "host exclusive ms/step", 3), ("gpu_ms_per_step", "GPU ms/step", 3),
       ("gpu_exclusive_ms_per_step", "GPU exclusive ms/step", 3), ("kernels_per_step", "kernels/step", 1),
@@ -50,6 +56,9 @@ _SECTIONS = (
       ("idle_ms_per_step", "idle ms/step", 3), ("busy_share_of_wall", "busy share of wall", "%"),
       ("gaps_per_step", "gaps/step", 1), ("gap_median_us", "gap median us", 2), ("gap_max_us", "gap max us", 1),
       ("queue_delay_median_us", "queue delay median us", 2)], None),
+    ("processes", "Phases of each process and device", [("phase", "phase", None), ("process", "process", 0),
+      ("device", "device", 0), ("device_in_process", "in the process: cuda", 0), ("kernels", "kernels", 0),
+      ("gpu_ms", "GPU ms", 3), ("gpu_ms_per_step", "GPU ms/step", 3)], 8),
     ("communication", "Communication: how much of it is hidden behind other kernels", [("process", "process", 0),
       ("device", "device", 0), ("device_in_process", "in the process: cuda", 0), ("kernels", "kernels", 0),
       ("busy_ms", "busy ms", 3), ("busy_ms_per_step", "busy ms/step", 3), ("hidden_ms", "of it hidden ms", 3),
@@ -96,20 +105,32 @@ def sections(tables: dict[str, pd.DataFrame], times: int = 1) -> list[Section]:
     on_host = str(checks.get("device_is_host")) == "True"
     found = []
     for name, heading, columns, most in _SECTIONS:
-        table = tables.get(name, pd.DataFrame())
+        table = _chosen(name, tables.get(name, pd.DataFrame()))
         if table.empty:
             continue
         if on_host:
             heading, columns = _of_operators(heading), [(key, _of_operators(label), how) for key, label, how in columns]
         other = checks.get("phases_by_other_names", "") if name == "phases" else ""
         note = f"Ranges that were taken for phases by their names: {other}." if other else ""
-        if name == "kernels":
-            table = table.assign(composition=[_composition(row) for row in table.to_dict("records")])
         if most is not None:
             table = (table.groupby("phase", sort=False) if "phase" in table else table).head(most * times)
         chosen = [column for column in columns if column[0] in table]
         found.append(Section(name, heading, chosen, table.to_dict("records"), note))
     return found
+
+
+def _chosen(name: str, table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that are shown, in their order."""
+    if table.empty:
+        return table
+    if name == "ranges":
+        by = "gpu_by_any_thread_ms_per_step"
+        return table[~table["operator"].astype(bool)].sort_values(by, ascending=False, kind="stable")
+    if name == "kernels":
+        return table.assign(composition=[_composition(row) for row in table.to_dict("records")])
+    if name == "processes" and len(table[["process", "device"]].drop_duplicates()) == 1:
+        return table[:0]  # the table of phases says the same
+    return table
 
 
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:

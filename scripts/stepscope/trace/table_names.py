@@ -72,6 +72,7 @@ _PLACE = ("process", "device", "device_in_process", "device_name")
 FURTHER: dict[str, tuple[str, ...]] = {
     "warnings": ("about", "text"),
     "ranges_there": ("range", "count", "share_of_gpu_time"),
+    "processes": ("phase", *_PLACE, "kernels", "gpu_ms", "gpu_ms_per_step"),
     "communication": (
         *(*_PLACE, "kernels", "kernels_per_step", "total_ms", "busy_ms", "busy_ms_per_step"),
         *("hidden_ms", "exposed_ms", "hidden_share"),

@@ -1,4 +1,4 @@
-"""What moved between devices and what waited: communication, copies and fills, synchronisations; a row each process."""
+"""What each process did on each device, what moved between devices, and what waited for them."""
 
 import re
 
@@ -10,6 +10,7 @@ from stepscope.trace.categories import category_of
 from stepscope.trace.device_tables import covered_within
 from stepscope.trace.events import GRAPH, MEMORY, MS, US
 from stepscope.trace.nesting import groups, union
+from stepscope.trace.phase_tables import selections
 
 _PROCESS_ID = 2**24 - 1  # the last bits of Nsight Systems' number of a process
 _WAITS = re.compile(
@@ -17,6 +18,20 @@ _WAITS = re.compile(
 )
 _MEMORY = re.compile(r"^\[CUDA (?:memcpy (?P<direction>.*)|memset)\]$")
 FILLS_BY_KERNEL = "fill by a kernel"
+
+
+def processes(found: Attribution) -> pd.DataFrame:
+    """A row for each phase, process and device: what the process launched in the phase; steps are the process's own."""
+    rows = []
+    for phase, mask in selections(found).items():
+        for place, own in _places(found):
+            mine = own[mask[own]]
+            ms = found.durations[mine].sum() / MS
+            if len(mine):
+                kernels = int(found.is_kernel[mine].sum())
+                row = {"phase": phase, "kernels": kernels, "gpu_ms": ms, "gpu_ms_per_step": ms / _steps(found, own)}
+                rows.append(place | row)
+    return pd.DataFrame(rows)
 
 
 def communication(found: Attribution) -> pd.DataFrame:

@@ -194,6 +194,20 @@ def test_communication_hidden_behind_compute_of_each_process_and_device(export, 
     assert rows["exposed_ms"].to_dict() == pytest.approx({1: 50e-6, 2: 60e-6})
 
 
+def test_each_process_and_device_has_a_row(export, tables):
+    """Of two processes with equal ids one is busy for 40, the other for 10 ns a step; the first has two steps."""
+    for pid, length, steps in ((1, 40, 2), (2, 10, 1)):
+        for step in range(steps):
+            export.range("step", 100 * step, 100 * step + 90, thread(pid))
+            export.call(100 * step + 1, 100 * step + 2, thread(pid), correlation=step)
+            export.kernel("k", 100 * step + 10, 100 * step + 10 + length, step, pid, device=pid - 1)
+    rows = tables(export)["processes"]
+    rows = rows[rows["phase"] == "step"].set_index("process")
+    assert rows["gpu_ms"].to_dict() == pytest.approx({1: 80e-6, 2: 10e-6})
+    assert rows["gpu_ms_per_step"].to_dict() == pytest.approx({1: 40e-6, 2: 10e-6})
+    assert rows["kernels"].to_dict() == {1: 2, 2: 1} and rows["device"].to_dict() == {1: 0, 2: 1}
+
+
 def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tables):
     export.range("step", 0, 500, MAIN)
     for at, (kind, start, end) in enumerate(
