@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 from stepscope.recordings import files, limits
 from stepscope.recordings.flags import add_limits, add_out
-from stepscope.recordings.text import plain
+from stepscope.recordings.text import plain, show
 from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "report"
@@ -33,16 +33,13 @@ def main() -> None:
             files.write_tables(tables, given.out / folder)
         files.write_text(text, given.out / "summary.md")
         if given.html:
-            from stepscope.report.anybody import page  # needs what the report needs
-
             title = " and ".join(path.name for path in given.traces)
-            files.write_text(page.of_trace(made[""], title, TEMPLATES), given.html)
+            files.write_text(limits.within(most, named, lambda: page_of(made[""], title), ()), given.html)
     except (TraceError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:
         sys.exit(plain(f"error: cannot write {error.filename or given.out}: {error.strerror}", 1000))
-    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
-    print(text)
+    show(text)
 
 
 def arguments() -> argparse.Namespace:
@@ -79,6 +76,13 @@ def arguments() -> argparse.Namespace:
         flags.error(f"--phases {given.phases!r} names no range; omit it for the default")
     given.wanted = names or None
     return given
+
+
+def page_of(tables: dict[str, pd.DataFrame], title: str) -> str:
+    """The page as HTML."""
+    from stepscope.report.anybody import page  # needs what the report needs, and seconds to load
+
+    return page.of_trace(tables, title, TEMPLATES)
 
 
 def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:

@@ -7,12 +7,14 @@ phases, parts of the model and categories; without it they come from annotations
 """
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 
+import pandas as pd
 from stepscope.recordings import files, limits
 from stepscope.recordings.flags import add_limits, add_out
-from stepscope.recordings.text import plain
+from stepscope.recordings.text import plain, show
 from stepscope.snapshot import SnapshotError, analysis, summary
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "report"
@@ -27,37 +29,35 @@ def main() -> None:
     given = flags.parse_args()
     try:
         there = [given.snapshot] if given.snapshot.is_file() else []
-        most = limits.limits_for(there, given.most_seconds, given.most_gigabytes)
-        tables = limits.within(
-            most, str(given.snapshot), lambda: analysis.analyse_any(given.snapshot, given.known), (SnapshotError,)
-        )
+        most, named = limits.limits_for(there, given.most_seconds, given.most_gigabytes), str(given.snapshot)
+        tables = limits.within(most, named, lambda: analysis.analyse_any(given.snapshot, given.known), (SnapshotError,))
         text = summary.text(tables)
         files.write_tables(tables, given.out)
         files.write_text(text, given.out / "summary.txt")
-        draw(tables, given)
+        if given.html or importlib.util.find_spec("matplotlib"):
+            pictures, page = limits.within(most, named, lambda: drawn(tables, given), ())
+            for suffix, picture in zip(("svg", "png"), pictures or (), strict=False):
+                files.write_bytes(picture, given.out / f"memory.{suffix}")
+            if given.html:
+                files.write_text(page, given.html)
     except (SnapshotError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:
-        sys.exit(
-            plain(
-                f"error: {error.filename or given.out}: cannot be written ({error.strerror}); give another --out", 1000
-            )
-        )
-    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
-    print(text, end="")
+        where = error.filename or given.out
+        sys.exit(plain(f"error: {where}: cannot be written ({error.strerror}); give another --out", 1000))
+    show(text)
 
 
-def draw(tables: dict, given: argparse.Namespace) -> None:
-    """Write the picture, if there is what draws it, and the page, if it is wanted."""
-    try:
-        from stepscope.report.anybody import page, pictures
-    except ModuleNotFoundError:
-        if given.html:
-            raise
-        return
-    pictures.memory_over_time(tables, given.out)
+def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[tuple[bytes, bytes] | None, str]:
+    """(the memory over time as SVG and PNG, the page as HTML if it is wanted)."""
+    from stepscope.report.anybody import pictures  # needs what the report needs, and seconds to load
+
+    page = ""
     if given.html:
-        files.write_text(page.of_snapshot(tables, given.snapshot.name, TEMPLATES), given.html)
+        from stepscope.report.anybody import page as pages
+
+        page = pages.of_snapshot(tables, given.snapshot.name, TEMPLATES)
+    return pictures.memory_over_time(tables), page
 
 
 if __name__ == "__main__":

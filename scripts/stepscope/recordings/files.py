@@ -23,6 +23,12 @@ def write_text(text: str, path: Path) -> None:
     _whole(path, lambda beside: beside.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a file; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _whole(path, lambda beside: beside.write_bytes(content))
+
+
 def _whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write beside, then rename; nothing is left behind where that fails, as on a full disk."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")

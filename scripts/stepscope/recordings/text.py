@@ -1,6 +1,8 @@
 """Names that a stranger's file brings, made harmless for a terminal and for Markdown."""
 
 import re
+import signal
+import sys
 import unicodedata
 
 MOST_SHOWN = 300
@@ -13,6 +15,13 @@ def plain(value: object, most: int = MOST_SHOWN) -> str:
     text = " ".join(str(value)[: 4 * most].split())
     text = "".join("�" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in text)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def show(text: str) -> None:
+    """Print a summary on any terminal, and into a pipe whose reader has seen enough."""
+    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print(text, end="" if text.endswith("\n") else "\n")
 
 
 def markdown(value: object) -> str:

@@ -69,13 +69,16 @@ def _page(
     first: list[Part],
     rest: list[Part],
     picture: Picture,
-    draws: Callable[[dict, Path], bool] | None,
+    draws: Callable[[dict], pictures.Drawn | None] | None,
 ) -> str:
     style = (templates / "style.css").read_text(encoding="utf-8")
+    drawn = draws(tables) if draws else None
     with tempfile.TemporaryDirectory(prefix="stepscope-page-") as folder:
-        drawn = [Part("Over time", picture=picture)] if draws and draws(tables, Path(folder)) else []
+        if drawn:
+            (Path(folder) / f"{picture.name}.svg").write_bytes(drawn[0])
+        shown = [Part("Over time", picture=picture)] if drawn else []
         web = WebBlocks(Path(folder), style)
-        text = "\n\n".join([f"# {markdown(plain(title))}", *(_written(part, web) for part in [*first, *drawn, *rest])])
+        text = "\n\n".join([f"# {markdown(plain(title))}", *(_written(part, web) for part in [*first, *shown, *rest])])
         body, headings = web.page(text)
     page = Environment(loader=FileSystemLoader(templates), autoescape=True, undefined=StrictUndefined)
     return page.get_template("index.html.j2").render(

@@ -1,7 +1,6 @@
 """The report's figures of one cell, drawn of a single trace or snapshot."""
 
 import warnings
-from pathlib import Path
 
 import pandas as pd
 
@@ -25,24 +24,25 @@ class _Tables(dict):
         return pd.DataFrame()
 
 
-def memory_over_time(tables: dict[str, pd.DataFrame], folder: Path, name: str = "memory") -> bool:
-    """Draw what is active by category over a snapshot's events as NAME.svg and .png; False with nothing to draw."""
+Drawn = tuple[bytes, bytes]  # SVG and PNG
+
+
+def memory_over_time(tables: dict[str, pd.DataFrame]) -> Drawn | None:
+    """What is active by category over a snapshot's events; None with nothing to draw."""
     if tables["timeline"].empty or not (tables["timeline"]["active_bytes"] > 0).any():
-        return False
+        return None
     row = pd.DataFrame([_ROW | {"capacity_total_bytes": None}])
-    _write(memory.draw_cell, _of_study("memory", row, tables, ("timeline", "summary")), folder, name)
-    return True
+    return _drawn(memory.draw_cell, _of_study("memory", row, tables, ("timeline", "summary")))
 
 
-def one_step(tables: dict[str, pd.DataFrame], folder: Path, name: str = "step") -> bool:
-    """Draw categories by phase and the timeline of a step of a trace; False if it has none of the phases of a step."""
+def one_step(tables: dict[str, pd.DataFrame]) -> Drawn | None:
+    """Categories by phase and the timeline of a step of a trace; None if it has none of the phases of a step."""
     if not set(tables["categories"].get("phase", ())) & set(PHASES):
-        return False
+        return None
     checks = tables["checks"].set_index("quantity")["value"]
     on_host = str(checks.get("device_is_host")) == "True"
     row = pd.DataFrame([_ROW | {"profiler": plain(checks.get("tool")), "device": "cpu" if on_host else "cuda"}])
-    _write(profile.draw_cell, _of_study("profile", row, tables, ("categories", "timeline")), folder, name)
-    return True
+    return _drawn(profile.draw_cell, _of_study("profile", row, tables, ("categories", "timeline")))
 
 
 def _of_study(study: str, row: pd.DataFrame, tables: dict[str, pd.DataFrame], names: tuple[str, ...]) -> _Tables:
@@ -60,7 +60,7 @@ def _harmless(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**texts)
 
 
-def _write(draw, tables: _Tables, folder: Path, name: str) -> None:
+def _drawn(draw, tables: _Tables) -> Drawn:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # characters that the font does not have
-        theme.write(lambda given: draw(given, _CELL), tables, folder, name)
+        return theme.render(lambda given: draw(given, _CELL), tables)
