@@ -30,9 +30,9 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
         + (f" ({', '.join(where)})" if where else ""),
-        f"  in requested bytes; {_mib(row['peak_rounded_bytes'])} MiB as the allocator rounds them, at least",
         f"  {_reserved(row, own['timeline'])}"
         f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
+        f"  active is in requested bytes; the peak takes {_mib(row['peak_rounded_bytes'])} MiB of the allocator, at least",
     ]
     lines += [f"  {line}" for line in cautions(row)]
     lines.append("  at the peak, MiB:")

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings import names as people
 from stepscope.trace.events import KERNEL, Trace
 from stepscope.trace.nesting import latest_before, locate, nest
 from stepscope.trace.phase_names import named
@@ -173,8 +174,9 @@ def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np
 
 
 def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0."""
-    return "::" in name or name.rstrip("0123456789").endswith("Backward")
+    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward" alone is a phase."""
+    function = name.rstrip("0123456789").endswith("Backward") and people.meaning(name) != "backward"
+    return "::" in name or function
 
 
 def operator_names(trace: Trace) -> np.ndarray:

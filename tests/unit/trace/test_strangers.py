@@ -85,6 +85,16 @@ def test_phases_by_names_with_spaces(export, tables):
     assert told == "forward: forward pass; backward: backward pass; optimizer: optimizer step"
 
 
+@pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
+def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, tables, name):
+    export.range("Forward", 0, 100, MAIN)
+    export.range(name, 100, 200, MAIN)
+    export.range("MmBackward0", 100, 150, OTHER)
+    for at in (10, 120, 130):
+        export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
+    assert column(tables(export)["phases"], "phase", "kernels_total") == {"forward": 1, "backward": 2}
+
+
 def test_ranges_count_by_any_thread_beside_their_own(export, tables):
     found = tables(spaced(export), ["loss"])
     ranges = found["ranges"].set_index("range")
