@@ -16,6 +16,8 @@ from typing import TypeVar
 LEAST_SECONDS, SECONDS_A_MB = 10.0, 0.3
 LEAST_GB, GB_A_MB = 2.0, 0.016
 _PACKED = 20  # a packed file is counted as so many times its size
+_MOST_UNPACKED = 200  # times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
+_LEAST_UNPACKED = 64 << 20  # bytes
 _WAITS = 20  # times the processor's seconds may pass by the clock, on a machine that is busy with other things
 _MB, _GB = 1e6, 1e9
 
@@ -41,6 +43,11 @@ def limits_for(paths: list[Path], seconds: float | None = None, gigabytes: float
         LEAST_SECONDS + SECONDS_A_MB * size if seconds is None else seconds,
         LEAST_GB + GB_A_MB * size if gigabytes is None else gigabytes,
     )
+
+
+def most_unpacked(path: Path) -> int:
+    """Bytes that a packed file may have when it is unpacked."""
+    return max(_LEAST_UNPACKED, _MOST_UNPACKED * path.stat().st_size)
 
 
 def within(limits: Limits, named: str, work: Callable[[], Result], passed_on: tuple[type[Exception], ...]) -> Result:

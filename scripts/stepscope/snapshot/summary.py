@@ -32,7 +32,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
         + (f" ({', '.join(where)})" if where else ""),
         f"  {_reserved(row, own['timeline'])}"
         f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
-        f"  active is in requested bytes; the peak takes {_mib(row['peak_rounded_bytes'])} MiB of the allocator, at least",
+        f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded_bytes'])} MiB as allocated",
     ]
     lines += [f"  {line}" for line in cautions(row)]
     lines.append("  at the peak, MiB:")

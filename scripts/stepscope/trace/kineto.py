@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings.limits import most_unpacked
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, nest
@@ -26,7 +27,7 @@ _OWN_WORK = 0.5
 def read(path: Path) -> Trace:
     """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a damaged one."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+        raw = _unpacked(path) if path.name.endswith(".gz") else path.read_bytes()
         content = json.loads(raw)
         found = [event for event in content["traceEvents"] if event.get("ph") == "X"]
         return _trace(content, found)
@@ -43,6 +44,15 @@ def read(path: Path) -> Trace:
         zlib.error,
     ) as error:
         raise TraceError(f"{path} is not a trace of torch.profiler, or is damaged ({_reason(error)})") from None
+
+
+def _unpacked(path: Path) -> bytes:
+    limit = most_unpacked(path)
+    with gzip.open(path) as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise TraceError(f"{path}: unpacked it is larger than {limit >> 20} MB; if you trust it, gunzip it first")
+    return raw
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:

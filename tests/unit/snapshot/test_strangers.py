@@ -1,5 +1,7 @@
 """Snapshots of programs that are none of ours: what optimizers rebind, what autocast casts, what stacks hide."""
 
+import os
+
 import numpy as np
 import pytest
 from snapshot_simulator import (
@@ -166,7 +168,7 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(tables, run_analyze,
     row = tables(content)["summary"].iloc[0]
     assert (row["peak_bytes"], row["peak_rounded_bytes"]) == (1026, 512 + 512 + 1024)
     done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
-    assert "in requested bytes; the peak takes 0.0 MiB of the allocator, at least" in done.stdout
+    assert "in requested bytes; the peak takes at least 0.0 MiB as allocated" in done.stdout
 
 
 def passes(kept):
@@ -256,6 +258,14 @@ def test_a_name_that_is_no_text_is_refused_at_once(tmp_path, name, where):
         content["segments"][0]["blocks"][0]["state"] = name
     with pytest.raises(SnapshotError, match=f"a name is a {type(name).__name__}"):
         analysis.analyse_file(written(content, tmp_path / "a.pickle"))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_pipe_is_refused_at_once(tmp_path, known):
+    path = written(Simulator().snapshot(), tmp_path / "a.pickle")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SnapshotError, match="pipe: this is a pipe or a device"):
+        analysis.analyse_file(path if known else tmp_path / "pipe", tmp_path / "pipe" if known else None)
 
 
 def test_sixty_megabytes_of_empty_dicts_are_one_line(run_analyze, tmp_path):

@@ -3,6 +3,8 @@
 Every number is worked out by hand from the intervals beside it; times in nanoseconds.
 """
 
+import gzip
+
 import pytest
 from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, thread
 from stepscope.recordings import names
@@ -265,6 +267,13 @@ def test_what_is_missing_is_said_with_how_to_record_it(export, tables):
     told = about(tables(export))
     assert set(told) == {"no CUDA calls", "no named ranges"}
     assert all("nsys profile --trace=cuda,nvtx" in text for text in told.values())
+
+
+def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b" " * (65 << 20)))
+    with pytest.raises(TraceError, match="larger than 64 MB; if you trust it, gunzip it first"):
+        analysis.read(path)
 
 
 def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
