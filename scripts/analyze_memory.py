@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from stepscope.recordings.files import write_tables
 from stepscope.snapshot import SnapshotError, analysis
 
 
@@ -23,7 +24,7 @@ def main() -> None:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
         tables = analysis.empty() if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
-        analysis.write(tables, given.out)
+        write_tables(tables, given.out)
     except SnapshotError as error:
         sys.exit(f"error: {error}")
     except OSError as error:

@@ -2,53 +2,108 @@
 
 Works on any trace of Nsight Systems, of any program (.nsys-rep needs nsys on the PATH, .sqlite needs nothing), and on
 those of torch.profiler (.json, .json.gz). Writes a CSV a table and summary.md, and prints the summary. Kernels belong
-to the phase in which they were launched, by whatever thread of the process: the backward pass has its own.
+to the phase in which they were launched, by whatever thread of the process: the backward pass has its own. Of two
+traces the first one is compared with the second: what grew, shrank, came and went.
 """
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 
-from stepscope.trace import TraceError, analysis, summary
+import pandas as pd
+from stepscope.recordings import files, limits
+from stepscope.recordings.flags import add_limits, add_out
+from stepscope.recordings.text import plain, show
+from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
+
+TEMPLATES = Path(__file__).resolve().parents[1] / "report"
+SIDES = ("before", "after")
 
 
 def main() -> None:
+    given = arguments()
+    try:
+        with contextlib.ExitStack() as stack:
+            traces = [stack.enter_context(analysis.readable(path)) for path in given.traces]
+            most = limits.limits_for(traces, given.most_seconds, given.most_gigabytes)
+            named = " and ".join(map(str, given.traces))
+            made, text = limits.within(most, named, lambda: analysed(traces, given), (TraceError, OSError))
+        for folder, tables in made.items():
+            files.write_tables(tables, given.out / folder)
+        files.write_text(text, given.out / "summary.md")
+        if given.html:
+            title = " and ".join(path.name for path in given.traces)
+            files.write_text(limits.within(most, named, lambda: page_of(made[""], title), ()), given.html)
+    except (TraceError, limits.LimitError) as error:
+        sys.exit(f"error: {plain(error, 1000)}")
+    except OSError as error:
+        sys.exit(plain(f"error: cannot write {error.filename or given.out}: {error.strerror}", 1000))
+    show(text)
+
+
+def arguments() -> argparse.Namespace:
+    """The flags; `wanted` are the names of phases, or None for the default."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("trace", type=Path, metavar="TRACE", help="trace.nsys-rep, .sqlite, .json or .json.gz")
+    flags.add_argument(
+        "traces", type=Path, nargs="+", metavar="TRACE", help="trace.nsys-rep, .sqlite, .json or .json.gz; one or two"
+    )
     flags.add_argument(
         "--phases",
         metavar="NAME,…",
-        help="names of the ranges that are phases (default: step, inference, forward, loss, backward, optimizer, "
-        "as far as the trace has them; else its outermost ranges)",
+        help="names of the ranges that are phases (default: all whose name means a step, inference, forward, loss, "
+        "backward or optimizer, such as 'forward pass'; else the outermost ranges)",
+    )
+    flags.add_argument(
+        "--phase",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="one such name, which may hold commas; repeat it",
     )
     flags.add_argument(
         "--layers", type=int, metavar="N", help="blocks of the model (default: found from its attention ranges)"
     )
-    flags.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the tables")
+    add_out(flags)
+    add_limits(flags)
     given = flags.parse_args()
-    phases = [name.strip() for name in given.phases.split(",") if name.strip()] if given.phases else None
+    if len(given.traces) > 2:
+        flags.error(f"{len(given.traces)} traces are given; give one, or two to compare")
     if given.layers is not None and given.layers < 1:
         flags.error(f"--layers {given.layers} is too small; use at least 1")
-    if phases == []:
+    names = [name.strip() for name in (given.phases or "").split(",") if name.strip()] + given.phase
+    if given.phases is not None and not names:
         flags.error(f"--phases {given.phases!r} names no range; omit it for the default")
-    try:
-        trace = analysis.read(given.trace)
-        ranges = {trace.names[code] for code in trace.ranges["name"].unique()}
-        missing = [name for name in phases or [] if name not in ranges]
-        if missing:
-            raise TraceError(
-                f"{given.trace}: there is no range named {missing[0]!r}; omit --phases to see those it has"
-            )
-        tables = analysis.analyse(trace, phases, given.layers)
-        text = summary.markdown(tables, f"Trace {given.trace.name}")
-        analysis.write(tables, given.out)
-        (given.out / "summary.md").write_text(text, encoding="utf-8")
-    except TraceError as error:
-        sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
-    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
-    print(text)
+    given.wanted = names or None
+    return given
+
+
+def page_of(tables: dict[str, pd.DataFrame], title: str) -> str:
+    """The page as HTML."""
+    from stepscope.report.anybody import page  # needs what the report needs, and seconds to load
+
+    return page.of_trace(tables, title, TEMPLATES)
+
+
+def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
+    """(folder below --out → its tables, the summary)."""
+    found = [tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)]
+    if len(found) == 1:
+        return {"": found[0]}, summary.markdown(found[0], f"Trace {given.traces[0].name}")
+    compared = comparison.compared(*found)
+    title = f"{given.traces[0].name} (before) and {given.traces[1].name} (after)"
+    return {"": compared, **dict(zip(SIDES, found, strict=True))}, summary.markdown(compared, title)
+
+
+def tables_of(path: Path, named: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """The tables of one trace. Raises TraceError if it has nothing to analyse, or not the phases that are wanted."""
+    trace = analysis.read(path)
+    cautions.require_operations(trace, str(named))
+    there = phase_names.available(trace)
+    for name in given.wanted or []:
+        if name not in there:
+            raise TraceError(f"{named}: there is no range named {name!r}; omit --phases to see those it has")
+    return analysis.analyse_any(trace, given.wanted, given.layers)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from stepscope.recordings.files import write_tables
 from stepscope.trace import TraceError, analysis
 
 
@@ -26,7 +27,7 @@ def main() -> None:
             tables = analysis.empty()
         else:
             tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
-        analysis.write(tables, given.out)
+        write_tables(tables, given.out)
     except TraceError as error:
         sys.exit(f"error: {error}")
     except OSError as error:

@@ -9,8 +9,9 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("axes", "confidence", "machine", "attention", "model", "plan", "trace", "snapshot", "measure", "tables"),
-    *("colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters", "report"),
+    *("axes", "confidence", "machine", "attention", "model", "plan", "recordings", "trace", "snapshot"),
+    *("measure", "tables", "colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters"),
+    "report",
 )
 # Modules of the figures that are no study's.
 SHARED_FIGURES = {"__init__", "theme", "facets", "marks", "labels"}

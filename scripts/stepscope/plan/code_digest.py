@@ -50,6 +50,7 @@ DECLARED = (
     Declared("stepscope.measure.record", False, "how results are written"),
     Declared("stepscope.plan", False, "how a configuration becomes specs and commands; the spec counts by itself"),
     Declared("stepscope.plan.profilers", True, "what Nsight Systems is told unless the spec says otherwise"),
+    Declared("stepscope.recordings", False, "reads what was recorded"),
     Declared("stepscope.snapshot", False, "reads what was recorded"),
     Declared("stepscope.trace", False, "reads what was recorded"),
 )

@@ -5,14 +5,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from stepscope.report.content import Content
 from stepscope.report.frame import Frame
+from stepscope.report.kit.document import document, style_of
 from stepscope.report.kit.exports import FOLDER, Exports
 from stepscope.report.kit.files import Files
 from stepscope.report.kit.markdown import MarkdownBlocks
-from stepscope.report.kit.web_table import badge_facts, embedded
 from stepscope.report.kit.webpage import WebBlocks
 from stepscope.tables.reader import Tables
 
@@ -63,21 +61,16 @@ def report(request: Request) -> dict[str, str]:
 
 def web_page(request: Request, content: Content, files: Files, render, exports: Exports | None = None) -> str:
     """One HTML file that needs nothing else; `render` gives its prose, `exports` collects its tables."""
-    style, *scripts = (
-        (request.templates / name).read_text(encoding="utf-8") for name in ("style.css", "script.js", "tables.js")
-    )
-    web = WebBlocks(files, style, exports)
+    web = WebBlocks(files, style_of(request.templates), exports)
     is_report = render is Frame.report
     body, headings = web.page(render(Frame(request.templates, web, content, files)))
-    page = Environment(loader=FileSystemLoader(request.templates), autoescape=True, undefined=StrictUndefined)
-    return page.get_template("page.html.j2").render(
-        title=request.title,
-        body=body,
-        headings=[heading for heading in headings if heading[0] in (2, 3)],
-        other=(DATA, "All data") if is_report else (REPORT, "Report"),
-        facts=embedded({"badges": badge_facts(), "axes": {} if is_report else content.axes}),
-        style=style,
-        script="\n".join(scripts),
+    return document(
+        request.templates,
+        request.title,
+        body,
+        [heading for heading in headings if heading[0] in (2, 3)],
+        (DATA, "All data") if is_report else (REPORT, "Report"),
+        {} if is_report else content.axes,
     )
 
 

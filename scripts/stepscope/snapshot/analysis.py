@@ -1,14 +1,13 @@
 """All tables of one memory snapshot, and writing them."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
+from stepscope.snapshot import SnapshotError, categories, details, known, loader, phases, replay, stacks, tables
 from stepscope.snapshot.events import ALLOC, Snapshot
-from stepscope.snapshot.table_names import COLUMNS, TABLES
+from stepscope.snapshot.table_names import COLUMNS, FURTHER, TABLES
 
 _OF_DEVICES = ("summary", "timeline", "phases", "peak", "peak_lines", "largest", "churn")
 
@@ -18,18 +17,27 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
 
     Raises SnapshotError, whose text is one line for the user.
     """
+    return _from_file(path, known_path, further=False)
+
+
+def analyse_any(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
+    """The same, and the tables that only a person who looks for something needs."""
+    return _from_file(path, known_path, further=True)
+
+
+def _from_file(path: Path, known_path: Path | None, further: bool) -> dict[str, pd.DataFrame]:
     known_path = known_path or known.beside(path)
     side = known.read(known_path) if known_path else None
     snapshot = loader.read(path)
     try:
-        return analyse(snapshot, side)
+        return analyse(snapshot, side, further)
     except SnapshotError as error:  # the snapshot itself has been read
         raise SnapshotError(f"{known_path}: {error}") from None
     except MemoryError:
         raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
 
 
-def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd.DataFrame]:
+def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool = False) -> dict[str, pd.DataFrame]:
     """Table name → table, one device after the other. known.json describes the device that allocates most.
 
     Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
@@ -37,8 +45,10 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
     lines = [*stacks.user_lines(snapshot), ""]
     python = np.array([*stacks.has_python(snapshot), False])
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
+    no_gradients = stacks.without_gradients(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in _OF_DEVICES}
+    columns = COLUMNS | (FURTHER if further else {})
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*_OF_DEVICES, *(FURTHER if further else ()))}
     for device in snapshot.devices:
         replayed = replay.replay(device)
         cut = replayed.contradicted
@@ -49,33 +59,24 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd
             blocks = categories.from_known(replayed, phases.from_marks(side, device), side, kinds, casts)
         else:
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
-            derived = phases.derived(device, snapshot.annotations, kinds)
+            derived = phases.derived(device, snapshot.annotations, kinds, replayed, no_gradients)
             blocks = categories.from_stacks(replayed, derived, kinds, casts)
         own = tables.Device(blocks, lines, python)
         annotations = sum(each.starts for each in snapshot.annotations if each.device == device.number)
         parts["summary"].append(tables.summary(own, annotations, cut))
         for name in _OF_DEVICES[1:]:
             parts[name].append(getattr(tables, name)(own))
+        if further:
+            parts["stacks"].append(details.stacks(own, snapshot))
+            parts["segments"].append(details.segments(own))
     found = {name: pd.concat(own, ignore_index=True) if own else pd.DataFrame() for name, own in parts.items()}
     found["saved"] = tables.saved(side) if side else pd.DataFrame()
     found["tensors"] = tables.tensors(side) if side else pd.DataFrame()
     for name, table in found.items():
-        assert set(table.columns) <= set(COLUMNS[name]), f"{name} has columns that are not declared"
-    return {name: found[name].reindex(columns=COLUMNS[name]) for name in TABLES}
+        assert set(table.columns) <= set(columns[name]), f"{name} has columns that are not declared"
+    return {name: found[name].reindex(columns=columns[name]) for name in columns}
 
 
 def empty() -> dict[str, pd.DataFrame]:
     """The tables of a cell without a snapshot: columns and no rows."""
     return {name: pd.DataFrame(columns=COLUMNS[name]) for name in TABLES}
-
-
-def write(found: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in found.items():
-        beside = folder / f".{name}.csv.{os.getpid()}"
-        try:
-            table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-            beside.replace(folder / f"{name}.csv")
-        finally:
-            beside.unlink(missing_ok=True)

@@ -56,7 +56,8 @@ def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, ca
     category[np.isin(phase, ("backward", "optimizer"))] = WORKSPACE
     category[(phase == "backward") & (kinds[replay.stack] == stacks.RECOMPUTED)] = ACTIVATIONS
     tensor, tensors, cast = _made(replay, parts, part, known)
-    cast |= casts[replay.stack]
+    weights = {each["bytes"] for each in known.tensors if each["category"] == CATEGORIES[PARAMETERS]}
+    cast |= casts[replay.stack] & _half_of(replay.size, np.array(sorted(weights), dtype=np.int64))
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     if _saw_warm_up(known):
         category[_of_cublas(replay, kinds[replay.stack]) & (category == ACTIVATIONS) & (tensor == 0)] = WORKSPACE
@@ -169,12 +170,13 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
     stack of an allocation says nothing, the program's range around it decides, provided that it is one of a phase.
 
     - made by a constructor or on a module's way to the device, and never freed: parameters (and tables that a
-      constructor makes, which look the same);
+      constructor makes, which look the same); also what an optimizer puts in a parameter's place (`p.data = …`);
     - made by an optimizer: optimizer state if it outlives the optimizer's turn, else workspace;
     - made in the backward pass: gradients if it outlives the pass, else workspace; of a pass or an optimizer's turn
       that ran out of memory, what is left at the end is unknown;
     - made in the forward pass, or again in the backward pass: activations, or cast weights where a frame of C++ is
-      autocast's; so is what an unknown line makes and the backward pass frees;
+      autocast's, which casts activations too, and the size is half that of a parameter; activations are also what an
+      unknown line makes and the backward pass frees;
     - of the very size of cuBLAS's buffers and never freed: workspace.
     """
     events, kind = replay.events, kinds[replay.stack]
@@ -193,14 +195,47 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
     category = np.full(len(part), UNKNOWN, dtype=np.int8)
     category[(kind == stacks.NOTHING) & replay.recorded & freed_in_backward] = ACTIVATIONS
     category[np.isin(kind, (stacks.FORWARD, stacks.RECOMPUTED))] = ACTIVATIONS
-    category[casts[replay.stack] & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[(kind == stacks.MADE) & lasts] = PARAMETERS
     for which, kept in ((stacks.OPTIMIZER, OPTIMIZER_STATE), (stacks.BACKWARD, GRADIENTS)):
         category[kind == which] = WORKSPACE
         category[(kind == which) & (outlives | lasts | ~replay.recorded)] = kept
         category[(kind == which) & replay.recorded & lasts & failed] = UNKNOWN
+    category[rebound(replay, parts, kind, (kind == stacks.OPTIMIZER) & (outlives | lasts))] = PARAMETERS
+    weights = (category == PARAMETERS) | (~replay.recorded & lasts)
+    cast = casts[replay.stack] & _half_of(replay.size, np.unique(replay.size[weights]))
+    category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
     return Blocks(replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "", "")])
+
+
+def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Mask of the blocks that hold parameters which an optimizer replaces, step by step.
+
+    As in `p.data = p.data - lr * m`: it makes the new block, which it keeps (`kept`), and in the same turn the old one
+    of the same size is freed. The first one was made by a constructor. Of several kept blocks of the size the latest
+    has the old one's place: moments that are replaced too come before.
+    """
+    made = kind == stacks.MADE
+    freed = np.flatnonzero((replay.end < replay.events) & (kept | made))
+    events = [(int(replay.start[at]), True, int(at)) for at in np.flatnonzero(kept & replay.recorded)]
+    events += [(int(replay.end[at]), False, int(at)) for at in freed]
+    turn = _end_of_turn(parts, replay.events)
+    is_optimizer = np.array([name == "optimizer" for name in parts.phase] + [False], dtype=bool)
+    found = np.zeros(len(kind), dtype=bool)
+    waiting: dict[tuple[int, int], list[int]] = {}  # (size, end of a turn) → blocks kept in it
+    for event, starts, at in sorted(events):
+        part = int(parts.of(np.array([event]))[0])
+        key = int(replay.size[at]), int(turn[part])
+        if starts:
+            waiting.setdefault(key, []).append(at)
+        elif is_optimizer[part] and (made[at] or found[at]) and waiting.get(key):
+            found[[at, waiting[key].pop()]] = True
+    return found
+
+
+def _half_of(size: np.ndarray, parameters: np.ndarray) -> np.ndarray:
+    """Which sizes are those of a parameter in 16 bits instead of 32."""
+    return np.isin(2 * size, parameters) & (size > 0)
 
 
 def _end_of_turn(parts: Parts, events: int) -> np.ndarray:

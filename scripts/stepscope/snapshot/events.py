@@ -96,7 +96,8 @@ class Device:
 
     Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size, time and stack
     (number in Snapshot.stacks, -1: none). Blocks at the end: block_address, block_size, block_requested, block_active
-    (waiting to be free included) and block_stack. reserved: bytes of the device that PyTorch held at the end.
+    (waiting to be free included), block_stack and block_segment, which counts rows of segments: (segments, 3) address,
+    size and stream. reserved: bytes of the device that PyTorch held at the end.
     """
 
     number: int
@@ -110,6 +111,8 @@ class Device:
     block_requested: np.ndarray
     block_active: np.ndarray
     block_stack: np.ndarray
+    block_segment: np.ndarray
+    segments: np.ndarray
     reserved: int = 0
     expandable: bool = False
 
@@ -170,7 +173,11 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
         mine = [each for each, segment in zip(blocks, segments, strict=True) if _device(segment) == number]
         columns_of_blocks = [np.array([row[at] for each in mine for row in each], dtype=np.int64) for at in range(5)]
         columns_of_blocks[3] = columns_of_blocks[3].astype(bool)
+        columns_of_blocks.append(np.repeat(np.arange(len(mine)), [len(each) for each in mine]))
         owned = [segment for segment in segments if _device(segment) == number]
+        kinds = ("address", "total_size", "stream")
+        owned_rows = [[_integer(segment.get(key, 0)) for key in kinds] for segment in owned]
+        columns_of_blocks.append(np.array(owned_rows, dtype=np.int64).reshape(-1, len(kinds)))
         parts = [events[name][own] if len(own) else np.empty(0, dtype=kind) for name, kind in _KINDS.items()]
         reserved = [_integer(segment.get("total_size", 0)) for segment in owned]
         _check_sizes(parts[0], parts[2], columns_of_blocks, reserved)
@@ -190,7 +197,7 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
 def _check_sizes(action: np.ndarray, size: np.ndarray, blocks: list[np.ndarray], reserved: list[int]) -> None:
     """Refuse sizes of a device's events, blocks and segments that are negative or too large to be added up."""
     added = size[action != OOM]  # what was asked for in vain may be any number
-    _, rounded, requested, *_ = blocks
+    _, rounded, requested, *_ = blocks  # address, size, requested, …
     sizes = {"an event": size, "a block": rounded, "an allocation": requested, "a segment": np.array(reserved)}
     for what, each in sizes.items():
         if (each < 0).any():
@@ -226,7 +233,7 @@ def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, 
         past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
         stack = columns.number_of(block.get("frames", past.get("frames")))
-        active = str(block.get("state", "inactive")).startswith("active")
+        active = _text(block.get("state", "inactive")).startswith("active")
         found.append((_integer(block.get("address", address)), size, requested, active, stack))
         address += size
     return found
@@ -242,7 +249,7 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
             if not isinstance(frame, dict):
                 raise ValueError(f"a frame is a {type(frame).__name__}")
             found = numbers[id(frame)] = len(frames)
-            file, function = str(frame.get("filename", "")), str(frame.get("name", ""))
+            file, function = _text(frame.get("filename", "")), _text(frame.get("name", ""))
             frames.append(Frame(file, _integer(frame.get("line", 0)), function))
         return found
 
@@ -252,7 +259,7 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
 def _annotations(entries: object) -> list[Annotation]:
     found = [
         Annotation(
-            str(entry.get("name", "")),
+            _text(entry.get("name", "")),
             entry.get("stage") == "START",
             _integer(entry.get("device", 0)),
             _integer(entry.get("time_us", 0)),
@@ -270,6 +277,13 @@ def _device(segment: dict) -> int:
 def _integer(value: object) -> int:
     if not isinstance(value, int) or not -(2**63) <= value < 2**63:
         raise ValueError("a number is missing or too large")
+    return value
+
+
+def _text(value: object) -> str:
+    """A name; never the text of something else: that of lists that share lists has no end."""
+    if not isinstance(value, str):
+        raise ValueError(f"a name is a {type(value).__name__}")
     return value
 
 

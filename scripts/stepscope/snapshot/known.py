@@ -37,6 +37,8 @@ def beside(snapshot: Path) -> Path | None:
 
 def read(path: Path) -> Known:
     """Raises SnapshotError with one line for any other file."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise SnapshotError(f"{path}: this is a pipe or a device; {ADVICE}")
     try:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":

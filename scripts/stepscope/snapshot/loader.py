@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from stepscope.recordings.limits import most_unpacked
 from stepscope.snapshot import SnapshotError, events
 from stepscope.snapshot.plain_pickle import Reader
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
-_MOST_UNPACKED = 200  # times the packed size: snapshots pack to about a tenth, files that were made to harm to 0.1 %
-_LEAST_LIMIT = 64 << 20
 
 
 def read(path: Path) -> events.Snapshot:
     """The snapshot in a file that torch.cuda.memory._dump_snapshot wrote. Raises SnapshotError with one line."""
     if path.is_dir():
         raise SnapshotError(f"{path}: this is a folder; give the file of a snapshot")
+    if path.exists() and not path.is_file():
+        raise SnapshotError(f"{path}: this is a pipe or a device; give the file of a snapshot")
     try:
         with _bytes(path) as data:
             reader = Reader(data)
@@ -50,7 +51,7 @@ def _bytes(path: Path) -> Iterator[mmap.mmap]:
 
 
 def _unpack(path: Path, target) -> None:
-    limit = max(_LEAST_LIMIT, _MOST_UNPACKED * path.stat().st_size)
+    limit = most_unpacked(path)
     try:
         with gzip.open(path) as source:
             while chunk := source.read(_CHUNK):

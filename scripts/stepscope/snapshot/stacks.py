@@ -8,7 +8,9 @@ the first that fits one of these decides:
   such;
 - recomputed: a part of the forward pass that torch.utils.checkpoint, anywhere further out, runs again in the backward
   pass;
-- optimizer: anything of torch.optim, or of a file with "optim" in its name or in that of its folder;
+- optimizer: anything of torch.optim (whose hook also stands outside every `step` of a class derived from its own), a
+  function with the name of an optimizer, or one called `step`, unless that function calls the model or the backward
+  pass, and so is a step of training; what folders and files are called says nothing;
 - made: torch.nn.init, a constructor, or a module on its way to a device: where parameters come from;
 - forward: torch.nn, or a function called `forward`.
 """
@@ -24,7 +26,13 @@ from stepscope.snapshot.events import ALLOC, Frame, Snapshot
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
 PHASES = {FORWARD: "forward", BACKWARD: "backward", RECOMPUTED: "backward", OPTIMIZER: "optimizer", MADE: ""}
 
-_OPTIMIZER = re.compile(r"(^|/)torch/optim/|optim[^/]*(/[^/]*)?$", re.IGNORECASE)
+_OPTIMIZER = re.compile(r"(^|/)torch/optim/")
+_UPDATES = re.compile(
+    r"(^|_)(optimi[sz]er|adamw?|adagrad|adadelta|adafactor|sgd|rmsprop|lamb|lion|muon|shampoo)(_|$)", re.IGNORECASE
+)
+_PREPARES = re.compile(r"^_*(make|create|build|get|configure|init|set|setup|zero)(_|$)", re.IGNORECASE)
+_STEP = "step"
+_NO_GRADIENTS = re.compile(r"(^|/)torch/utils/_contextlib\.py$")
 _AUTOGRAD = re.compile(r"(^|/)torch/(autograd/|_tensor\.py$)")
 _CHECKPOINT = re.compile(r"(^|/)torch/utils/checkpoint\.py$")
 _MAKING = re.compile(r"(^|/)torch/nn/init\.py$")
@@ -83,7 +91,7 @@ def has_python(snapshot: Snapshot) -> list[bool]:
 
 def kinds(snapshot: Snapshot) -> np.ndarray:
     """int8 for each stack, and one more at the end for events without any."""
-    single = [_kind(frame) for frame in snapshot.frames]
+    single = _kinds_of_frames(snapshot)
     python = has_python(snapshot)
     allocating = [np.unique(device.stack[device.action == ALLOC]) for device in snapshot.devices]
     empty = BACKWARD if any(python[number] for own in allocating for number in own if number >= 0) else NOTHING
@@ -92,6 +100,36 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
         for stack, tells in zip(snapshot.stacks, python, strict=True)
     ]
     return np.array([*found, empty], dtype=np.int8)
+
+
+def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
+    """For each frame its kind. Functions called `step` are optimizers' but for those that call the model."""
+    single = [_kind(frame) for frame in snapshot.frames]
+    steps = {
+        number
+        for number, frame in enumerate(snapshot.frames)
+        if frame.function == _STEP and single[number] == OPTIMIZER
+    }
+    trains: set[tuple[str, str]] = set()
+    for stack in snapshot.stacks:
+        inner = False
+        for number in stack:
+            if inner and number in steps:
+                trains.add((snapshot.frames[number].file, snapshot.frames[number].function))
+            inner |= single[number] in (FORWARD, BACKWARD, RECOMPUTED)
+    for number in steps:
+        if (snapshot.frames[number].file, snapshot.frames[number].function) in trains:
+            single[number] = NOTHING
+    return single
+
+
+def without_gradients(snapshot: Snapshot) -> np.ndarray:
+    """bool for each stack, and one more at the end: whether a decorator of torch.no_grad or inference_mode is in it."""
+    single = [
+        frame.function == "decorate_context" and bool(_NO_GRADIENTS.search(frame.file.replace("\\", "/")))
+        for frame in snapshot.frames
+    ]
+    return np.array([*(_any(stack, single) for stack in snapshot.stacks), False])
 
 
 def _first(kinds: list[int], otherwise: int) -> int:
@@ -122,6 +160,8 @@ def _kind(frame: Frame) -> int:
         return BACKWARD if function in ("backward", "grad", "_engine_run_backward", "_make_grads") else NOTHING
     if function == "backward":
         return BACKWARD
+    if function == _STEP or (_UPDATES.search(function) and not _PREPARES.search(function)):
+        return OPTIMIZER
     if _MAKING.search(file) or function in ("__init__", "_apply", "reset_parameters"):
         return MADE
     return FORWARD if _MODULES.search(file) or function == "forward" else NOTHING

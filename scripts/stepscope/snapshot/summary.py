@@ -2,8 +2,12 @@
 
 import pandas as pd
 
+from stepscope.recordings.text import plain
+from stepscope.snapshot.table_names import CATEGORIES
+
 LINES = 5
 _MIB = 2**20
+_MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
 
 
 def text(tables: dict[str, pd.DataFrame]) -> str:
@@ -22,28 +26,49 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     )
     when += f", {row['peak_ms']:,.1f} ms" if pd.notna(row["peak_ms"]) else ""
     where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
-    where += [str(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
+    where += [plain(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
         + (f" ({', '.join(where)})" if where else ""),
         f"  {_reserved(row, own['timeline'])}"
         f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
+        f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded_bytes'])} MiB as allocated",
     ]
-    if row["cut"]:
-        lines.append("  the history lacks its beginning: earlier peaks may be missing")
-    if row["ooms"]:
-        place = ", ".join(str(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
-        sizes = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
-        lines.append(f"  out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else ""))
+    lines += [f"  {line}" for line in cautions(row)]
     lines.append("  at the peak, MiB:")
     for each in own["peak"].to_dict("records"):
         if each["bytes"]:
-            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}")
+            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}{_why(each, row)}")
     lines.append("  the largest lines of it, MiB:")
     for each in own["peak_lines"].head(LINES).to_dict("records"):
-        place = "  ".join(str(each[key]) for key in ("category", "module", "frame") if each[key])
+        place = "  ".join(plain(each[key]) for key in ("category", "module", "frame") if each[key])
         lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {place}")
     return "\n".join(lines) + "\n"
+
+
+def cautions(row: dict) -> list[str]:
+    """What a reader has to know before the numbers of a device, from its row of the summary's table."""
+    told = []
+    if row["cut"]:
+        told.append("the history lacks its beginning: earlier peaks may be missing")
+    if row["events"] and row["allocated_bytes"] and row["without_frames_share"] > _MOST_WITHOUT_FRAMES:
+        told.append(
+            f"{100 * row['without_frames_share']:.1f} % of the allocated bytes have no line of Python: categories and "
+            "lines are partly unknown; record with _record_memory_history(stacks='python')"
+        )
+    if row["ooms"]:
+        place = ", ".join(plain(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
+        sizes = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
+        told.append(f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else ""))
+    return told
+
+
+def _why(each: dict, row: dict) -> str:
+    """What is known of the unknown."""
+    before = row["unknown_before_recording_bytes"]
+    if each["category"] != CATEGORIES[-1] or not before:
+        return ""
+    return f", {_mib(before)} MiB of it allocated before the recording began"
 
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:

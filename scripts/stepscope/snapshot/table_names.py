@@ -27,6 +27,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("peak_reserved_bytes", "reserved_at_peak_bytes", "unused_at_peak_bytes", "largest_unused_block_bytes"),
         *("rounding_bytes", "expandable_segments", "allocations", "allocated_bytes"),
         *("unknown_share_at_peak", "without_frames_share", "annotations"),
+        *("peak_rounded_bytes", "unknown_before_recording_bytes"),
         *("ooms", "oom_requested_bytes", "oom_free_bytes", "oom_phase", "oom_module", "oom_frame"),
     ),
     "timeline": (
@@ -50,3 +51,13 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """Table → its columns, in the order in which they are written."""
 
 TABLES = tuple(COLUMNS)
+
+FURTHER: dict[str, tuple[str, ...]] = {
+    "stacks": ("device", "rank", "bytes", "blocks", "share", "category", "stack"),
+    "segments": (
+        *("device", "address", "stream", "bytes", "active_bytes", "unused_bytes", "unused_share"),
+        *("largest_unused_bytes", "blocks", "active_blocks"),
+    ),
+}
+"""Tables that analyze_snapshot.py makes besides: what is alive at the peak by whole stacks, and the segments at the
+end, those with the most unused memory first."""

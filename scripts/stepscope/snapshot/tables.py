@@ -14,6 +14,7 @@ from stepscope.snapshot.table_names import CATEGORIES, CATEGORY_COLUMNS
 TIMELINE_ROWS = 2000
 _BOUNDARIES = 800  # rows of the timeline that changes of phase may take
 MOST_LINES, MOST_GROUPS = 60, 40
+MIN_BLOCK = 512  # bytes
 OTHER = "other"
 _NUMBER = re.compile(r"\.\d+(?=[./]|$)")
 
@@ -67,7 +68,8 @@ def summary(device: Device, annotations: int, cut: bool) -> pd.DataFrame:
     without = int(replay.size[recorded & ~device.python[replay.stack]].sum())
     inactive = ~events.block_active
     rounding = (events.block_size - events.block_requested)[events.block_active]
-    unknown = replay.size[replay.alive_after(peak) & (device.blocks.category == UNKNOWN)].sum()
+    alive_unknown = replay.alive_after(peak) & (device.blocks.category == UNKNOWN)
+    unknown = replay.size[alive_unknown].sum()
     row = {
         "device": device.number,
         "events": replay.events,
@@ -93,8 +95,16 @@ def summary(device: Device, annotations: int, cut: bool) -> pd.DataFrame:
         "unknown_share_at_peak": _share(unknown, replay.peak_bytes),
         "without_frames_share": _share(without, allocated),
         "annotations": annotations,
+        "peak_rounded_bytes": int(rounded(replay.size[replay.alive_after(peak)]).sum()),
+        "unknown_before_recording_bytes": int(replay.size[alive_unknown & ~recorded].sum()),
     }
     return pd.DataFrame([row | _ooms(device)])
+
+
+def rounded(size: np.ndarray) -> np.ndarray:
+    """Bytes that the allocator takes for requests, at least: it rounds up to 512 (kMinBlockSize in
+    c10/core/CachingDeviceAllocator.h)."""
+    return -(-size // MIN_BLOCK) * MIN_BLOCK
 
 
 def _ooms(device: Device) -> dict:

@@ -56,6 +56,18 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
             number("unknown_share_at_peak", "share", "share of the memory at the peak whose purpose is not known"),
             number("without_frames_share", "share", "share of the allocated bytes that no line of Python is known for"),
             count("annotations", "annotations of the history that were used"),
+            number(
+                "peak_rounded_bytes",
+                "bytes",
+                "memory in use at the peak as the allocator rounds each request, to 512 bytes",
+                is_optional=True,
+            ),
+            number(
+                "unknown_before_recording_bytes",
+                "bytes",
+                "of the memory at the peak whose purpose is not known, what was allocated before the recording began",
+                is_optional=True,
+            ),
             count("ooms", "how often memory ran out"),
             number("oom_requested_bytes", "bytes", "what was requested when it first ran out"),
             number("oom_free_bytes", "bytes", "what was free then"),

@@ -105,6 +105,17 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
             flag("operator", "the range is an operator of PyTorch"),
             count("count", "occurrences in the trace"),
             count("count_per_step", "occurrences a step"),
+            count(
+                "kernels_by_any_thread_per_step",
+                "kernels a step that any thread of the process launched while it was open",
+                is_optional=True,
+            ),
+            number(
+                "gpu_by_any_thread_ms_per_step",
+                "ms",
+                "GPU time a step of all that any thread of the process launched while it was open",
+                is_optional=True,
+            ),
         ),
     ),
     "attention": (

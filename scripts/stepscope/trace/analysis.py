@@ -1,6 +1,7 @@
 """All tables of one trace, and writing them."""
 
-import os
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from stepscope.trace import (
     TraceError,
     attention,
     backward_modules,
+    cautions,
     device_tables,
     kineto,
     nsys_export,
@@ -17,10 +19,37 @@ from stepscope.trace import (
     phase_tables,
     range_tables,
     timeline,
+    transfers,
 )
 from stepscope.trace.attribution import Attribution, attribute
 from stepscope.trace.events import GRAPH, KERNEL, MEMORY, MS, Trace
-from stepscope.trace.table_names import COLUMNS, TABLES
+from stepscope.trace.table_names import COLUMNS, FURTHER, TABLES
+
+_REPORTS = (".nsys-rep", ".qdrep")
+MOST_TOLD = 3  # names of a phase
+
+
+@contextlib.contextmanager
+def readable(path: Path) -> Iterator[Path]:
+    """A file that read() reads without another program: the path itself, or for that time the export of a .nsys-rep.
+
+    Raises TraceError with one line for what is no file.
+    """
+    _require_file(path)
+    if path.suffix in _REPORTS:
+        with nsys_export.exported(path) as exported:
+            yield exported
+    else:
+        yield path
+
+
+def _require_file(path: Path) -> None:
+    if not path.exists():
+        raise TraceError(f"{path}: there is no such file")
+    if path.is_dir():
+        raise TraceError(f"{path} is a folder; give the file of a trace")
+    if not path.is_file():
+        raise TraceError(f"{path} is a pipe or a device; give the file of a trace")
 
 
 def read(path: Path) -> Trace:
@@ -28,13 +57,10 @@ def read(path: Path) -> Trace:
 
     Raises TraceError with one line for anything else.
     """
-    if not path.exists():
-        raise TraceError(f"{path}: there is no such file")
-    if path.is_dir():
-        raise TraceError(f"{path} is a folder; give the file of a trace")
+    _require_file(path)
     if path.name.endswith((".json", ".json.gz")):
         return kineto.read(path)
-    if path.suffix in (".nsys-rep", ".qdrep"):
+    if path.suffix in _REPORTS:
         with nsys_export.exported(path) as exported:
             return nsys_sqlite.read(exported)
     if path.suffix in (".sqlite", ".db"):
@@ -44,7 +70,25 @@ def read(path: Path) -> Trace:
 
 def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
     """Table name → table. layers: blocks of the model, found from the attention ranges if they are there."""
+    return _tables(attribute(trace, phases), layers)
+
+
+def analyse_any(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
+    """The same, and the tables for programs that are none of ours."""
     found = attribute(trace, phases)
+    tables = _tables(found, layers)
+    further = {
+        "warnings": cautions.warnings(found),
+        "ranges_there": cautions.ranges_there(found, tables["ranges"], tables["phases"]),
+        "processes": transfers.processes(found),
+        "communication": transfers.communication(found),
+        "copies": transfers.copies(found),
+        "synchronisations": transfers.synchronisations(found),
+    }
+    return tables | _declared(further, FURTHER)
+
+
+def _tables(found: Attribution, layers: int | None) -> dict[str, pd.DataFrame]:
     layers = layers or attention.layers(found)
     of_phases, times = phase_tables.phases(found), range_tables.range_times(found)
     tables = {
@@ -62,9 +106,14 @@ def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = 
         "checks": checks(found, layers),
         "timeline": timeline.timeline(found),
     }
+    return _declared(tables, COLUMNS)
+
+
+def _declared(tables: dict[str, pd.DataFrame], columns: dict[str, tuple[str, ...]]) -> dict[str, pd.DataFrame]:
+    """The tables with all their columns in the declared order."""
     for name, table in tables.items():
-        assert set(table.columns) <= set(COLUMNS[name]), f"{name} has columns that are not declared"
-    return {name: tables[name].reindex(columns=COLUMNS[name]) for name in TABLES}
+        assert set(table.columns) <= set(columns[name]), f"{name} has columns that are not declared"
+    return {name: tables[name].reindex(columns=columns[name]) for name in columns}
 
 
 def empty() -> dict[str, pd.DataFrame]:
@@ -88,6 +137,7 @@ def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
         "steps": found.steps,
         "layers": layers or "",
         "phases": "; ".join(found.phases),
+        "phases_by_other_names": "; ".join(taken_for(found)),
         "kernels": int((kind == KERNEL).sum()),
         "graphs_traced_as_a_whole": int((kind == GRAPH).sum()),
         "memory_operations": int((kind == MEMORY).sum()),
@@ -105,15 +155,15 @@ def checks(found: Attribution, layers: int | None) -> pd.DataFrame:
     return pd.DataFrame({"quantity": list(rows), "value": list(rows.values())})
 
 
+def taken_for(found: Attribution) -> list[str]:
+    """`phase: names` for each phase whose ranges have another name in the file, at most three of them in full."""
+    told = {phase: names for phase, names in found.taken.items() if names != [phase]}
+    return [
+        f"{phase}: {', '.join(names[:MOST_TOLD])}" + (f" and {len(names) - MOST_TOLD} more" * (len(names) > MOST_TOLD))
+        for phase, names in told.items()
+    ]
+
+
 def _different(trace: Trace, what: str) -> int:
     """How many processes or threads made calls or opened ranges."""
     return len(np.union1d(trace.calls[what].unique(), trace.ranges[what].unique()))
-
-
-def write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        beside = folder / f".{name}.csv.{os.getpid()}"
-        table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-        beside.replace(folder / f"{name}.csv")

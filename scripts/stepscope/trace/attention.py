@@ -5,11 +5,21 @@ import re
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings import names as people
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.nesting import climb
 from stepscope.trace.range_tables import by_name
 
-ATTENTION = re.compile(r"attention|self[_ ]?attn|mha|scaled_dot_product_attention|multi[_ ]?head.*", re.IGNORECASE)
+# A range holds a whole attention if its name has one of the first words and none beside the second ones: "attention
+# scores" is a part of it.
+ATTENTION = frozenset(["attention", "attn", "mha", "gqa", "mqa", "mla", "sdpa", "multihead"])
+BESIDE = frozenset(
+    [
+        "block", "blocks", "causal", "core", "cross", "decoder", "dot", "encoder", "flash", "forward", "fused",
+        "fwd", "grouped", "h", "head", "heads", "layer", "layers", "masked", "model", "module", "multi", "pass",
+        "product", "query", "scaled", "self", "sublayer", "the", "transformer",
+    ]
+)  # fmt: skip
 LINEAR = re.compile(r"qkv|proj", re.IGNORECASE)
 FORWARD = ("forward", "inference")
 _SUMS = ("host_ms_per_step", "host_exclusive_ms_per_step", "gpu_ms_per_step", "gpu_exclusive_ms_per_step")
@@ -17,12 +27,16 @@ _SUMS += ("kernels_per_step", "kernels_exclusive_per_step")
 
 
 def attention_code(found: Attribution) -> int | None:
-    """The name code of the ranges that hold a whole attention; of several names that fit the shortest."""
-    names = found.trace.names
-    codes = [code for code in np.unique(found.trace.ranges["name"].to_numpy()) if not found.operator[code]]
-    return min(
-        (code for code in codes if ATTENTION.fullmatch(names[code])), key=lambda code: len(names[code]), default=None
-    )
+    """The name code of the ranges that hold a whole attention; of several names that fit the one of the most time."""
+    names, codes = found.trace.names, found.trace.ranges["name"].to_numpy()
+    fitting = [code for code in np.unique(codes) if not found.operator[code] and is_attention(names[code])]
+    return max(fitting, key=lambda code: int(found.lengths[codes == code].sum()), default=None)
+
+
+def is_attention(name: str) -> bool:
+    """Whether this is what people call a whole attention: "self_attn", "scaled dot product attention"."""
+    words = {word for word in people.words(name) if not word.isdigit()} if len(name) <= people.LONGEST else set()
+    return bool(words & ATTENTION) and words <= ATTENTION | BESIDE
 
 
 def forward_phase(found: Attribution) -> str | None:

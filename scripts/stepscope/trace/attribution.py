@@ -12,11 +12,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings import names as people
 from stepscope.trace.events import KERNEL, Trace
 from stepscope.trace.nesting import latest_before, locate, nest
-
-PHASES = ("step", "inference", "forward", "loss", "backward", "optimizer")
-MOST_GUESSED = 12  # phases taken from a trace that has none of these names
+from stepscope.trace.phase_names import named
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +27,7 @@ class Attribution:
     the shortest one around it. parent: for each range the range around it on its thread. operator: for each name
     whether it is autograd's rather than a module's. phases: names in the order of their first start. occurrence: for
     each phase, which of its ranges each operation was launched in; own_thread: whether by the thread that opened it.
+    taken: for each phase the names that its ranges have in the file.
     """
 
     trace: Trace
@@ -42,6 +42,7 @@ class Attribution:
     occurrence: dict[str, np.ndarray]
     own_thread: dict[str, np.ndarray]
     innermost_phase: np.ndarray
+    taken: dict[str, list[str]]
 
     @cached_property
     def durations(self) -> np.ndarray:
@@ -102,8 +103,8 @@ class Attribution:
 def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     """Join launches to operations and find each one's ranges and phases.
 
-    phases: names of the ranges that are phases; by default those of PHASES that the trace has (upper or lower case),
-    else its outermost ranges. A named phase that the trace does not have is omitted.
+    phases: names of the ranges that are phases; by default those whose names mean one, else the outermost ranges (see
+    phase_names.py). A named phase that the trace does not have is omitted.
     """
     launch = join_launches(trace)
     linked = launch >= 0
@@ -115,8 +116,9 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     time, thread = of_call("start", -1), of_call("thread", -1)
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
+    choice = named(trace, parent, operator_names(trace), phases)
+    trace, chosen = choice.trace, choice.phases
     operator = operator_names(trace)
-    chosen = phase_names(trace, parent, operator, phases)
     occurrence, own_thread = {}, {}
     shortest, innermost_phase = np.full(len(launch), np.iinfo(np.int64).max), np.full(len(launch), -1)
     length = np.append((trace.ranges["end"] - trace.ranges["start"]).to_numpy(), 0)
@@ -139,6 +141,7 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
         occurrence=occurrence,
         own_thread=own_thread,
         innermost_phase=innermost_phase,
+        taken=choice.taken,
     )
 
 
@@ -171,8 +174,9 @@ def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np
 
 
 def is_operator(name: str) -> bool:
-    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0."""
-    return "::" in name or name.rstrip("0123456789").endswith("Backward")
+    """Whether a range's name is one of autograd's own, such as aten::mm or MmBackward0; "Backward" alone is a phase."""
+    function = name.rstrip("0123456789").endswith("Backward") and people.meaning(name) != "backward"
+    return "::" in name or function
 
 
 def operator_names(trace: Trace) -> np.ndarray:
@@ -184,25 +188,3 @@ def operator_names(trace: Trace) -> np.ndarray:
     operator[codes[trace.ranges["sequence"].to_numpy() >= 0]] = True
     operator[list(trace.operators)] = True
     return operator
-
-
-def phase_names(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None) -> list[str]:
-    """The names that are phases, in the order in which they first start, the longer one first."""
-    ranges = trace.ranges
-    if not len(ranges):
-        return []
-    length = (ranges["end"] - ranges["start"]).rename("length")
-    by_name = pd.concat([ranges[["name", "start"]], length], axis=1).groupby("name")
-    first = by_name.agg(start=("start", "min"), length=("length", "max"))
-    known = {
-        trace.names[code]: (row.start, -row.length) for code, row in zip(first.index, first.itertuples(), strict=True)
-    }
-    if wanted is not None:
-        chosen = {name for name in wanted if name in known}
-    else:
-        chosen = {name for name in known if name.lower() in PHASES}
-        if not chosen:
-            outermost = (parent == -1) & ~operator[ranges["name"]]
-            time = length[outermost].groupby(ranges["name"][outermost]).sum()
-            chosen = {trace.names[code] for code in time.nlargest(MOST_GUESSED).index}
-    return sorted(chosen, key=lambda name: known[name])

@@ -7,7 +7,7 @@ import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import MEMORY, MS, US
-from stepscope.trace.nesting import groups, locate
+from stepscope.trace.nesting import groups, locate, union
 from stepscope.trace.phase_tables import ALL, selections
 
 # Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the median of gaps.
@@ -88,15 +88,6 @@ def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.
 def _occurrence(found: Attribution, phase: str) -> np.ndarray:
     """For each operation the phase's range that it was launched in, -1 outside all."""
     return np.zeros(len(found.launch), dtype=np.int64) if phase == ALL else found.occurrence[phase]
-
-
-def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(starts, ends) of the times that at least one of the intervals covers, in ascending order."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order])
-    apart = start[1:] > end[:-1]
-    some = np.ones(min(len(start), 1), dtype=bool)
-    return start[np.concatenate([some, apart])], end[np.concatenate([apart, some])]
 
 
 def covered_within(busy: tuple[np.ndarray, np.ndarray], windows: tuple[np.ndarray, np.ndarray]) -> int:

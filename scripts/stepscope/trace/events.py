@@ -10,7 +10,7 @@ RANGES |= {"nested": "bool", "cut": "bool", "sequence": "int64"}
 CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 CALLS |= {"correlation": "int64"}
 OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
-OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8"}
+OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
 HOST_CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
 LINES = {"thread": "int64", "time": "int64", "file": "int64", "line": "int64"}
 
@@ -56,9 +56,11 @@ class Trace:
     ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not ended when the trace
     did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host. operations: what
     the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
-    process. On a trace without a GPU the operators of the processor stand where kernels would, and `device_is_host` is
-    true. lines: the line of Python in which a thread was when it made a CUDA call. os_calls: calls into the operating
-    system. operators: codes of names that are operators' rather than modules', if the trace says so.
+    process, and the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the operators
+    of the processor stand where kernels would, and `device_is_host` is true. lines: the line of Python in which a
+    thread was when it made a CUDA call. os_calls: calls into the operating system. operators: codes of names that are
+    operators' rather than modules', if the trace says so. own_devices: (process, number of a GPU in the machine) → the
+    number that the process itself has for it. diagnostics: what the profiler warned of.
     """
 
     tool: str
@@ -72,6 +74,8 @@ class Trace:
     devices: dict[int, str] = field(default_factory=dict)
     device_is_host: bool = False
     operators: frozenset[int] = frozenset()
+    own_devices: dict[tuple[int, int], int] = field(default_factory=dict)
+    diagnostics: tuple[str, ...] = ()
 
     @property
     def end(self) -> int:

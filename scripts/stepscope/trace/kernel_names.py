@@ -27,6 +27,7 @@ from stepscope.trace.cpp_names import (
 
 LONGEST = 60
 """A short name has at most this many characters."""
+_MOST_READ = 4096  # characters of a full name: what tells kernels apart stands before, and made-up names may be endless
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class KernelName:
 def describe(full: str) -> KernelName:
     """A kernel's short name, category, tile, data type and unit, from its full name; what the name hides stays ""."""
     category = category_of(full)
-    name = one_spelling(full)
+    name = one_spelling(full[:_MOST_READ])
     if not name:
         return KernelName("unnamed", category)
     for pattern, reader in _READERS:
@@ -307,7 +308,8 @@ _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
             product_names.nvjet,
         ),
         (
-            r"sm(?P<arch>\d+)_xmma_(?P<kind>\w*?gemm\w*?)_(?P<types>[a-z]+\d[a-z0-9_]*?)_(?P<layout>[nt]{2})_[nt]_"
+            r"sm(?P<arch>\d+)_xmma_(?P<kind>\w{0,30}?gemm\w{0,30}?)_"
+            r"(?P<types>[a-z]{1,8}\d[a-z0-9_]{0,40}?)_(?P<layout>[nt]{2})_[nt]_"
             r"tilesize(?P<tile>\d+x\d+x\d+)(?P<rest>\w*)",
             product_names.xmma,
         ),

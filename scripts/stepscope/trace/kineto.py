@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from stepscope.recordings.limits import most_unpacked
 from stepscope.trace import TraceError, events
 from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, nest
@@ -26,14 +27,32 @@ _OWN_WORK = 0.5
 def read(path: Path) -> Trace:
     """The trace in a .json or .json.gz. Raises TraceError with one line for any other file, or a damaged one."""
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.name.endswith(".gz") else path.read_bytes()
+        raw = _unpacked(path) if path.name.endswith(".gz") else path.read_bytes()
         content = json.loads(raw)
         found = [event for event in content["traceEvents"] if event.get("ph") == "X"]
         return _trace(content, found)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OverflowError, zlib.error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+        RecursionError,
+        zlib.error,
+    ) as error:
         raise TraceError(f"{path} is not a trace of torch.profiler, or is damaged ({_reason(error)})") from None
+
+
+def _unpacked(path: Path) -> bytes:
+    limit = most_unpacked(path)
+    with gzip.open(path) as file:
+        raw = file.read(limit + 1)
+    if len(raw) > limit:
+        raise TraceError(f"{path}: unpacked it is larger than {limit >> 20} MB; if you trust it, gunzip it first")
+    return raw
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:
@@ -82,6 +101,7 @@ def _trace(content: dict, found: list[dict]) -> Trace:
         correlation=[event.get("args", {}).get("correlation", -1) for event in working],
         name=[names.code(_as_nsys(event)) for event in working],
         kind=[_OPERATIONS[event["cat"]] for event in working],
+        bytes=[event.get("args", {}).get("bytes", -1) for event in working],
         **times(working),
     )
     is_operator = np.array([event["cat"] == "cpu_op" for event in named], dtype=bool)
@@ -146,6 +166,8 @@ def _host_operations(ranges: pd.DataFrame, is_operator: np.ndarray) -> tuple[pd.
     number = np.arange(len(chosen))
     common = {key: chosen[key].to_numpy() for key in ("process", "start", "end", "name")} | {"correlation": number}
     zero = np.zeros(len(chosen))
-    operations = events.frame(events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, **common)
+    operations = events.frame(
+        events.OPERATIONS, device=zero, stream=zero, kind=zero + events.KERNEL, bytes=zero - 1, **common
+    )
     calls = events.frame(events.CALLS, thread=chosen["thread"].to_numpy(), **common)
     return operations, calls

@@ -5,6 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from stepscope.trace import TraceError
+
+MOST_OPEN = 1000  # ranges in each other: what takes time for each level would take hours
+
 
 def groups(keys: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
     """(key, its positions in ascending order) for each distinct key."""
@@ -72,6 +76,11 @@ def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
         if end <= until:
             stack.append((until, now))
             until, now = end, position
+            if len(stack) > MOST_OPEN:
+                raise TraceError(
+                    f"more than {MOST_OPEN:,} named ranges of one thread lie in each other; "
+                    "end each with range_pop(), or record fewer steps"
+                )
     return np.array(around, dtype=np.int64)
 
 
@@ -104,6 +113,15 @@ def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
     at = np.searchsorted(own["start"].to_numpy(), time, "right") - 1
     inside = (at >= 0) & (time < np.append(reach, 0)[at])
     return np.where(inside, own.index.to_numpy()[last[at]], -1) if len(own) else np.full(len(time), -1)
+
+
+def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(starts, ends) of the times that at least one of the intervals covers, in ascending order."""
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    apart = start[1:] > end[:-1]
+    some = np.ones(min(len(start), 1), dtype=bool)
+    return start[np.concatenate([some, apart])], end[np.concatenate([apart, some])]
 
 
 def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until: np.ndarray) -> np.ndarray:

@@ -34,6 +34,10 @@ _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
 # A line of the program says more than one of a package that it calls.
 _INSTALLED = re.compile(r"/(site|dist)-packages/|/lib/python3")
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
+# ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are no warnings.
+_SEVERITIES = {2: "Warning", 3: "Error", 4: "Fatal"}
+_WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
+_MOST_DIAGNOSTICS = 20
 _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
 
 
@@ -44,7 +48,7 @@ def read(path: Path) -> Trace:
     try:
         database = _Database(path)
         return _trace(database, path)
-    except (sqlite3.Error, ValueError, TypeError, OverflowError) as error:
+    except (sqlite3.Error, ValueError, TypeError, OverflowError, AttributeError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise TraceError(
             f"{path} cannot be read ({reason}); export it again with `nsys export --type sqlite`"
@@ -57,9 +61,10 @@ class _Database:
     def __init__(self, path: Path):
         self._connection = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
         self._connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        # No views: an export has none, and one without an end would be read for ever.
+        tables = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.tables = {
-            name: {row[1] for row in self._connection.execute(f'PRAGMA table_info("{name}")')}
+            name: {row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(name)})")}
             for (name,) in tables.fetchall()
         }
 
@@ -82,22 +87,35 @@ class _Database:
         return self._connection.execute(query)
 
 
+def _quoted(name: str) -> str:
+    """A name as SQL has it, whatever stands in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: object) -> str:
+    """A column of text may hold numbers and bytes too: SQLite's types are those of the values."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else "" if value is None else str(value)
+
+
 def _trace(database: _Database, path: Path) -> Trace:
     if not database.tables.keys() & set(KNOWN):
         raise TraceError(f"{path} is an SQLite file, but not a trace of Nsight Systems: it has none of its tables")
     names = Names()
     strings = _strings(database, names)
     calls = _calls(database, names, strings)
+    operations = _operations(database, names, strings, calls)
     trace = Trace(
         tool="nsys",
         version=_version(database),
         names=names.list,
         ranges=_ranges(database, names, strings),
         calls=calls,
-        operations=_operations(database, names, strings, calls),
+        operations=operations,
         lines=_lines(database, names),
         os_calls=_os_calls(database, strings),
         devices=_devices(database),
+        own_devices=_own_devices(database, operations),
+        diagnostics=_diagnostics(database),
     )
     unended = trace.ranges["cut"].to_numpy()
     trace.ranges.loc[unended, "end"] = np.maximum(trace.ranges["start"][unended], trace.end)
@@ -125,7 +143,7 @@ def _strings(database: _Database, names: Names) -> _Strings:
         return _Strings(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), unknown)
     found = database.rows("SELECT id, value FROM StringIds").fetchall()
     identifiers = np.array([row[0] for row in found], dtype=np.int64)
-    return _Strings(identifiers, np.array([names.code(row[1] or "") for row in found], dtype=np.int64), unknown)
+    return _Strings(identifiers, np.array([names.code(_text(row[1])) for row in found], dtype=np.int64), unknown)
 
 
 def _version(database: _Database) -> str:
@@ -138,7 +156,7 @@ def _version(database: _Database) -> str:
 def _devices(database: _Database) -> dict[int, str]:
     for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
         if {"id", "name"} <= database.tables.get(table, set()):
-            return {int(number): str(name) for number, name in database.rows(f"SELECT id, name FROM {table}")}
+            return {int(number): _text(name) for number, name in database.rows(f"SELECT id, name FROM {table}")}
     return {}
 
 
@@ -160,7 +178,7 @@ def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFram
     code, sequence = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)[code].T
     if inline.any():
         texts = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid')
-        pairs = itertools.chain.from_iterable(names.operator(name) for (name,) in texts)
+        pairs = itertools.chain.from_iterable(names.operator(_text(name)) for (name,) in texts)
         of_text = np.fromiter(pairs, dtype=np.int64).reshape(-1, 2)
         code[inline], sequence[inline] = of_text.T
     return events.frame(
@@ -197,9 +215,9 @@ def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.
     parts = []
 
     def add(table: str, kind: int, column: str, codes) -> None:
-        found = database.integers(table, common | {column: -1})
+        found = database.integers(table, common | {column: -1, "bytes": -1})
         if len(found):
-            parts.append(np.column_stack([found[:, :6], codes(found[:, 6]), np.full(len(found), kind)]))
+            parts.append(np.column_stack([found[:, :6], codes(found[:, 6]), np.full(len(found), kind), found[:, 7]]))
 
     there = database.tables.get(KERNELS, ())
     label = next((name for name in ("demangledName", "mangledName", "shortName") if name in there), "demangledName")
@@ -213,24 +231,44 @@ def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.
     )
     add(FILLS, events.MEMORY, "value", _coded(names, lambda _: "[CUDA memset]"))
     add(GRAPHS, events.GRAPH, "graphId", _coded(names, lambda graph: f"[CUDA graph {graph}]"))
-    found = np.concatenate(parts) if parts else np.empty((0, 8), dtype=np.int64)
-    process, device, stream, correlation, start, end, code, kind = found[np.argsort(found[:, 4], kind="stable")].T
+    found = np.concatenate(parts) if parts else np.empty((0, 9), dtype=np.int64)
+    process, device, stream, correlation, start, end, code, kind, size = found[np.argsort(found[:, 4], kind="stable")].T
     only = calls["process"].unique()
     process = np.where(process >= 0, process >> _PROCESS_BITS, only[0] if len(only) == 1 else -1)
     device = _gpus(database, process, device)
-    values = {"process": process, "device": device, "stream": stream, "correlation": correlation}
+    values = {"process": process, "device": device, "stream": stream, "correlation": correlation, "bytes": size}
     return events.frame(events.OPERATIONS, **values, start=start, end=np.maximum(start, end), name=code, kind=kind)
 
 
 def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.ndarray:
     """The number of each operation's GPU in the machine: a process may see only some, numbered anew from 0."""
     gpu = device.copy()
-    for number, seen, pid in database.integers(
-        "TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}
-    ).tolist():
-        if number >= 0:
-            gpu[((process & _PID) == pid) & (device == seen)] = number
+    for number, seen, pid in _seen_devices(database):
+        gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
+
+
+def _seen_devices(database: _Database) -> list[list[int]]:
+    """[number in the machine, number in the process, process id] of each GPU that a process saw."""
+    found = database.integers("TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}).tolist()
+    return [row for row in found if row[0] >= 0]
+
+
+def _own_devices(database: _Database, operations: pd.DataFrame) -> dict[tuple[int, int], int]:
+    own = {(pid, number): seen for number, seen, pid in _seen_devices(database)}
+    pairs = operations[["process", "device"]].drop_duplicates().itertuples(index=False)
+    found = {(process, device): own.get((process & _PID, device)) for process, device in pairs}
+    return {pair: number for pair, number in found.items() if number is not None}
+
+
+def _diagnostics(database: _Database) -> tuple[str, ...]:
+    """What the profiler itself warned of, each text once: "Not all NVTX events might have been collected"."""
+    if not {"severity", "text"} <= database.tables.get("DIAGNOSTIC_EVENT", set()):
+        return ()
+    levels = _SEVERITIES | _enumeration(database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL")
+    found = database.rows("SELECT severity, text FROM DIAGNOSTIC_EVENT").fetchall()
+    warned = [_text(text) for severity, text in found if _WARNS.search(levels.get(severity, ""))]
+    return tuple(dict.fromkeys(text for text in warned if text))[:_MOST_DIAGNOSTICS]
 
 
 def _coded(names: Names, text):
@@ -246,7 +284,7 @@ def _coded(names: Names, text):
 def _enumeration(database: _Database, table: str) -> dict[int, str]:
     if not {"id", "label"} <= database.tables.get(table, set()):
         return {}
-    return {int(number): str(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}
+    return {int(number): _text(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}
 
 
 def _lines(database: _Database, names: Names) -> pd.DataFrame:
@@ -280,14 +318,14 @@ def _line_of(payload: str, texts: dict[int, str], names: Names) -> tuple[int, in
     try:
         (content,) = json.loads(payload).values()
         frames = [(_file_of(frame["File"], texts), int(frame["Line"])) for frame in content["Frames"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     own = [frame for frame in frames if not _INSTALLED.search(frame[0])] or frames
     return (names.code(own[0][0]), own[0][1]) if own else None
 
 
 def _file_of(value: int | str, texts: dict[int, str]) -> str:
-    return value if isinstance(value, str) else texts.get(value, "(unknown file)")
+    return value if isinstance(value, str) else _text(texts.get(value, "(unknown file)"))
 
 
 def _os_calls(database: _Database, strings: _Strings) -> pd.DataFrame:

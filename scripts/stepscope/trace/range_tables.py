@@ -7,19 +7,53 @@ from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.categories import category_of
 from stepscope.trace.events import MS, US
-from stepscope.trace.nesting import groups
+from stepscope.trace.nesting import groups, union
 
 _TIMES = ("host", "host_exclusive", "gpu", "gpu_exclusive", "gpu_matmul")
 _COUNTS = ("kernels", "kernels_exclusive")
 
 
 def ranges(found: Attribution, times: pd.DataFrame) -> pd.DataFrame:
-    """A row for each name of a range that is not a phase: what its thread did and launched while it was open.
+    """A row for each name of a range that is not a phase: what its thread did and launched while it was open, and
+    beside it what any thread of the process launched then.
 
     times: of range_times(). `_us` columns are of one occurrence: the spread over the layers, where a range stands in
     each.
     """
-    return by_name(found, times, ~found.is_phase[times["name"].to_numpy()])
+    kept = ~found.is_phase[times["name"].to_numpy()]
+    table = by_name(found, times, kept)
+    if table.empty:
+        return table
+    kernels, gpu = by_any_thread(found, kept)
+    place = {name: code for code, name in enumerate(found.trace.names)}
+    codes = [place[name] for name in table["range"]]
+    return table.assign(
+        kernels_by_any_thread_per_step=kernels[codes] / found.steps,
+        gpu_by_any_thread_ms_per_step=gpu[codes] / MS / found.steps,
+    )
+
+
+def by_any_thread(found: Attribution, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each name: (kernels, ns of all operations) that any thread of a process launched while it had a range of that
+    name open, each once; of the kept ranges (a mask)."""
+    ranges, names = found.trace.ranges, len(found.trace.names)
+    code, process, start, end = (ranges[key].to_numpy()[kept] for key in ("name", "process", "start", "end"))
+    kernels, gpu = np.zeros(names, dtype=np.int64), np.zeros(names, dtype=np.int64)
+    linked = np.flatnonzero(found.launch >= 0)
+    linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
+    launches_of = {key: linked[part] for key, part in groups(found.launch_process[linked])}
+    for key, own in groups(process):
+        launched = launches_of.get(key)
+        if launched is None:
+            continue
+        times = found.launch_time[launched]
+        totals = [np.append(0, np.cumsum(values[launched])) for values in (found.is_kernel, found.durations)]
+        for name, part in groups(code[own]):
+            starts, ends = union(start[own[part]], end[own[part]])
+            first, last = np.searchsorted(times, starts, "left"), np.searchsorted(times, ends, "left")
+            for result, total in zip((kernels, gpu), totals, strict=True):
+                result[name] += int((total[last] - total[first]).sum())
+    return kernels, gpu
 
 
 def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:

@@ -34,7 +34,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("phase", "category", "total_ms", "ms_per_step", "share_of_phase_gpu_time"),
         *("instances", "instances_per_step"),
     ),
-    "ranges": ("range", "parent", "operator", "count", "count_per_step", *_RANGE_TIMES),
+    "ranges": (
+        *("range", "parent", "operator", "count", "count_per_step", *_RANGE_TIMES),
+        *("kernels_by_any_thread_per_step", "gpu_by_any_thread_ms_per_step"),
+    ),
     "attention": (
         *("part", "kind"),
         *("share_of_attention_gpu_time", "share_of_forward_gpu_time"),
@@ -64,3 +67,20 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 """Table → its columns, in the order in which they are written."""
 
 TABLES = tuple(COLUMNS)
+
+_PLACE = ("process", "device", "device_in_process", "device_name")
+FURTHER: dict[str, tuple[str, ...]] = {
+    "warnings": ("about", "text"),
+    "ranges_there": ("range", "count", "share_of_gpu_time"),
+    "processes": ("phase", *_PLACE, "kernels", "gpu_ms", "gpu_ms_per_step"),
+    "communication": (
+        *(*_PLACE, "kernels", "kernels_per_step", "total_ms", "busy_ms", "busy_ms_per_step"),
+        *("hidden_ms", "exposed_ms", "hidden_share"),
+    ),
+    "copies": (
+        *(*_PLACE, "what", "count", "count_per_step", "total_ms", "ms_per_step", "share_of_device_time"),
+        *("bytes", "gb_per_s"),
+    ),
+    "synchronisations": ("process", "name", "calls", "calls_per_step", "total_ms", "ms_per_step", "max_us"),
+}
+"""Tables that analyze_nsys.py makes besides, for programs that are none of ours: several processes, any ranges."""

@@ -12,6 +12,7 @@ MIB = 2**20
 def test_reserved_is_told_of_an_allocator_alone(reserved, told):
     tables = {name: pd.DataFrame(rows) for name, rows in made.analysis(made.cell()).items()}
     more = {"peak_ms": 1.0, "reserved_at_peak_bytes": reserved * MIB, "peak_reserved_bytes": reserved * MIB}
+    more |= {"peak_rounded_bytes": 1001 * MIB, "unknown_before_recording_bytes": 0, "without_frames_share": 0.0}
     tables["summary"] = tables["summary"].assign(end_bytes=0, **more)
     active = {"device": 0, "active_bytes": [0, 1000 * MIB, 0], "reserved_bytes": [0, reserved * MIB, 0]}
     lines = summary.text(tables | {"timeline": pd.DataFrame(active)}).splitlines()

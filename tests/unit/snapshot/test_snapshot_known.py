@@ -4,6 +4,7 @@ import json
 
 import pytest
 from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, written
+from stepscope.recordings.files import write_tables
 from stepscope.snapshot import SnapshotError, analysis, categories, known
 
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000
@@ -210,7 +211,7 @@ def test_names_of_any_kind_can_be_written(run, tmp_path):
     saved = [{**each, "module": f"blocks.{'7' * 5000}/FFN", "op": "\udfff"} for each in SAVED]
     program.marks = [[*mark[:4], "\ud800"] for mark in program.marks]
     found = run(program, program.known(saved=saved))
-    analysis.write(found, tmp_path / "out")
+    write_tables(found, tmp_path / "out")
     assert set(found["saved"]["part"]) == set(found["tensors"]["part"]) == {"outside"}
     assert "?" in set(found["largest"]["module"]) and set(found["saved"]["op"]) == {"?"}
 

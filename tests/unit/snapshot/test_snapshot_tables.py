@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
+from stepscope.recordings.files import write_tables
 from stepscope.snapshot import analysis, phases, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
-from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, TABLES
+from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, FURTHER, TABLES
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
 CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
@@ -24,7 +25,7 @@ def training(steps=2):
     batch = simulator.alloc(300, BATCH)
     for step in range(steps):
         activations = [simulator.alloc(size, FORWARD) for size in (400, 500)]
-        cast = simulator.alloc(250, CAST)
+        cast = simulator.alloc(500, CAST)
         scratch, gradient = simulator.alloc(70, AUTOGRAD), simulator.alloc(1010, ENGINE)
         again = simulator.alloc(60, [*FORWARD, CHECKPOINT])
         simulator.free(*activations, cast, scratch, again)
@@ -42,7 +43,7 @@ def test_categories_from_stacks_and_lives(analyse):
     held = dict(zip(CATEGORIES, row[[name.replace(" ", "_") for name in CATEGORIES]], strict=True))
     assert held == {
         **{"parameters": 1000, "gradients": 1010, "optimizer state": 0, "activations": 400 + 500 + 60},
-        **{"cast weights": 250, "buffers": 0, "workspace": 70, "unknown": 300},
+        **{"cast weights": 500, "buffers": 0, "workspace": 70, "unknown": 300},
     }
     assert found["timeline"]["optimizer_state"].max() == 2000
     told = found["phases"][found["phases"]["phase"] != ""]
@@ -301,9 +302,12 @@ def test_the_program(run_analyze, tmp_path):
     done = run_analyze(path, "--out", tmp_path / "new" / "out")
     assert done.returncode == 0 and done.stderr == ""
     assert "Device 0: peak" in done.stdout and "parameters" in done.stdout and "after event" in done.stdout
-    for name in TABLES:
-        assert tuple(pd.read_csv(tmp_path / "new" / "out" / f"{name}.csv").columns) == COLUMNS[name]
-    assert len(list((tmp_path / "new" / "out").iterdir())) == len(TABLES)
+    for name, columns in {**COLUMNS, **FURTHER}.items():
+        assert tuple(pd.read_csv(tmp_path / "new" / "out" / f"{name}.csv").columns) == columns
+    assert (tmp_path / "new" / "out" / "summary.txt").read_text() == done.stdout
+    assert (
+        len(list((tmp_path / "new" / "out").iterdir())) == len(COLUMNS) + len(FURTHER) + 3
+    )  # the summary, the picture twice
 
 
 def test_the_program_needs_no_torch():
@@ -342,5 +346,5 @@ def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path)
 
 def test_a_table_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(UnicodeEncodeError):
-        analysis.write({"peak": pd.DataFrame({"category": ["\ud800"]})}, tmp_path)
+        write_tables({"peak": pd.DataFrame({"category": ["\ud800"]})}, tmp_path)
     assert not list(tmp_path.iterdir())

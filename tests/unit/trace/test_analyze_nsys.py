@@ -1,12 +1,14 @@
 """The program as a person runs it."""
 
 import json
+import os
 import sqlite3
 
 import pandas as pd
 import pytest
 from nsys_exports import LAYOUTS, Export, thread
-from stepscope.trace.table_names import COLUMNS, TABLES
+from stepscope.trace import comparison
+from stepscope.trace.table_names import COLUMNS, FURTHER, TABLES
 
 MAIN = thread(1)
 
@@ -29,9 +31,9 @@ def test_it_writes_tables_and_a_summary_and_prints_it(run_analyze, trace, tmp_pa
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.strip() == (folder / "summary.md").read_text().strip()
     assert "| forward | 2 |" in done.stdout
-    assert {path.name for path in folder.iterdir()} == {"summary.md", *(f"{name}.csv" for name in TABLES)}
-    for name in TABLES:
-        assert tuple(pd.read_csv(folder / f"{name}.csv").columns) == COLUMNS[name]
+    assert {path.name for path in folder.iterdir()} == {"summary.md", *(f"{name}.csv" for name in [*TABLES, *FURTHER])}
+    for name, columns in {**COLUMNS, **FURTHER}.items():
+        assert tuple(pd.read_csv(folder / f"{name}.csv").columns) == columns
     phases = pd.read_csv(folder / "phases.csv").set_index("phase")
     assert phases["kernels_total"].to_dict() == {"step": 40, "forward": 40}
 
@@ -113,3 +115,109 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
 def test_wrong_flags_are_refused(run_analyze, trace, tmp_path):
     done = run_analyze(trace, "--layers", 0, "--out", tmp_path / "out")
     assert done.returncode == 2 and "use at least 1" in done.stderr
+
+
+def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
+    export = Export(LAYOUTS["2025.3"])
+    export.range("load, tokenise", 0, 100, MAIN)
+    export.launch("k", 10, 20, 30)
+    path = export.write(tmp_path / "trace.sqlite")
+    done = run_analyze(path, "--phase", "load, tokenise", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert list(pd.read_csv(tmp_path / "out" / "phases.csv")["phase"]) == ["load, tokenise"]
+
+
+def test_names_are_text_on_the_terminal_and_in_markdown(run_analyze, tmp_path):
+    export = Export(LAYOUTS["2025.3"])
+    name = "\x1b[31mred\x07 \u202eturned [a](http://b.c) ![x](y) **z** <b> $m$ `c` | ~~d~~"
+    export.range(name, 0, 100, MAIN)
+    export.launch("k\x1b]0;title\x07", 10, 20, 30)
+    done = run_analyze(export.write(tmp_path / "trace.sqlite"), "--out", tmp_path / "out")
+    assert done.returncode == 0 and not set("\x1b\x07\u202e") & set(done.stdout)
+    assert (
+        "\\[a\\](http&#58;//b.c) !\\[x\\](y) \\*\\*z\\*\\* &lt;b&gt; \\$m\\$ \\`c\\` \\| \\~\\~d\\~\\~" in done.stdout
+    )
+
+
+def two_traces(folder):
+    """Before: gemm of 100 ns, add of 50, copy-like `gone` of 10 a step; after: gemm 150, add 50, `new` 20."""
+    paths = []
+    for name, kernels in (("a", {"gemm": 100, "add": 50, "gone": 10}), ("b", {"gemm": 150, "add": 50, "new": 20})):
+        export = Export(LAYOUTS["2025.3"])
+        for zero in (0, 10_000):
+            export.range("step", zero, zero + 1000, MAIN)
+            for at, (kernel, length) in enumerate(kernels.items()):
+                export.launch(kernel, zero + 10 * at, zero + 1000 * at + 100, zero + 1000 * at + 100 + length)
+        paths.append(export.write(folder / f"{name}.sqlite"))
+    return paths
+
+
+def test_two_traces_are_compared(run_analyze, tmp_path):
+    done = run_analyze(*two_traces(tmp_path), "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    kernels = pd.read_csv(tmp_path / "out" / "compared_kernels.csv").set_index("name")
+    assert kernels["change"].to_dict() == {"gemm": "grew", "new": "came", "gone": "went", "add": "same"}
+    assert kernels["difference_ms_per_step"].to_dict() == pytest.approx(
+        {"gemm": 50e-6, "new": 20e-6, "gone": -10e-6, "add": 0}
+    )
+    phases = pd.read_csv(tmp_path / "out" / "compared_phases.csv").iloc[0]
+    assert (phases["name"], phases["change"]) == ("step", "grew")
+    assert phases["after_over_before"] == pytest.approx(220 / 160)
+    for side in ("before", "after"):
+        assert (tmp_path / "out" / side / "kernels.csv").is_file()
+    assert "Kernels before and after" in done.stdout and "| gemm |" in done.stdout
+
+
+def test_a_change_of_two_per_cent_is_none():
+    assert [comparison._change(100, after) for after in (98, 102, 97.9, 102.1)] == ["same", "same", "shrank", "grew"]
+
+
+def test_three_traces_are_refused(run_analyze, trace, tmp_path):
+    done = run_analyze(trace, trace, trace, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "give one, or two to compare" in done.stderr
+
+
+def hostile(folder):
+    """Files that were made to hang, and what is said of each; None where the file can be analysed after all."""
+    long = Export(LAYOUTS["2025.3"])
+    long.range("step", 0, 100, MAIN)
+    for name in ("sm80_xmma_gemm_" * 20_000, "elementwise_kernel<" + "gpu_kernel_impl<" * 20_000, "a" * 300_000):
+        long.launch(name, 10, 20, 30)
+    deep = Export(LAYOUTS["2025.3"])
+    deep.rows["NVTX_EVENTS"] = [
+        {"start": at, "end": 10**7 - at, "eventType": 59, "globalTid": MAIN, "text": "r", "textId": None}
+        for at in range(200_000)
+    ]
+    deep.launch("k", 10, 20, 30)
+    numbers = Export(LAYOUTS["2025.3"])
+    numbers.range("step", 0, 100, MAIN)
+    numbers.range(5, 0, 100, MAIN)
+    numbers.launch("k", 10, 20, 30)
+    numbers.strings[7.5] = 99
+    endless = Export(LAYOUTS["2025.3"]).write(folder / "endless.sqlite")
+    with sqlite3.connect(endless) as database:
+        rows = "WITH RECURSIVE n(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM n) SELECT start FROM n"
+        database.execute(f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {rows}")
+    database.close()
+    (folder / "deep.json").write_text("[" * 200_000)
+    os.mkfifo(folder / "pipe.sqlite")
+    return {
+        long.write(folder / "long.sqlite"): None,
+        deep.write(folder / "nested.sqlite"): "lie in each other; end each with range_pop()",
+        numbers.write(folder / "numbers.sqlite"): None,
+        endless: "it has no kernels",
+        folder / "deep.json": "is not a trace of torch.profiler",
+        folder / "pipe.sqlite": "is a pipe or a device",
+    }
+
+
+def test_files_that_were_made_to_hang(run_analyze, tmp_path):
+    for path, told in hostile(tmp_path).items():
+        done = run_analyze(path, "--out", tmp_path / "out")
+        assert done.returncode == (0 if told is None else 1), (path, done.stderr[-300:])
+        assert (told or "") in done.stderr and done.stderr.count("\n") == (told is not None), (path, done.stderr)
+
+
+def test_a_limit_of_nothing_is_refused(run_analyze, trace, tmp_path):
+    done = run_analyze(trace, "--most-seconds", 0, "--out", tmp_path / "out")
+    assert done.returncode == 2 and "no number above 0" in done.stderr

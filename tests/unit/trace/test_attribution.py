@@ -216,12 +216,12 @@ def test_times_may_be_negative_and_operations_unlinked(export, analyse):
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
     for zero in (0, 100):
-        export.range("iteration", zero, zero + 100, MAIN)
+        export.range("turn", zero, zero + 100, MAIN)
         export.range("inner", zero + 10, zero + 50, MAIN)
         export.launch("k", zero + 20, zero + 30, zero + 40)
     tables = analyse(export)
-    assert kernels_of(tables) == {"iteration": 2} and check(tables, "steps") == 2
-    assert kernels_of(analyse(export, ["inner", "iteration"])) == {"iteration": 2, "inner": 2}
+    assert kernels_of(tables) == {"turn": 2} and check(tables, "steps") == 2
+    assert kernels_of(analyse(export, ["inner", "turn"])) == {"turn": 2, "inner": 2}
     assert kernels_of(analyse(export, ["inner", "absent"])) == {"inner": 2}
 
 

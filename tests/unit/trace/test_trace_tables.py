@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, MARK, thread
+from stepscope.recordings.files import write_tables
 from stepscope.trace import analysis, kernel_names, summary
 from stepscope.trace.device_tables import covered_within, union
 from stepscope.trace.table_names import COLUMNS, TABLES
@@ -377,7 +378,7 @@ def test_strange_names_reach_every_table_whole(export, analyse, tmp_path):
         export.launch(name, 10 * number, 10 * number + 100, 10 * number + 105)
     tables = analyse(export)
     folder = tmp_path / "out"
-    analysis.write(tables, folder)
+    write_tables(tables, folder)
     read = pd.read_csv(folder / "kernels.csv")
     assert set(read["full_name"]) == set(names)
     assert read["name"].str.len().max() <= 60 and read[read["phase"] == "all"]["name"].nunique() == len(names)
@@ -392,7 +393,7 @@ def test_every_table_has_its_header_also_without_rows(export, analyse, tmp_path)
     model(export)
     export.add("META_DATA_CAPTURE", name="x", value="y")
     for number, tables in enumerate((analyse(export), analyse(type(export)(export.layout)), analysis.empty())):
-        analysis.write(tables, tmp_path / str(number))
+        write_tables(tables, tmp_path / str(number))
         assert {path.name for path in (tmp_path / str(number)).iterdir()} == {f"{name}.csv" for name in TABLES}
         for name in TABLES:
             text = (tmp_path / str(number) / f"{name}.csv").read_text()

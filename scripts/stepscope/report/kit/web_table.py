@@ -38,11 +38,13 @@ def _facts(table: Table) -> str:
 
 
 def files_line(stem: str, rows: int, number: str) -> str:
-    """Links to the table as files; where its rows are drawn by the script, a word on where they are without it."""
+    """Links to the table as files, none without a stem; where a script draws its rows, a word on that without it."""
     links = " ".join(
         f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{name} of {escape(number.rstrip("."))}">{name}</a>'
         for kind, name in KINDS.items()
     )
+    if not stem:
+        return f"<noscript><p>A script draws its {rows:,} rows.</p></noscript>" if rows > MOST_PLAIN else ""
     alone = f"<noscript>Its {rows:,} rows are in the CSV. </noscript>" if rows > MOST_PLAIN else ""
     return f"<p class=files>{alone}{links}</p>"
 

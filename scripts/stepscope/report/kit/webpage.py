@@ -24,7 +24,7 @@ class WebBlocks:
 
     def __init__(self, files: Files, style: str = "", exports: Exports | None = None) -> None:
         self.files = files
-        self.exports = exports or Exports()
+        self.exports = exports
         # A colour that the page's style does not know stays as it is in the figure.
         self.variables = {colour: name for colour, name in colours.VARIABLES.items() if f"--{name}:" in style}
         self.tables = 0
@@ -41,7 +41,7 @@ class WebBlocks:
         number = f"Table {self.tables}."
         html = table_html(table, number, self.files)
         html += "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
-        html += files_line(self.exports.add(table), len(table.rows), number)
+        html += files_line(self.exports.add(table) if self.exports else "", len(table.rows), number)
         if table.folded:
             summary = f"<summary>{escape(f'{number} {table.caption}')} ({len(table.rows):,} rows)</summary>"
             html = f"<details class=folded>{summary}{html}</details>"

@@ -1,0 +1,126 @@
+"""One limit of time and memory for reading a file that may be anybody's.
+
+The work is done by a child process whose processor time and address space are limited, so that a file that was made to
+hang or to fill the memory ends with one line, whichever library it hangs in. Both limits grow with the file: an honest
+one needs less (benchmarks/trace_scale.py: 30 s for 400 MB; benchmarks/snapshot_scale.py: 90 s for 1 GB).
+"""
+
+import multiprocessing
+import resource
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+LEAST_SECONDS, SECONDS_A_MB = 10.0, 0.3
+LEAST_GB, GB_A_MB = 2.0, 0.016
+_PACKED = 20  # a packed file is counted as so many times its size
+_MOST_UNPACKED = 200  # times the packed size: recordings pack to about a tenth, files that were made to harm to 0.1 %
+_LEAST_UNPACKED = 64 << 20  # bytes
+_WAITS = 20  # times the processor's seconds may pass by the clock, on a machine that is busy with other things
+_MB, _GB = 1e6, 1e9
+
+Result = TypeVar("Result")
+
+
+class LimitError(Exception):
+    """A limit was reached, or the work failed; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds of processor time, and gigabytes of memory beside what the program itself takes."""
+
+    seconds: float
+    gigabytes: float
+
+
+def limits_for(paths: list[Path], seconds: float | None = None, gigabytes: float | None = None) -> Limits:
+    """The limits for reading these files together, unless they are given."""
+    size = sum(path.stat().st_size * (_PACKED if path.suffix == ".gz" else 1) for path in paths) / _MB
+    return Limits(
+        LEAST_SECONDS + SECONDS_A_MB * size if seconds is None else seconds,
+        LEAST_GB + GB_A_MB * size if gigabytes is None else gigabytes,
+    )
+
+
+def most_unpacked(path: Path) -> int:
+    """Bytes that a packed file may have when it is unpacked."""
+    return max(_LEAST_UNPACKED, _MOST_UNPACKED * path.stat().st_size)
+
+
+def within(limits: Limits, named: str, work: Callable[[], Result], passed_on: tuple[type[Exception], ...]) -> Result:
+    """What `work` returns, from a child process; exceptions of the types `passed_on` are raised here again.
+
+    Raises LimitError, whose one line begins with `named`, for a limit that was reached and for every other exception.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_work, args=(limits, work, sender, passed_on), daemon=True)
+    child.start()
+    sender.close()
+    try:
+        if not receiver.poll(_WAITS * limits.seconds):
+            raise LimitError(_too_long(named, limits))
+        outcome, value = receiver.recv()
+    except EOFError:
+        child.join()
+        over = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+        reason = _too_long(named, limits) if over else f"{named}: reading it ended with code {child.exitcode}"
+        raise LimitError(reason) from None
+    finally:
+        child.kill()
+        child.join()
+        receiver.close()
+    if outcome == "memory":
+        raise LimitError(
+            f"{named}: reading it takes more than {limits.gigabytes:.3g} GB of memory; "
+            "record less, or give a larger --most-gigabytes if you trust the file"
+        )
+    if outcome == "other":
+        raise LimitError(f"{named}: it cannot be analysed ({value}); record or export it again")
+    if outcome == "raised":
+        raise value
+    return value
+
+
+def _too_long(named: str, limits: Limits) -> str:
+    return (
+        f"{named}: reading it takes more than {limits.seconds:.3g} s; "
+        "record less, or give a larger --most-seconds if you trust the file"
+    )
+
+
+def _work(limits: Limits, work: Callable, sender, passed_on: tuple[type[Exception], ...]) -> None:
+    """In the child: limit this process, work, and send what came of it."""
+    _limit(limits)
+    try:
+        outcome = "made", work()
+    except MemoryError:
+        outcome = "memory", None
+    except passed_on as error:
+        outcome = "raised", error
+    except RecursionError:
+        outcome = "other", "it is nested too deeply"
+    except Exception as error:  # whatever a damaged file leads to is one line
+        outcome = "other", " ".join(f"{type(error).__name__}: {error}".split())[:120]
+    sender.send(outcome)
+    sender.close()
+
+
+def _limit(limits: Limits) -> None:
+    seconds = max(int(limits.seconds), 1)
+    _lower(resource.RLIMIT_CPU, seconds)
+    try:
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except OSError:
+        return  # no Linux: the address space cannot be limited in a way that holds
+    _lower(resource.RLIMIT_AS, taken + int(limits.gigabytes * _GB))
+
+
+def _lower(which: int, value: int) -> None:
+    """Set the soft limit, not above what is set already."""
+    soft, hard = resource.getrlimit(which)
+    value = min([value, *(each for each in (soft, hard) if each != resource.RLIM_INFINITY)])
+    resource.setrlimit(which, (value, hard))

@@ -1,0 +1,30 @@
+"""Names that a stranger's file brings, made harmless for a terminal and for Markdown."""
+
+import re
+import signal
+import sys
+import unicodedata
+
+MOST_SHOWN = 300
+_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+_ADDRESS = re.compile(r"(?i)\b(https?|ftp|mailto):")
+
+
+def plain(value: object, most: int = MOST_SHOWN) -> str:
+    """One line without control characters, those that turn the direction of text included; cut where it is long."""
+    text = " ".join(str(value)[: 4 * most].split())
+    text = "".join("�" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Co") else each for each in text)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def show(text: str) -> None:
+    """Print a summary on any terminal, and into a pipe whose reader has seen enough."""
+    sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    print(text, end="" if text.endswith("\n") else "\n")
+
+
+def markdown(value: object) -> str:
+    """The same as text that Markdown shows as it is, also in a table's cell: no markup, no link, no image."""
+    text = plain(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _ADDRESS.sub(r"\1&#58;", _SPECIAL.sub(r"\\\1", text))

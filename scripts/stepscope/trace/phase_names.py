@@ -1,0 +1,133 @@
+"""Which ranges of a trace are phases, whatever its author called them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from stepscope.recordings import names as people
+from stepscope.trace.events import Trace
+from stepscope.trace.nesting import climb, groups
+
+MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A trace in which ranges of one phase have one name, and so have those that differ in a number alone.
+
+    phases: these names in the order in which they first start, the longer one first. taken: phase → the names that its
+    ranges have in the file.
+    """
+
+    trace: Trace
+    phases: list[str]
+    taken: dict[str, list[str]]
+
+
+def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None) -> Named:
+    """Choose the phases: the names `wanted` (as in the file, or as they are here; those that are not there are left
+    out), else every range whose name means a phase, else the outermost ranges of each process.
+
+    parent: for each range the one around it; operator: for each name whether it is autograd's.
+    """
+    if not len(trace.ranges):
+        return Named(trace, [], {})
+    own = trace.ranges["name"].to_numpy()
+    label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
+    if wanted is None:
+        means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
+        label |= {code: phase for code, phase in means.items() if phase}
+        chosen = {phase for phase in means.values() if phase}
+    else:
+        there = set(label.values())
+        absent = {name for name in wanted if name not in there}
+        means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
+        label |= {code: phase for code, phase in means.items() if phase in absent}
+        chosen = set(label.values()) & set(wanted)
+    names, code = _codes(trace.names, label)
+    renamed = code[own]
+    inner = _within_its_phase(own, renamed, parent, {names.index(each) for each in chosen})
+    label = {int(code): f"{trace.names[code]} (inner)" for code in np.unique(own[inner])}
+    names, code = _codes(names, label)
+    renamed = np.where(inner, code[own], renamed)
+    if wanted is None and not chosen:
+        chosen = {names[each] for each in _outermost(trace.ranges, renamed, parent, operator[own])}
+    result = replace(trace, names=names, ranges=trace.ranges.assign(name=renamed))
+    first = _starts(result.ranges)
+    chosen = {name for name in chosen if names.index(name) in first}
+    phases = sorted(chosen, key=lambda name: first[names.index(name)])
+    return Named(result, phases, {name: _taken(names, own, renamed, name) for name in phases})
+
+
+def available(trace: Trace) -> list[str]:
+    """The names that may be wanted as phases, as they are in the file and as they are put together."""
+    found = [trace.names[code] for code in trace.ranges["name"].unique()]
+    together = [*map(people.family, found), *(people.meaning(name) or "" for name in found)]
+    return [name for name in dict.fromkeys([*found, *together]) if name]
+
+
+def _families(names: list[str], codes: np.ndarray, operator: np.ndarray, kept: set[str]) -> dict[int, str]:
+    """Code → name, with one name for those that differ in a number alone, operators and the names `kept` aside."""
+    label = {int(code): names[code] for code in codes}
+    members: dict[str, list[int]] = {}
+    for code, name in label.items():
+        if not operator[code] and name not in kept:
+            members.setdefault(people.family(name), []).append(code)
+    for together, own in members.items():
+        if len(own) > 1:
+            label |= dict.fromkeys(own, together)
+    return label
+
+
+def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
+    """(names with the labels added, for each old code the new one)."""
+    names = list(names)
+    place = {name: code for code, name in enumerate(names)}
+    code = np.arange(len(names))
+    for old, text in label.items():
+        if text not in place:
+            place[text] = len(names)
+            names.append(text)
+        code[old] = place[text]
+    return names, code
+
+
+def _within_its_phase(own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, phases: set[int]) -> np.ndarray:
+    """Mask of the ranges within one of the same phase that has another name in the file: "step" in "iteration 3".
+
+    They are parts of that phase, and would count it twice.
+    """
+    inner = np.zeros(len(own), dtype=bool)
+    for phase in phases:
+        mine = np.flatnonzero(renamed == phase)
+        around = climb(parent[mine], parent, renamed != phase)
+        inner[mine] = (around >= 0) & (own[mine] != own[around])
+    return inner
+
+
+def _outermost(ranges: pd.DataFrame, codes: np.ndarray, parent: np.ndarray, operator: np.ndarray) -> list[int]:
+    """Codes of the ranges that lie in no other one of their process, by any thread; those of the longest time."""
+    start, end, process = (ranges[key].to_numpy() for key in ("start", "end", "process"))
+    candidates = np.flatnonzero((parent == -1) & ~operator)
+    kept = []
+    for _, part in groups(process[candidates]):
+        own = candidates[part]
+        own = own[np.lexsort((-end[own], start[own]))]
+        reach = np.maximum.accumulate(end[own])
+        kept.append(own[np.append(True, end[own][1:] > reach[:-1])])
+    outer = np.concatenate(kept) if kept else candidates
+    time = pd.Series(end[outer] - start[outer]).groupby(codes[outer]).sum()
+    return time.nlargest(MOST_GUESSED).index.tolist()
+
+
+def _starts(ranges: pd.DataFrame) -> dict[int, tuple[int, int]]:
+    """Name's code → (first start, minus the longest length)."""
+    length = ranges["end"] - ranges["start"]
+    first, longest = ranges["start"].groupby(ranges["name"]).min(), length.groupby(ranges["name"]).max()
+    return {int(code): (int(first[code]), -int(longest[code])) for code in first.index}
+
+
+def _taken(names: list[str], own: np.ndarray, renamed: np.ndarray, phase: str) -> list[str]:
+    codes = own[renamed == names.index(phase)]
+    return [names[code] for code in pd.unique(pd.Series(codes))]

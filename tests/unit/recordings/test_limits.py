@@ -1,0 +1,82 @@
+"""The limits of time and memory, what a failing piece of work becomes, and files written whole or not at all."""
+
+import errno
+import os
+import signal
+
+import pandas as pd
+import pytest
+from stepscope.recordings import files, limits, text
+from stepscope.recordings.limits import LimitError, Limits, within
+
+ENOUGH = Limits(60, 2)
+
+
+def endless():
+    while True:
+        pass
+
+
+def fills():
+    return len(bytearray(200_000_000))
+
+
+def nested(levels=0):
+    return nested(levels + 1)
+
+
+def ends():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_what_is_made_or_raised_comes_back():
+    assert within(ENOUGH, "a", lambda: {"made": 5}, ()) == {"made": 5}
+    with pytest.raises(KeyError, match="there"):
+        within(ENOUGH, "a", lambda: {}["there"], (KeyError,))
+
+
+@pytest.mark.parametrize(
+    ("most", "work", "told"),
+    [
+        (Limits(1, 2), endless, "file: reading it takes more than 1 s"),
+        (Limits(60, 0.1), fills, "file: reading it takes more than 0.1 GB"),
+        (ENOUGH, nested, "file: it cannot be analysed (it is nested too deeply)"),
+        (ENOUGH, lambda: {}["there"], "file: it cannot be analysed (KeyError: 'there')"),
+        (ENOUGH, ends, "file: reading it takes more than 60 s"),
+    ],
+)
+def test_what_fails_is_one_line(most, work, told):
+    with pytest.raises(LimitError) as error:
+        within(most, "file", work, ())
+    assert str(error.value).startswith(told) and "\n" not in str(error.value)
+
+
+def test_memory_below_the_limit_is_granted():
+    assert within(Limits(60, 0.5), "file", fills, ()) == 200_000_000
+
+
+def test_limits_grow_with_the_file_and_count_a_packed_one_unpacked(tmp_path):
+    plain, packed = tmp_path / "a.json", tmp_path / "a.json.gz"
+    for path in (plain, packed):
+        path.write_bytes(bytes(1_000_000))
+    assert limits.limits_for([plain]) == Limits(pytest.approx(10.3), pytest.approx(2.016))
+    assert limits.limits_for([packed]) == Limits(pytest.approx(16), pytest.approx(2.32))
+    assert limits.limits_for([plain, packed], 5, 1) == Limits(5, 1)
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    def full(table, path, **_):
+        path.write_text("half a table")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    files.write_tables({"a": pd.DataFrame({"x": [1]})}, tmp_path)
+    monkeypatch.setattr(pd.DataFrame, "to_csv", full)
+    with pytest.raises(OSError, match="No space"):
+        files.write_tables({"a": pd.DataFrame({"x": [2]}), "b": pd.DataFrame()}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_text() == "x\n1\n"
+
+
+def test_text_for_a_terminal():
+    assert text.plain("a\x1b[31m\n b\u202ec\x9b") == "a�[31m b�c�"
+    assert text.plain("x" * 400) == "x" * 299 + "…"

@@ -1,0 +1,283 @@
+"""Traces of programs that are none of ours: names as people write them, several processes, what is missing.
+
+Every number is worked out by hand from the intervals beside it; times in nanoseconds.
+"""
+
+import gzip
+
+import pytest
+from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, thread
+from stepscope.recordings import names
+from stepscope.trace import TraceError, analysis, attention, cautions
+
+MAIN, OTHER = thread(1), thread(1, 5)
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
+FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Writes an export and analyses it as anybody's; tables by name."""
+
+    def run(export, phases=None):
+        return analysis.analyse_any(analysis.read(export.write(tmp_path / "trace.sqlite")), phases)
+
+    return run
+
+
+def column(table, key, value):
+    return dict(zip(table[key], table[value], strict=True))
+
+
+def check(found, quantity):
+    return column(found["checks"], "quantity", "value")[quantity]
+
+
+def about(found):
+    return column(found["warnings"], "about", "text")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *(("forward pass", "forward"), ("Forward", "forward"), ("fwd", "forward"), ("model_forward", "forward")),
+        *(("backward pass", "backward"), ("loss.backward()", "backward"), ("bwd_pass", "backward")),
+        *(("optimizer step", "optimizer"), ("Optimizer.step#AdamW.step", "optimizer"), ("opt_step", "optimizer")),
+        *(("loss", "loss"), ("crossEntropy", "loss"), ("forward + loss", "forward"), ("inference", "inference")),
+        *(("train_step", "step"), ("iteration 3", "step"), ("ProfilerStep#3", "step"), ("batch 12", "step")),
+        *(("optimizer.zero_grad()", ""), ("attention forward", None), ("batch", None), ("softmax", None)),
+        *(("layer 0 backward", None), ("train", None), ("epoch 1", None), ("", None), ("forward " * 99, None)),
+    ],
+)
+def test_what_a_name_means(name, meant):
+    assert names.meaning(name) == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "together"),
+    [
+        *(("iteration 3", "iteration *"), ("layers.12.attention", "layers.*.attention"), ("block3", "block*")),
+        *(("fp16 matmul", "fp16 matmul"), ("conv 3x3", "conv 3x3"), ("step#07", "step#*"), ("a" * 300, "a" * 300)),
+    ],
+)
+def test_names_that_differ_in_a_number(name, together):
+    assert names.family(name) == together
+
+
+def spaced(export):
+    """A step as many write it: forward of 2 kernels, loss of 1, backward by another thread of 3, optimizer of 1."""
+    export.range("forward pass", 0, 100, MAIN)
+    export.range("loss", 80, 100, MAIN)
+    export.range("backward pass", 100, 200, MAIN)
+    export.range("optimizer step", 200, 300, MAIN)
+    for at, tid, length in ((10, MAIN, 10), (20, MAIN, 20), (85, MAIN, 1), (210, MAIN, 30)):
+        export.launch("k", at, 1000 + at, 1000 + at + length, tid)
+    for at in (110, 120, 130):
+        export.launch("k", at, 2000 + at, 2000 + at + 5, OTHER)
+    return export
+
+
+def test_phases_by_names_with_spaces(export, tables):
+    found = tables(spaced(export))
+    kernels = column(found["phases"], "phase", "kernels_total")
+    assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
+    assert column(found["phases"], "phase", "gpu_ms_total")["backward"] == pytest.approx(15e-6)
+    assert check(found, "gpu_ms_outside_every_phase") == 0 and "phases" not in about(found)
+    told = check(found, "phases_by_other_names")
+    assert told == "forward: forward pass; backward: backward pass; optimizer: optimizer step"
+
+
+@pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
+def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, tables, name):
+    export.range("Forward", 0, 100, MAIN)
+    export.range(name, 100, 200, MAIN)
+    export.range("MmBackward0", 100, 150, OTHER)
+    for at in (10, 120, 130):
+        export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
+    assert column(tables(export)["phases"], "phase", "kernels_total") == {"forward": 1, "backward": 2}
+
+
+def test_ranges_count_by_any_thread_beside_their_own(export, tables):
+    found = tables(spaced(export), ["loss"])
+    ranges = found["ranges"].set_index("range")
+    assert ranges["kernels_per_step"].to_dict() == {"forward pass": 3, "backward pass": 0, "optimizer step": 1}
+    by_any = {"forward pass": 3, "backward pass": 3, "optimizer step": 1}
+    assert ranges["kernels_by_any_thread_per_step"].to_dict() == by_any
+    assert ranges["gpu_by_any_thread_ms_per_step"]["backward pass"] == pytest.approx(15e-6)
+
+
+def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, tables):
+    export.range("step", 0, 200, MAIN)
+    export.range("replica", 0, 100, MAIN)
+    export.range("replica", 50, 150, OTHER)
+    for at in (10, 60, 120, 160):
+        export.launch("k", at, 1000 + at, 1001 + at)
+    row = tables(export)["ranges"].set_index("range").loc["replica"]
+    assert (row["kernels_per_step"], row["kernels_by_any_thread_per_step"]) == (2, 3)
+
+
+@pytest.mark.parametrize(("outside", "warned"), [(1, False), (2, True)])
+def test_phases_that_hold_less_than_nine_tenths_are_told(export, tables, outside, warned):
+    export.range("loss", 0, 100, MAIN)
+    export.range("encode", 100, 200, MAIN)
+    export.launch("k", 10, 1000, 1009)
+    for at in range(outside):
+        export.launch("k", 110 + at, 2000 + at, 2001 + at)
+    found = tables(export)  # 9 of 10, and of 11 ns
+    assert ("phases" in about(found)) == warned
+    there = column(found["ranges_there"], "range", "share_of_gpu_time")
+    assert there == (pytest.approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
+
+
+def test_numbered_iterations_are_one_phase(export, tables):
+    for number in range(20):
+        zero = 1000 * number
+        export.range(f"iteration {number}", zero, zero + 1000, MAIN)
+        export.range("step", zero + 100, zero + 900, MAIN)  # a part of the iteration, and no step of its own
+        export.launch("k", zero + 10, zero + 20, zero + 30)
+    found = tables(export)
+    assert column(found["phases"], "phase", "count") == {"step": 20} and check(found, "steps") == 20
+    assert check(found, "operations_outside_every_phase") == 0
+    assert check(found, "phases_by_other_names") == "step: iteration 0, iteration 1, iteration 2 and 17 more"
+
+
+def test_outermost_ranges_are_those_of_the_process(export, tables):
+    """A DDP trace: another thread opens a range for each gradient within the main thread's only one."""
+    export.range("distributed_training", 0, 1000, MAIN)
+    for number in range(15):
+        export.range(f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER)
+        export.launch(NCCL, 50 * number + 1, 2000 + number, 2001 + number, OTHER)
+    found = tables(export)
+    assert column(found["phases"], "phase", "kernels_total") == {"distributed_training": 15}
+
+
+def test_blocks_that_are_numbered_are_one_range(export, tables):
+    export.range("forward", 0, 1000, MAIN)
+    for layer in range(3):
+        export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50, MAIN)
+        export.launch("k", 100 * layer + 10, 2000 + 100 * layer, 2010 + 100 * layer)
+    found = tables(export)
+    assert column(found["ranges"], "range", "count") == {"layers.*.self_attn": 3}
+    assert check(found, "layers") == 3
+    whole = found["attention"].iloc[0]
+    assert whole["part"] == "attention" and whole["gpu_ms_per_step"] == pytest.approx(30e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [
+        *(("scaled dot product attention", True), ("attention sublayer", True), ("MultiHeadAttention", True)),
+        *(("self_attn", True), ("attention scores", False), ("attention norm", False), ("attend", False)),
+    ],
+)
+def test_names_of_attention(name, whole):
+    assert attention.is_attention(name) == whole
+
+
+def test_inside_attention_of_a_forward_pass_that_is_called_otherwise(export, tables):
+    export.range("Forward Pass", 0, 1000, MAIN)
+    export.range("attention sublayer", 0, 500, MAIN)
+    export.range("scaled dot product attention", 100, 400, MAIN)
+    export.range("softmax", 200, 300, MAIN)
+    for at, length in ((50, 10), (150, 20), (250, 40), (600, 30)):
+        export.launch("k", at, 2000 + at, 2000 + at + length)
+    rows = tables(export)["attention"].set_index("part")
+    assert rows.loc["attention", "gpu_ms_per_step"] == pytest.approx(70e-6)
+    assert rows.loc["attention", "share_of_forward_gpu_time"] == pytest.approx(0.7)
+    assert rows.loc["forward without attention", "gpu_ms_per_step"] == pytest.approx(30e-6)
+
+
+def test_communication_hidden_behind_compute_of_each_process_and_device(export, tables):
+    """Two processes with equal correlation ids, each with its GPU as cuda:0."""
+    for pid, computes in ((1, (0, 60)), (2, (0, 20))):
+        export.range("step", 0, 500, thread(pid))
+        export.call(1, 2, thread(pid), correlation=1)
+        export.call(3, 4, thread(pid), correlation=2)
+        export.call(5, 6, thread(pid), correlation=3)
+        export.kernel("gemm", *computes, 1, pid, stream=7)
+        export.kernel(NCCL, 50, 100, 2, pid, stream=20)
+        export.kernel(NCCL, 200, 210, 3, pid, stream=20)
+        export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid + 3, cudaId=0, pid=pid)
+    rows = tables(export)["communication"].set_index("process")
+    assert rows["device"].to_dict() == {1: 4, 2: 5} and rows["device_in_process"].to_dict() == {1: 0, 2: 0}
+    assert rows["busy_ms"].to_dict() == pytest.approx({1: 60e-6, 2: 60e-6})
+    assert rows["hidden_ms"].to_dict() == pytest.approx({1: 10e-6, 2: 0})  # 50 to 60
+    assert rows["hidden_share"].to_dict() == pytest.approx({1: 1 / 6, 2: 0})
+    assert rows["exposed_ms"].to_dict() == pytest.approx({1: 50e-6, 2: 60e-6})
+
+
+def test_each_process_and_device_has_a_row(export, tables):
+    """Of two processes with equal ids one is busy for 40, the other for 10 ns a step; the first has two steps."""
+    for pid, length, steps in ((1, 40, 2), (2, 10, 1)):
+        for step in range(steps):
+            export.range("step", 100 * step, 100 * step + 90, thread(pid))
+            export.call(100 * step + 1, 100 * step + 2, thread(pid), correlation=step)
+            export.kernel("k", 100 * step + 10, 100 * step + 10 + length, step, pid, device=pid - 1)
+    rows = tables(export)["processes"]
+    rows = rows[rows["phase"] == "step"].set_index("process")
+    assert rows["gpu_ms"].to_dict() == pytest.approx({1: 80e-6, 2: 10e-6})
+    assert rows["gpu_ms_per_step"].to_dict() == pytest.approx({1: 40e-6, 2: 10e-6})
+    assert rows["kernels"].to_dict() == {1: 2, 2: 1} and rows["device"].to_dict() == {1: 0, 2: 1}
+
+
+def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tables):
+    export.range("step", 0, 500, MAIN)
+    for at, (kind, start, end) in enumerate(
+        ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50), (DEVICE_TO_DEVICE, 60, 65))
+    ):
+        export.copy(kind, start, end, export.call(at, at + 1, MAIN))
+    export.fill(70, 75, export.call(10, 11, MAIN))
+    export.launch(FILL, 20, 80, 130)
+    rows = tables(export)["copies"].set_index("what")
+    assert rows["count"].to_dict() == {
+        **{"copy Host-to-Device": 2, "copy Device-to-Device": 1, "fill": 1, "fill by a kernel": 1}
+    }
+    assert rows["total_ms"].to_dict() == pytest.approx(
+        {"copy Host-to-Device": 40e-6, "copy Device-to-Device": 5e-6, "fill": 5e-6, "fill by a kernel": 50e-6}
+    )
+    assert rows.loc["copy Host-to-Device", "bytes"] == 8  # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
+    assert rows.loc["copy Host-to-Device", "gb_per_s"] == pytest.approx(0.2)
+    assert rows.loc["fill by a kernel", ["bytes", "gb_per_s"]].isna().all()
+    assert rows["share_of_device_time"]["fill by a kernel"] == pytest.approx(0.5)
+
+
+def test_calls_that_wait_are_told(export, tables):
+    export.range("step", 0, 500, MAIN)
+    export.launch("k", 10, 20, 30)
+    for start, end in ((100, 150), (200, 230)):
+        export.call(start, end, MAIN, name="cudaStreamSynchronize_v3020")
+    export.call(300, 310, MAIN, name="cudaMemcpy_v3020")
+    export.call(320, 330, MAIN, name="cudaMemcpyAsync_v3020")
+    rows = tables(export)["synchronisations"].set_index("name")
+    assert rows["total_ms"].to_dict() == pytest.approx(
+        {"cudaStreamSynchronize_v3020": 80e-6, "cudaMemcpy_v3020": 10e-6}
+    )
+
+
+def test_the_profilers_own_warnings_are_repeated(export, tables):
+    lost = "Not all NVTX events might have been collected."
+    for severity, text in ((1, "Profiling has started."), (2, lost), (2, lost), (3, 5)):
+        export.add("DIAGNOSTIC_EVENT", severity=severity, text=text)
+    found = tables(spaced(export))["warnings"]
+    assert found["text"].tolist() == [lost, "5"] and set(found["about"]) == {"profiler"}
+
+
+def test_what_is_missing_is_said_with_how_to_record_it(export, tables):
+    export.kernel("k", 0, 10, 1)
+    told = about(tables(export))
+    assert set(told) == {"no CUDA calls", "no named ranges"}
+    assert all("nsys profile --trace=cuda,nvtx" in text for text in told.values())
+
+
+def test_a_packed_file_that_is_a_bomb_is_refused(tmp_path):
+    path = tmp_path / "trace.json.gz"
+    path.write_bytes(gzip.compress(b" " * (65 << 20)))
+    with pytest.raises(TraceError, match="larger than 64 MB; if you trust it, gunzip it first"):
+        analysis.read(path)
+
+
+def test_a_trace_without_work_of_a_gpu_is_refused(export, tmp_path):
+    export.range("step", 0, 500, MAIN)
+    trace = analysis.read(export.write(tmp_path / "trace.sqlite"))
+    with pytest.raises(TraceError, match="it has no kernels, copies and graphs; record with `nsys profile"):
+        cautions.require_operations(trace, "trace.sqlite")
