@@ -202,7 +202,21 @@ HARDWARE = Section(
     reads=("timing", "ceilings"),
 )
 
+PUBLISHED = Section(name="published", category="Published figures", drawing="", figures=())
+
 STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)
-COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE)  # the first opens the report
+COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE, PUBLISHED)  # the first opens the report
+DRAWN = tuple(section for section in (*STUDIES, *COMPARISONS) if section.figures)  # those with a job that draws
 # The report's chapters, each a module in stepscope/report/chapters/.
-CHAPTERS = ("setup", "time", "kernels", "memory", "attention", "precision", "changes", "warmup", "machines")
+CHAPTERS = (
+    "setup",
+    "time",
+    "kernels",
+    "memory",
+    "attention",
+    "precision",
+    "changes",
+    "warmup",
+    "published",
+    "machines",
+)

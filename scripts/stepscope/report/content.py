@@ -14,7 +14,7 @@ from stepscope.report.kit.order import column, machine_labels
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.studies import section_of
 from stepscope.tables.reader import Tables
-from stepscope.tables.registry import STUDIES
+from stepscope.tables.registry import COLLECTED, STUDIES
 
 FRONT = "page_one"  # of the comparisons: it opens the report and is no section of the data page
 
@@ -99,7 +99,7 @@ class Content:
 
 def tidy_tables(section: str) -> list[str]:
     """Names of the tables behind a section; none for one that compares studies."""
-    return [table.name for table in STUDIES.get(section, ())]
+    return [table.name for table in (STUDIES | COLLECTED).get(section, ())]
 
 
 def _applies(section: ModuleType, tables: Tables) -> bool:
