@@ -18,8 +18,8 @@ AT_A_POINT = "{wildcards.size}, context {wildcards.context}, {wildcards.precisio
 class Section:
     """A section of the report with its figures: that of a study, or one that compares the tables of several.
 
-    `drawing` announces the job that draws the figures, `category` groups them in `snakemake --report`; they are made
-    of the tables of the studies in `reads`, and of a study's own.
+    `drawing` announces the job that draws the figures, if there are any; `category` groups them in
+    `snakemake --report`. They are made of the tables of the studies in `reads`, and of a study's own.
     """
 
     name: str

@@ -1,5 +1,8 @@
 """Published figures: what a file may hold, what is said of a wrong one, and the committed files as printed."""
 
+import subprocess
+import sys
+
 import pytest
 from stepscope.tables.published import PublishedError, read, write
 from stepscope.tables.reader import Tables
@@ -66,6 +69,14 @@ def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
     for path in (tmp_path / "picture.csv", tmp_path / "none.csv", tmp_path):
         with pytest.raises(PublishedError, match="no CSV file of published figures"):
             read(path)
+
+
+def test_the_program_says_what_is_wrong_in_one_line(file, tmp_path, project_root):
+    command = [sys.executable, project_root / "scripts/gather_published.py", file(HEAD, "a,T4"), "--out", tmp_path]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 1 and run.stderr.count("\n") == 1
+    assert run.stderr.startswith("error: ") and "mine.csv, line 2: has not as many fields" in run.stderr
+    assert not (tmp_path / "published.csv").exists()
 
 
 def test_the_table_reads_back_whatever_the_studies(file, tmp_path):

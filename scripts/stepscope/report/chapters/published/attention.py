@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from stepscope.report.data.published import Beside
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.compare import NOT_COMPARABLE, ratio_range, ratio_text
 from stepscope.report.kit.finding import Finding, Number
@@ -48,15 +48,13 @@ def references_table(found: Sequence[Beside]) -> Table | None:
     """A row a published rate: dated, with its version and shape, beside our fastest at that length and d."""
     columns = [
         Column("published by", number=False, wrap=True, value=lambda each: _who(each.figure)),
-        Column("GPU", number=False, value=lambda each: each.figure["gpu"]),
-        Column("precision", number=False, value=lambda each: each.figure["precision"]),
+        Column("GPU", number=False, value=lambda each: _gpu(each.figure)),
         Column("direction", number=False, value=lambda each: each.figure["direction"]),
         Column("d", value=lambda each: each.figure["d_head"], show=formatting.count),
         Column("heads", number=False, value=lambda each: _heads(each.figure)),
         Column("length", value=lambda each: each.figure["length"], show=formatting.count),
         Column("published", "TFLOP/s", value=lambda each: each.published),
-        Column("ours", "TFLOP/s", value=lambda each: each.partner.value),
-        Column("by", number=False, value=lambda each: each.partner.name),
+        Column("ours", "TFLOP/s", value=lambda each: table.number(each.partner.value, below=each.partner.name)),
         Column("ours over theirs", value=lambda each: each.ratio, show=ratio_text),
         Column("verdict", number=False, value=lambda each: each.verdict),
     ]
@@ -68,6 +66,10 @@ def references_table(found: Sequence[Beside]) -> Table | None:
 
 def _who(figure: dict) -> str:
     return ", ".join(filter(None, [figure["framework"] or figure["source"], figure["date"]]))
+
+
+def _gpu(figure: dict) -> TableCell:
+    return TableCell(figure["gpu"] or "not named", below=figure["precision"] or "")
 
 
 def _heads(figure: dict) -> str:

@@ -20,7 +20,8 @@ def not_comparable(found: Sequence[Beside]) -> list[Finding]:
             "source": Number(_sources([each.figure for each in own]), show=str),
             "reason": Number(formatting.shortened(reason, MOST_LETTERS), show=str),
         }
-        told.append(Finding("what cannot be compared", "{lost} of {source}: {reason}.", numbers))
+        figures = "figure" if len(own) == 1 else "figures"
+        told.append(Finding("what cannot be compared", f"{{lost}} {figures} of {{source}}: {{reason}}.", numbers))
     return told
 
 

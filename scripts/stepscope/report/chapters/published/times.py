@@ -77,10 +77,11 @@ def by_gpu_table(found: Sequence[Beside]) -> Table | None:
         for key, every in groups(found).items()
     ]
     left = f" {len(rows) - MOST_ROWS:,} more rows stand with the data." if len(rows) > MOST_ROWS else ""
+    within = formatting.percent(TOLERANCE)
     caption = (
         "Published times over ours, of cells of the same shape, context, batch, precision and phase, and the ratios of "
-        f"our GPU's rates to theirs. Explained: between both ratios, widened by {formatting.percent(TOLERANCE)}. The "
-        f"wider apart they are, the less that says.{left}"
+        f"our GPU's rates to theirs. Explained: between both ratios, widened by {within}; the wider apart they are, "
+        f"the less that says. Better here: above that, ours is quicker; worse: below.{left}"
     )
     columns = [
         *(
