@@ -43,6 +43,7 @@ TABLE = Table(
     "a number that somebody published",
     (
         text("source", "who published it"),
+        text("title", "title or place of the publication, where known"),
         text("item", "which of its tables or texts it stands in"),
         text("date", "when, as far as known"),
         text("gpu", "name of the GPU as its driver gives it, without the brand; empty where it is not named"),

@@ -42,31 +42,29 @@ def shown(value: float | None, figure: Mapping) -> str:
 
 def sources_table(published: Published, beside: Mapping[str, Sequence[Beside]]) -> Table | None:
     """A row a source and study: how many figures it gives, and how many of them meet ours and can be compared."""
-    rows = {}
     met = {id(each.figure) for found in beside.values() for each in found}
     compared = {id(each.figure) for found in beside.values() for each in found if each.verdict != NOT_COMPARABLE}
+    rows: dict[tuple[str, str], list[dict]] = {}
     for figure in published.figures:
-        key = (figure["source"], figure["study"])
-        row = rows.setdefault(
-            key, {"source": key[0], "study": key[1], "gpus": {}, "figures": 0, "met": 0, "compared": 0}
-        )
-        row["gpus"][figure["gpu"] or "not named"] = None
-        row["figures"] += 1
-        row["met"] += id(figure) in met
-        row["compared"] += id(figure) in compared
+        rows.setdefault((figure["source"], figure["study"]), []).append(figure)
     columns = [
-        Column("source", number=False, value="source"),
-        Column("study", number=False, value="study"),
-        Column("GPU", number=False, wrap=True, value=lambda row: formatting.listing(list(row["gpus"]))),
-        Column("figures", value="figures", show=formatting.count),
-        Column("measured here too", value="met", show=formatting.count),
-        Column("compared", value="compared", show=formatting.count),
+        Column("source", number=False, value=lambda own: own[0]["source"]),
+        Column("study", number=False, value=lambda own: own[0]["study"]),
+        Column("title", number=False, wrap=True, value=lambda own: own[0]["title"], optional=True),
+        Column("GPU", number=False, wrap=True, value=_gpus),
+        Column("figures", value=len, show=formatting.count),
+        Column("measured here too", value=lambda own: sum(id(each) in met for each in own), show=formatting.count),
+        Column("compared", value=lambda own: sum(id(each) in compared for each in own), show=formatting.count),
     ]
     caption = (
-        "Who published what. Kernels and parts are not compared: other generations of GPUs run other kernels. "
-        "Spreads are not either."
+        "Who published what. Not compared are kernels and parts, since other generations of GPUs run other kernels, "
+        "times under a profiler, and spreads."
     )
     return table.build("published-sources", caption, columns, rows.values(), legend=False, grouped=True)
+
+
+def _gpus(figures: Sequence[dict]) -> str:
+    return formatting.listing(list(dict.fromkeys(each["gpu"] or "not named" for each in figures)))
 
 
 def compared_table(hardware: str, found: Sequence[Beside]) -> Table | None:
