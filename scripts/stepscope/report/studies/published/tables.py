@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from stepscope.report.data.published import Beside, Published, counts, in_our_unit, reasons
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.compare import NOT_COMPARABLE, ratio_text
 from stepscope.report.kit.order import label
 from stepscope.tables.published import UNITS
+
+MOST_LETTERS = 60  # of a reason beside a verdict
 
 
 def cell_name(figure: Mapping) -> str:
@@ -20,10 +22,15 @@ def cell_name(figure: Mapping) -> str:
     return str(figure["name"] or figure["item"] or "")
 
 
+def pass_of(figure: Mapping) -> str:
+    """The phase of a step, or the direction of attention."""
+    return label(figure["phase"] or figure["direction"] or "")
+
+
 def what(figure: Mapping) -> str:
-    """The phase or direction, and the quantity unless it is the time."""
+    """pass_of(), and the quantity unless it is the time."""
     quantity = "" if figure["quantity"] == "time" else str(figure["quantity"])
-    return " ".join(filter(None, [label(figure["phase"] or figure["direction"] or ""), quantity]))
+    return " ".join(filter(None, [pass_of(figure), quantity]))
 
 
 def our_unit(figure: Mapping) -> str:
@@ -69,35 +76,24 @@ def _gpus(figures: Sequence[dict]) -> str:
 
 def compared_table(hardware: str, found: Sequence[Beside]) -> Table | None:
     """Every published figure of a cell that the machine measured too."""
+    rates = {"matrix products": "arithmetic", "memory": "memory"}
     columns = [
-        Column("source", number=False, value=lambda each: each.figure["source"]),
-        Column("GPU", number=False, value=lambda each: each.figure["gpu"]),
-        Column("study", number=False, value=lambda each: each.figure["study"]),
-        Column("cell", number=False, value=lambda each: cell_name(each.figure)),
-        Column("precision", number=False, value=lambda each: each.figure["precision"]),
-        Column("of", number=False, value=lambda each: what(each.figure)),
-        Column("statistic", number=False, value=lambda each: each.figure["statistic"]),
+        Column("source", number=False, value=lambda each: _beside(each.figure["source"], each.figure["gpu"])),
+        Column("cell", number=False, value=lambda each: _beside(cell_name(each.figure), each.figure["precision"])),
+        Column("of", number=False, value=lambda each: _beside(pass_of(each.figure), _measure(each.figure))),
         Column("published", number=False, value=lambda each: shown(each.published, each.figure)),
-        Column("here", number=False, value=_ours),
+        Column("here", number=False, value=lambda each: _beside(_ours(each), each.partner.name)),
         Column("theirs over ours", value=lambda each: each.ratio, show=ratio_text),
-        Column(
-            "matrix products",
-            group="ratio of rates",
-            value=lambda each: each.arithmetic if each.has_time else None,
-            show=ratio_text,
+        *(
+            Column(
+                words,
+                group="ratio of rates",
+                value=lambda each, name=name: getattr(each, name) if each.has_time else None,
+                show=ratio_text,
+            )
+            for words, name in rates.items()
         ),
-        Column(
-            "memory",
-            group="ratio of rates",
-            value=lambda each: each.memory if each.has_time else None,
-            show=ratio_text,
-        ),
-        Column(
-            "verdict",
-            number=False,
-            wrap=True,
-            value=lambda each: f"{each.verdict}: {each.reason}" if each.reason else each.verdict,
-        ),
+        Column("verdict", number=False, value=_verdict),
     ]
     caption = (
         f"Published figures beside {hardware}'s. Theirs over ours: how many times the time or memory; of a rate its "
@@ -106,9 +102,22 @@ def compared_table(hardware: str, found: Sequence[Beside]) -> Table | None:
     return table.build(f"published-{hardware}", caption, columns, found, legend=False, folded=len(found) > table.LONG)
 
 
+def _beside(text: str | None, below: str | None) -> TableCell:
+    return TableCell(text or "–", below=below or "")
+
+
+def _measure(figure: Mapping) -> str:
+    """`peak allocated, max`."""
+    return f"{figure['quantity']}, {figure['statistic']}"
+
+
+def _verdict(each: Beside) -> TableCell:
+    """The whole reason stands in the table of reasons."""
+    return TableCell(each.verdict, below=formatting.shortened(each.reason, MOST_LETTERS), title=each.reason)
+
+
 def _ours(each: Beside) -> str:
-    value = shown(each.partner.value, each.figure) if each.partner.value else "oom"
-    return f"{value} ({each.partner.name})" if each.partner.name else value
+    return shown(each.partner.value, each.figure) if each.partner.value else "oom"
 
 
 def reasons_table(hardware: str, found: Sequence[Beside]) -> Table | None:
