@@ -20,9 +20,10 @@ from stepscope.machine import gpus, identity
 from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
+from stepscope.plan.published import published_files
 from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
-from stepscope.plan.studies import CHAPTERS, COMPARISONS, STUDIES
+from stepscope.plan.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
 from stepscope.plan.training import figure_name
 from stepscope.tables.registry import more_tables
 
@@ -41,6 +42,7 @@ try:
         config, MACHINES, STUDIES, environment=ROOT / "envs/measure.yaml" if CONDA else None, sources=SOURCES
     )
     REGISTRY.check_results()
+    PUBLISHED = published_files(config, ROOT / "report/published")
 except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 
@@ -167,8 +169,11 @@ def lost_results():
 
 
 def templates():
-    """What the report is made from, as paths from the working directory: a moved checkout changes none of them."""
-    parts = [part for part in (ROOT / "report").iterdir() if part.name != "example"]
+    """What the report is made from, as paths from the working directory: a moved checkout changes none of them.
+
+    The published figures are not among them: they reach the report as a table.
+    """
+    parts = [part for part in (ROOT / "report").iterdir() if part.name not in ("example", "published")]
     files = [file for part in parts for file in (part.rglob("*.*") if part.is_dir() else [part])]
     return sorted(map(os.path.relpath, files))
 

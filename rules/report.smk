@@ -27,6 +27,36 @@ for prefix, folder, gaps, plan in (
     ("", "results", "", REGISTRY.plan_path),
     ("partial_", "results/partial", "--partial", partial_plan),
 ):
+
+    rule:
+        name:
+            f"{prefix}gather_published"
+        input:
+            published=PUBLISHED,
+        output:
+            table=report(
+                f"{folder}/tables/published.csv",
+                category="Tables",
+                labels={"study": "published figures", "table": "a row a figure"},
+                caption="../report/snakemake_captions/published_table.rst",
+            ),
+        log:
+            f"{folder}/tables/published.log",
+        localrule: True
+        conda:
+            "../envs/report.yaml"
+        params:
+            code=report_code("gather_published.py"),
+        message:
+            "Putting together the published figures"
+        shell:
+            r"""
+            exec "$PYTHON" "$SCRIPTS"/gather_published.py \
+                {input.published:q} \
+                --out "$(dirname {output.table:q})" \
+                >{log:q} 2>&1
+            """
+
     for study in STUDIES:
 
         rule:
@@ -66,7 +96,7 @@ for prefix, folder, gaps, plan in (
                     >{log:q} 2>&1
                 """
 
-    for section in (*STUDIES, *COMPARISONS):
+    for section in DRAWN:
 
         rule:
             name:
@@ -100,9 +130,8 @@ for prefix, folder, gaps, plan in (
             f"{prefix}write_report"
         input:
             tables=[study_tables(study, folder) for study in STUDIES],
-            figures=[
-                f"{folder}/figures/{name}.svg" for section in (*STUDIES, *COMPARISONS) for name in figures(section)
-            ],
+            published=f"{folder}/tables/published.csv",
+            figures=[f"{folder}/figures/{name}.svg" for section in DRAWN for name in figures(section)],
             templates=templates(),
         output:
             markdown=f"{folder}/report/report.md",

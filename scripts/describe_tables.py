@@ -34,6 +34,10 @@ def page() -> str:
         parts.append(f"## Study `{study}`")
         for table in tables:
             parts += _described(table)
+    parts += [
+        "## Published figures",
+        *(row for tables in registry.COLLECTED.values() for each in tables for row in _described(each)),
+    ]
     return "\n\n".join(parts)
 
 

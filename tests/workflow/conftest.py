@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stepscope.plan.studies import COMPARISONS, STUDIES
+from stepscope.plan.studies import DRAWN, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -133,7 +133,7 @@ class Project:
     PROBES, LADDERS = frozenset({"precision/accumulation"}), frozenset({"ladder/alpha/ctx8/fp32"})
     WARMUPS = frozenset({"warmup/alpha/ctx8/fp32/warmup=0"})
     RUN_THE_MODEL = TIMING | PROFILES | MEMORIES | WARMUPS | LADDERS
-    FIGURES = frozenset(f"{section.name}_figures" for section in (*STUDIES, *COMPARISONS))
+    FIGURES = frozenset(f"{section.name}_figures" for section in DRAWN)
     AGGREGATING = frozenset(f"aggregate_{study.name}" for study in STUDIES)
     REPORTING = frozenset({"plan", "write_report"}) | AGGREGATING | FIGURES
     MEASURING = tuple(study.program for study in STUDIES)

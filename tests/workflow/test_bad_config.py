@@ -17,6 +17,7 @@ def sizes(**shape):
 
 
 MISTAKES = {
+    "published figures that are not there": ({"published": ["none.csv"]}, ["published[0]", "no file 'none.csv'"]),
     "an unknown key": ({"colour": "red"}, ["colour", "unknown key", "known keys:"]),
     "a misspelt key": ({"devise": "cpu"}, ["'devise'", "did you mean 'device'?"]),
     "a misspelt key further down": ({"timing": {"warm_up": {}}}, ["timing", "'warm_up'", "did you mean 'warmup'?"]),

@@ -128,3 +128,17 @@ def test_grids_in_another_order_measure_nothing(project):
     plan = project.planned()
     assert plan.cells == set()
     assert plan.others <= project.REPORTING
+
+
+def test_a_file_of_published_figures_makes_the_report_again_and_no_cell(project):
+    mine = project.folder / "mine.csv"
+    mine.write_text("source,gpu,study,quantity,value,unit\nme,T4,timing,time,1,s\n")
+    project.configure(published=["mine.csv"])
+    plan = project.planned()
+    assert (plan.cells, plan.others) == (set(), {"gather_published", "write_report"})
+
+
+def test_an_edited_published_figure_makes_the_report_again_and_no_cell(project):
+    project.edit("report/published/flash-attention-3.csv", ",616,", ",617,")
+    plan = project.planned()
+    assert (plan.cells, plan.others) == (set(), {"gather_published", "write_report"})

@@ -18,8 +18,8 @@ AT_A_POINT = "{wildcards.size}, context {wildcards.context}, {wildcards.precisio
 class Section:
     """A section of the report with its figures: that of a study, or one that compares the tables of several.
 
-    `drawing` announces the job that draws the figures, `category` groups them in `snakemake --report`; they are made
-    of the tables of the studies in `reads`, and of a study's own.
+    `drawing` announces the job that draws the figures, if there are any; `category` groups them in
+    `snakemake --report`. They are made of the tables of the studies in `reads`, and of a study's own.
     """
 
     name: str
@@ -202,7 +202,21 @@ HARDWARE = Section(
     reads=("timing", "ceilings"),
 )
 
+PUBLISHED = Section(name="published", category="Published figures", drawing="", figures=())
+
 STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)
-COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE)  # the first opens the report
+COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE, PUBLISHED)  # the first opens the report
+DRAWN = tuple(section for section in (*STUDIES, *COMPARISONS) if section.figures)  # those with a job that draws
 # The report's chapters, each a module in stepscope/report/chapters/.
-CHAPTERS = ("setup", "time", "kernels", "memory", "attention", "precision", "changes", "warmup", "machines")
+CHAPTERS = (
+    "setup",
+    "time",
+    "kernels",
+    "memory",
+    "attention",
+    "precision",
+    "changes",
+    "warmup",
+    "published",
+    "machines",
+)

@@ -18,7 +18,7 @@ from stepscope.report.kit.web_table import AXES
 from stepscope.report.machine import incomplete_box, machine_table, overview, sizes_table
 from stepscope.report.studies import section_of
 from stepscope.tables.reader import Tables
-from stepscope.tables.registry import STUDIES
+from stepscope.tables.registry import COLLECTED, STUDIES
 
 FRONT = "page_one"  # of the comparisons: it opens the report and is no section of the data page
 
@@ -111,7 +111,7 @@ class Content:
 
 def tidy_tables(section: str) -> list[str]:
     """Names of the tables behind a section; none for one that compares studies."""
-    return [table.name for table in STUDIES.get(section, ())]
+    return [table.name for table in (STUDIES | COLLECTED).get(section, ())]
 
 
 _ORDERS = {"precision": precision_rank}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.tables.registry import TABLES
+from stepscope.tables.registry import COLLECTED, TABLES
 from stepscope.tables.schema import FLAG, NUMBER, TEXT
 
 _PLAIN = {"dtype": "str", "keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
@@ -27,7 +27,8 @@ class Tables:
         """
         if name not in self._read:
             path = self.folder / f"{name}.csv"
-            wanted = path.exists() and any(name == study or name.startswith(f"{study}_") for study in self.studies)
+            own = any(name == study or name.startswith(f"{study}_") for study in self.studies)
+            wanted = path.exists() and (own or name in COLLECTED)
             self._read[name] = typed(pd.read_csv(path, **_PLAIN), name) if wanted else pd.DataFrame()
         return self._read[name]
 

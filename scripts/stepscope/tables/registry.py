@@ -1,6 +1,6 @@
 """Every table of every study. Standard library only: the workflow's rules import it."""
 
-from stepscope.tables import attention, ceilings, ladder, memory, precision, profile, timing, warmup
+from stepscope.tables import attention, ceilings, ladder, memory, precision, profile, published, timing, warmup
 from stepscope.tables.schema import Table
 
 # Study → its tables: a row a cell, the samples, and what else it has, in the order in which they are written.
@@ -14,7 +14,9 @@ STUDIES: dict[str, tuple[Table, ...]] = {
     "warmup": warmup.TABLES,
     "ladder": ladder.TABLES,
 }
-TABLES = {table.name: table for tables in STUDIES.values() for table in tables}
+# Section of the report → its tables, which no study's cells make.
+COLLECTED: dict[str, tuple[Table, ...]] = {"published": (published.TABLE,)}
+TABLES = {table.name: table for tables in (*STUDIES.values(), *COLLECTED.values()) for table in tables}
 
 
 def more_tables(study: str) -> list[str]:
