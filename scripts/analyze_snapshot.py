@@ -36,8 +36,8 @@ def main() -> None:
         files.write_text(text, given.out / "summary.txt")
         if given.html or importlib.util.find_spec("matplotlib"):
             pictures, page = limits.within(most, named, lambda: drawn(tables, given), ())
-            for suffix, picture in zip(("svg", "png"), pictures or (), strict=False):
-                files.write_bytes(picture, given.out / f"memory.{suffix}")
+            for suffix in ("svg", "png") if pictures else ():
+                files.write_bytes(pictures[suffix], given.out / f"memory.{suffix}")
             if given.html:
                 files.write_text(page, given.html)
     except (SnapshotError, limits.LimitError) as error:
@@ -48,8 +48,8 @@ def main() -> None:
     show(text)
 
 
-def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[tuple[bytes, bytes] | None, str]:
-    """(the memory over time as SVG and PNG, the page as HTML if it is wanted)."""
+def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[dict[str, bytes] | None, str]:
+    """(the memory over time by suffix, `svg` and `png` among them, the page as HTML if it is wanted)."""
     from stepscope.report.anybody import pictures  # needs what the report needs, and seconds to load
 
     page = ""
