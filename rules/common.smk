@@ -3,6 +3,7 @@
 import functools
 import gc
 import inspect
+import json
 import os
 import sys
 from pathlib import Path
@@ -24,6 +25,7 @@ from stepscope.plan.registry import Registry
 from stepscope.plan.run import missing
 from stepscope.plan.studies import COMPARISONS, STUDIES
 from stepscope.plan.training import figure_name
+from stepscope.tables.cells import finished_cells
 from stepscope.tables.registry import more_tables
 
 if Path("results").exists() and not Path("results").is_dir():
@@ -59,6 +61,8 @@ shell.prefix(
 )
 # Cell → in what its machine differs from the newest of its label, where nodes of a cluster measure: to be made again.
 OUTDATED = REGISTRY.outdated() if BY_JOBS and snakemake_internals.is_main_process(workflow) else {}
+# Whether a run may have been killed before Snakemake had noted that a cell is finished.
+WAS_KILLED = snakemake_internals.is_main_process(workflow) and snakemake_internals.was_killed(workflow)
 
 
 wildcard_constraints:
@@ -89,8 +93,13 @@ def cell_params(study):
     """What makes a cell stale: `cell` is its spec as flags, `code` the code that it runs and the machine's type."""
     return {
         "cell": of_cell(study, lambda cell: cell.flags),
-        "code": of_cell(study, lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
+        "code": of_cell(study, cell_code),
     }
+
+
+def cell_code(cell):
+    """The code that a cell runs and the type of its machine, as a param."""
+    return f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"
 
 
 def cell_message(text):
@@ -98,18 +107,45 @@ def cell_message(text):
     return f"{text} on {{wildcards.hardware}}" if len(MACHINES) > 1 else text
 
 
+@functools.cache
+def take_over_finished_cells():
+    """Let Snakemake take cells as measured that were finished when their run was killed.
+
+    It would remove their results, as it does with all that it has not noted as made. But a record comes last, and says
+    by its digest, spec, code and machine whether it is that of the cell.
+    """
+    cells = {cell.name: (study, cell) for study in STUDIES for cell in REGISTRY.studies[study.name]}
+    outputs = {name: cell_outputs(*found) for name, found in cells.items()}
+    cut = snakemake_internals.in_the_making(workflow, [path for paths in outputs.values() for path in paths])
+    names = {name for name, paths in outputs.items() if cut.intersection(paths)}
+    for name in finished_cells(json.loads(REGISTRY.plan), names, Path("results")) if names else []:
+        study, cell = cells[name]
+        if all(map(os.path.exists, outputs[name])):
+            params = [cell.flags, cell_code(cell)]
+            snakemake_internals.note_as_made(workflow, study.program, outputs[name], params)
+            print(f"results/{name} was finished when its run was killed: not measured again", file=sys.stderr)
+
+
+def cell_outputs(study, cell):
+    """What the job of a cell makes."""
+    parts = [study.analysis.of] if study.analysis else []
+    return [f"results/{cell.name}/{part}" for part in (*parts, "record.json", "samples.csv")]
+
+
 def cell_inputs(study):
     """No file: a cell needs none. But Snakemake asks before it decides what to run, which is when it has to hear of
-    outdated cells.
+    finished and of outdated cells.
     """
 
     def of_wildcards(wildcards):
+        if WAS_KILLED:
+            take_over_finished_cells()
         cell = study.folder.format(**wildcards)
         if cell.removeprefix("results/") in OUTDATED:
             snakemake_internals.measure_again(workflow, f"{cell}/record.json")
         return []
 
-    return of_wildcards if OUTDATED else []
+    return of_wildcards if OUTDATED or WAS_KILLED else []
 
 
 def cell_resources(study):
