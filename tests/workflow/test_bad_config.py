@@ -48,6 +48,17 @@ MISTAKES = {
     ),
     "a grid point twice": (grid(ENTRY, ENTRY), ["timing.grid", "timing/alpha/ctx8/fp32", "twice", "remove one"]),
     "a size that leaves the folder": ({"sizes": {"../x": SIZE}}, ["sizes", "'../x'", "letters, digits"]),
+    "a size whose name ends in a new line": ({"sizes": {"x\n": SIZE}}, ["sizes", "'x\\n'", "letters, digits"]),
+    "a size whose name no file can have": ({"sizes": {"x" * 200: SIZE}}, ["sizes", "at most 64 letters"]),
+    "a series without an end": (
+        {"timing": {"steps": {"cpu": {"min": 2, "max": 9, "seconds": float("inf")}}}},
+        ["timing.steps.cpu.seconds", "inf is not a finite number"],
+    ),
+    "a context of a thousand million": (
+        grid(ENTRY | {"context": [10**9]}),
+        ["timing.grid.cpu.0.context.0", "1000000000 is too large", "at most 16777216"],
+    ),
+    "more threads than processors": ({"threads": 4000}, ["threads", "4000 is more than the processors", "at most"]),
     "a size with a space": ({"sizes": {"my size": SIZE}}, ["sizes", "'my size'", "letters, digits"]),
     "a size with HTML": ({"sizes": {"<b>x</b>": SIZE}}, ["sizes", "'<b>x</b>'", "letters, digits"]),
     "a key that is a number": ({1: 2}, ["config key", "1 is not a usable name"]),
