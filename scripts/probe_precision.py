@@ -19,14 +19,19 @@ def main() -> None:
     spec, settings = parse(sys.argv[1:])
     chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
     with Cell("probe_precision.py", spec, settings, chosen) as running:
-        from stepscope.measure import precision_accumulation, precision_autocast, precision_normalisation
+        from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
 
         probes = {
             "accumulation": precision_accumulation.measure,
             "autocast": precision_autocast.measure,
             "normalisation": precision_normalisation.measure,
         }
-        summary, rows = probes[spec["probe"]](spec)
+        try:
+            summary, rows = probes[spec["probe"]](spec)
+        except Exception as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
         for table in summary["tables"].values():
             _say(table)
         running.finish(COLUMNS, rows, summary)
