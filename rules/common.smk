@@ -22,12 +22,14 @@ from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.registry import Registry
-from stepscope.plan.run import missing
+from stepscope.plan.run import missing, unusable
 from stepscope.plan.studies import COMPARISONS, STUDIES
 from stepscope.plan.training import figure_name
 from stepscope.tables.cells import finished_cells
 from stepscope.tables.registry import more_tables
 
+if refused := unusable(str(ROOT)) or unusable(sys.executable):
+    sys.exit(refused)
 if Path("results").exists() and not Path("results").is_dir():
     sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
 

@@ -92,6 +92,22 @@ def test_a_file_of_ones_own_is_checked_too(bare_project):
     assert "did you mean 'model'?" in bare_project.run("--cores", 1, "report", "--configfile", "mine.yaml").complaint
 
 
+@pytest.mark.parametrize("name", ["brace{wild}", "x}", "new\nline", "back\\slash", 'it\'s "quoted"'])
+def test_a_checkout_in_a_folder_that_jobs_cannot_be_given_is_refused_at_once(name, bare_projects):
+    project = bare_projects(name)
+    complaint = project.run("--cores", 1, "report").complaint
+    assert complaint.startswith(repr(str(project.folder))) and complaint.endswith("; rename it")
+    assert not (project.folder / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["it's", 'say "x" $HOME; `x`'])
+def test_a_checkout_in_a_folder_with_quotes_works(name, bare_projects):
+    project = bare_projects(name)
+    run = project.run("--cores", 1, "aggregate_ceilings")
+    assert run.code == 0, run.text
+    assert (project.folder / "results/tables/ceilings.csv").is_file()
+
+
 def test_a_target_in_no_grid_is_named(project):
     target = str(project.result("timing/alpha/ctx99/fp32/record.json").relative_to(project.folder))
     shown = project.run("--cores", 1, target)
