@@ -12,8 +12,9 @@ rule plan:
     message:
         "Writing down the plan: {REGISTRY.count} cells"
     run:
-        REGISTRY.write_plan(output[0])
-        Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
+        with or_one_line(Path("results/plan")):
+            REGISTRY.write_plan(output[0])
+            Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
 
 
 use rule plan as partial_plan with:

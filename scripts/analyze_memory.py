@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from stepscope import files
 from stepscope.snapshot import SnapshotError, analysis
 
 
@@ -23,11 +24,10 @@ def main() -> None:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
         tables = analysis.empty() if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
-        analysis.write(tables, given.out)
     except SnapshotError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    with files.or_one_line(given.out):
+        analysis.write(tables, given.out)
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
 
 

@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from stepscope import files
 from stepscope.trace import TraceError, analysis, summary
 
 
@@ -41,12 +42,11 @@ def main() -> None:
             )
         tables = analysis.analyse(trace, phases, given.layers)
         text = summary.markdown(tables, f"Trace {given.trace.name}")
-        analysis.write(tables, given.out)
-        (given.out / "summary.md").write_text(text, encoding="utf-8")
     except TraceError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    with files.or_one_line(given.out):
+        analysis.write(tables, given.out)
+        files.write_whole({given.out / "summary.md": [text]})
     sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
     print(text)
 

@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+from stepscope import files
 from stepscope.trace import TraceError, analysis
 
 
@@ -26,11 +27,10 @@ def main() -> None:
             tables = analysis.empty()
         else:
             tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
-        analysis.write(tables, given.out)
     except TraceError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    with files.or_one_line(given.out):
+        analysis.write(tables, given.out)
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
 
 

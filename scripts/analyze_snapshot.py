@@ -9,6 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from stepscope import files
 from stepscope.snapshot import SnapshotError, analysis, summary
 
 
@@ -20,11 +21,10 @@ def main() -> None:
     given = flags.parse_args()
     try:
         tables = analysis.analyse_file(given.snapshot, given.known)
-        analysis.write(tables, given.out)
     except SnapshotError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: {error.filename or given.out}: cannot be written ({error.strerror}); give another --out")
+    with files.or_one_line(given.out):
+        analysis.write(tables, given.out)
     sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show every name
     print(summary.text(tables), end="")
 

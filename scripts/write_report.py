@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from stepscope.files import or_one_line
 from stepscope.report.page import Request, write
 
 
@@ -40,7 +41,8 @@ def main() -> None:
         partial=arguments.partial,
         comparisons=tuple(arguments.comparisons),
     )
-    write(request, arguments.out)
+    with or_one_line(arguments.out):
+        write(request, arguments.out)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,11 @@ import pytest
 
 # A moment of a cell: while its model runs, and while its files are put in place, samples first.
 MOMENTS = {
-    "measuring": ("printing.py", "def series_header() -> None:"),
-    "writing": ("record.py", "            part.rename(path)"),
+    "measuring": ("measure/printing.py", "def series_header() -> None:", ""),
+    "writing": ("files.py", "            part.rename(path)", 'path.name == "samples.csv"'),
 }
+# The moment after that: the cell is finished, and Snakemake does not know.
+WRITTEN = ("scripts/stepscope/measure/record.py", "        files.write_whole(contents, to_disk=True)")
 
 
 def alive(process: int) -> bool:
@@ -23,9 +25,9 @@ def alive(process: int) -> bool:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_after_sigkill_the_same_command_goes_on(project, moment):
-    module, line = MOMENTS[moment]
+    module, line, only_if = MOMENTS[moment]
     (project.result(project.COPY) / "record.json").unlink()
-    project.pause_after(f"scripts/stepscope/measure/{module}", line)
+    project.pause_after(f"scripts/stepscope/{module}", line, only_if)
     before = project.state_of_cells()
 
     run = project.start("--cores", 1, "report")
@@ -50,10 +52,7 @@ def test_after_sigkill_the_same_command_goes_on(project, moment):
 def test_a_cell_that_was_finished_at_the_kill_is_not_measured_again(project, kind):
     cell = getattr(project, kind)
     (project.result(cell) / "record.json").unlink()
-    project.pause_after(
-        "scripts/stepscope/measure/record.py",
-        '        _replace({folder / "samples.csv": samples, folder / "record.json": text.encode()})',
-    )
+    project.pause_after(*WRITTEN)
     run = project.start("--cores", 1, "report")
     measuring = project.paused()
     run.send_signal(signal.SIGKILL)
@@ -73,10 +72,7 @@ def test_a_cell_that_was_finished_at_the_kill_is_not_measured_again(project, kin
 
 def test_what_a_killed_run_left_of_another_spec_is_measured_again(project):
     (project.result(project.COPY) / "record.json").unlink()
-    project.pause_after(
-        "scripts/stepscope/measure/record.py",
-        '        _replace({folder / "samples.csv": samples, folder / "record.json": text.encode()})',
-    )
+    project.pause_after(*WRITTEN)
     run = project.start("--cores", 1, "report")
     project.paused()
     run.send_signal(signal.SIGKILL)

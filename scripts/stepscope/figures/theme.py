@@ -1,7 +1,6 @@
 """One look for all figures: fonts, lines, axes, and the files that a figure becomes."""
 
 import io
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from stepscope import colours
+from stepscope.files import write_whole
 
 WIDTH = 9.6
 PNG_DPI = 160
@@ -74,12 +74,9 @@ def shorter(svg: str) -> str:
 
 
 def write(draw: Callable, tables, folder: Path, name: str) -> None:
-    """Writes NAME.svg and NAME.png, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix, content in zip(("svg", "png"), render(draw, tables), strict=True):
-        beside = folder / f".{name}.{suffix}.{os.getpid()}"
-        beside.write_bytes(content)
-        beside.replace(folder / f"{name}.{suffix}")
+    """Writes NAME.svg and NAME.png, both whole or neither."""
+    svg, png = render(draw, tables)
+    write_whole({folder / f"{name}.svg": svg, folder / f"{name}.png": png})
 
 
 def empty(sentence: str) -> Figure:

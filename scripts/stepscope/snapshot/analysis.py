@@ -1,11 +1,11 @@
 """All tables of one memory snapshot, and writing them."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from stepscope.files import replacing
 from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
 from stepscope.snapshot.events import ALLOC, Snapshot
 from stepscope.snapshot.table_names import COLUMNS, TABLES
@@ -70,12 +70,7 @@ def empty() -> dict[str, pd.DataFrame]:
 
 
 def write(found: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in found.items():
-        beside = folder / f".{name}.csv.{os.getpid()}"
-        try:
-            table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-            beside.replace(folder / f"{name}.csv")
-        finally:
-            beside.unlink(missing_ok=True)
+    """Write NAME.csv for each table, all of them or none; a table without rows is its header."""
+    with replacing([folder / f"{name}.csv" for name in found]) as parts:
+        for table, part in zip(found.values(), parts, strict=True):
+            table.to_csv(part, index=False, float_format="%.9g", lineterminator="\n")

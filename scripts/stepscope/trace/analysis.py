@@ -1,11 +1,11 @@
 """All tables of one trace, and writing them."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from stepscope.files import replacing
 from stepscope.trace import (
     TraceError,
     attention,
@@ -111,9 +111,7 @@ def _different(trace: Trace, what: str) -> int:
 
 
 def write(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table, whole or not at all; a table without rows is its header."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in tables.items():
-        beside = folder / f".{name}.csv.{os.getpid()}"
-        table.to_csv(beside, index=False, float_format="%.9g", lineterminator="\n")
-        beside.replace(folder / f"{name}.csv")
+    """Write NAME.csv for each table, all of them or none; a table without rows is its header."""
+    with replacing([folder / f"{name}.csv" for name in tables]) as parts:
+        for table, part in zip(tables.values(), parts, strict=True):
+            table.to_csv(part, index=False, float_format="%.9g", lineterminator="\n")
