@@ -17,7 +17,8 @@ sys.path.insert(0, str(SCRIPTS))
 gc.set_threshold(50_000, 20, 20)
 
 from stepscope.axes import PRECISIONS
-from stepscope.files import or_one_line
+from snakemake.exceptions import WorkflowError
+from stepscope.files import complaint, is_full
 from stepscope.machine import gpus, identity
 from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources

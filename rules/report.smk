@@ -12,9 +12,11 @@ rule plan:
     message:
         "Writing down the plan: {REGISTRY.count} cells"
     run:
-        with or_one_line(Path("results/plan")):
+        try:
             REGISTRY.write_plan(output[0])
             Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
+        except OSError as error:
+            raise WorkflowError(f"error: {complaint(error, Path('results/plan'))}") from None
 
 
 use rule plan as partial_plan with:

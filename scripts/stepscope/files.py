@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+LEAST_BYTES = 64 * 1024  # free on a disk that is not full
+
 
 @contextlib.contextmanager
 def replacing(paths: Sequence[Path]) -> Iterator[list[Path]]:
@@ -57,6 +59,15 @@ def or_one_line(place: Path | None) -> Iterator[None]:
         yield
     except OSError as error:
         sys.exit(f"error: {complaint(error, place)}")
+
+
+def is_full(folder: Path) -> bool:
+    """Whether nothing can be written to a folder any more, not even the line in a log that says so."""
+    try:
+        state = os.statvfs(folder)
+    except OSError:
+        return False
+    return state.f_bavail * state.f_frsize < LEAST_BYTES or (state.f_files > 0 and state.f_favail == 0)
 
 
 def complaint(error: OSError, place: Path | None) -> str:

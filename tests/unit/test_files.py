@@ -2,6 +2,7 @@
 
 import errno
 import os
+from types import SimpleNamespace
 
 import pytest
 from stepscope import files
@@ -71,3 +72,17 @@ def test_a_program_ends_with_one_line(code, line, name, place):
 def test_other_errors_are_not_hidden(tmp_path):
     with pytest.raises(ValueError), files.or_one_line(tmp_path):
         raise ValueError("a mistake of ours")
+
+
+@pytest.mark.parametrize(
+    ("free", "inodes", "full"),
+    [(16, (100, 1), False), (15, (100, 1), True), (16, (100, 0), True), (16, (0, 0), False)],
+)
+def test_a_disk_without_64_kib_or_without_inodes_is_full(free, inodes, full, tmp_path, monkeypatch):
+    state = SimpleNamespace(f_bavail=free, f_frsize=4096, f_files=inodes[0], f_favail=inodes[1])
+    monkeypatch.setattr(os, "statvfs", lambda _: state)
+    assert files.is_full(tmp_path) is full
+
+
+def test_a_folder_that_is_not_there_is_not_full(tmp_path):
+    assert not files.is_full(tmp_path / "missing")

@@ -164,9 +164,9 @@ class Project:
         text, _ = process.communicate(timeout=240)
         return Run(process.returncode, text)
 
-    def python(self, *words) -> Run:
+    def python(self, *words, **options) -> Run:
         """Run a program of the project, as a person does."""
-        return self.run(*words, program=sys.executable)
+        return self.run(*words, program=sys.executable, **options)
 
     def planned(self, *words, **options) -> Plan:
         """What `snakemake -n report` would do."""
