@@ -10,8 +10,6 @@ from pathlib import Path
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
 # A plan of thousands of cells makes millions of objects that all stay. Python's collector would look through them again
 # and again, for a third of the time that planning takes.
 gc.set_threshold(50_000, 20, 20)

@@ -108,6 +108,30 @@ def test_a_checkout_in_a_folder_with_quotes_works(name, bare_projects):
     assert (project.folder / "results/tables/ceilings.csv").is_file()
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"timing:\n\twarmup: 1\n", ", line 2: "),
+        (b"\xff\xfed\x00", " is not text in UTF-8"),
+        (b"a: " + b"{a: " * 3000, ": line 1: more than 50 levels inside each other"),
+        (b"a: &x {b: *x}\n", ": line 1: *x stands inside of what it names"),
+        (None, ": there is no such file; restore it, or name another with --configfile"),
+    ],
+    ids=["a tab", "UTF-16", "3000 levels", "a mapping that holds itself", "no file"],
+)
+def test_a_configuration_that_cannot_be_read_is_one_line(content, said, bare_project):
+    path = bare_project.folder / "config.yaml"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    assert bare_project.run("--cores", 1, "report").complaint.startswith(f"{path}{said}")
+
+
+def test_a_file_of_ones_own_may_take_the_place_of_the_projects(bare_project):
+    (bare_project.folder / "config.yaml").rename(bare_project.folder / "mine.yaml")
+    assert "Job stats" in bare_project.run("-n", "report", "--configfile", "mine.yaml").text
+
+
 def test_a_target_in_no_grid_is_named(project):
     target = str(project.result("timing/alpha/ctx99/fp32/record.json").relative_to(project.folder))
     shown = project.run("--cores", 1, target)

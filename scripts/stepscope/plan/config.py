@@ -6,6 +6,10 @@ import math
 import re
 from pathlib import Path
 
+from stepscope.plan.config_file import unreadable
+
+MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
+
 
 class ConfigError(Exception):
     """The configuration is wrong; the message is one line that names the key, the value and what to do."""
@@ -30,7 +34,7 @@ def read_yaml(path: Path) -> dict:
 def with_preset(config: dict, given: dict, folder: Path) -> dict:
     """`config` with its preset's file from `folder` laid over it, and what the user gave (`given`) over that.
 
-    Raises ConfigError for a preset that has no file.
+    Raises ConfigError for a preset that has no file, or one that cannot be read.
     """
     name = config.get("preset", "default")
     if name == "default":
@@ -38,6 +42,8 @@ def with_preset(config: dict, given: dict, folder: Path) -> dict:
     presets = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in presets:
         raise ConfigError(f"config key preset: there is no preset {name!r}; choose from default, {', '.join(presets)}")
+    if complaint := unreadable(folder / f"{name}.yaml"):
+        raise ConfigError(complaint)
     return merged(merged(config, read_yaml(folder / f"{name}.yaml")), given)
 
 
@@ -87,6 +93,8 @@ def _in_one_spelling(value: object, where: str) -> object:
 
     Raises ConfigError for a number that is none, or not finite: to a schema these are larger and smaller than nothing.
     """
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ConfigError(f"config key {where}: a number of hundreds of digits is too large; use a smaller one")
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ConfigError(f"config key {where}: {value} is not a finite number; give one")
@@ -151,6 +159,8 @@ def _explained(error) -> str:
         return f"config key {key}: {shown} is too small; use {least} {error.validator_value}"
     if error.validator == "maximum":
         return f"config key {key}: {shown} is too large; use at most {error.validator_value}"
+    if error.validator == "maxLength":
+        return f"config key {key}: {shown} is too long; use at most {error.validator_value} characters"
     if error.validator == "maxItems":
         return f"config key {key}: {len(error.instance)} values are too many; give at most {error.validator_value}"
     if error.validator == "minItems":

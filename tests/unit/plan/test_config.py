@@ -43,6 +43,12 @@ def test_an_unknown_preset_is_named_with_those_that_exist(tmp_path):
         with_preset({"preset": "quik"}, {}, tmp_path)
 
 
+def test_a_preset_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "quick.yaml").write_text("a: ]")
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}/quick.yaml, line 1: "):
+        with_preset({"preset": "quick"}, {}, tmp_path)
+
+
 def test_missing_keys_get_the_schemas_defaults(schema):
     given = {"sizes": {"nano": NANO}, "timing": {"warmup": {"cpu": 7}}}
     before = copy.deepcopy((given, schema))
