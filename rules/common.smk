@@ -192,6 +192,15 @@ def study_tables(study, folder="results"):
     return [f"{folder}/tables/{name}.csv" for name in names]
 
 
+def write_plan(path, log):
+    """Write the plan; sys.exit() instead of an exception would leave Snakemake waiting for the job for ever."""
+    try:
+        REGISTRY.write_plan(path)
+        Path(log).write_text(f"{REGISTRY.count} cells\n")
+    except OSError as error:
+        raise WorkflowError(f"error: {complaint(error, Path(path).parent)}") from None
+
+
 @functools.cache
 def report_code(program, *by_name):
     """Digest of the code that a reporting job runs."""
