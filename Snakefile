@@ -6,6 +6,9 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
+include: "rules/config_file.smk"
+
+
 configfile: f"{workflow.basedir}/config.yaml"
 
 

@@ -3,30 +3,34 @@
 import functools
 import gc
 import inspect
+import json
 import os
 import sys
 from pathlib import Path
 
 ROOT = Path(workflow.basedir)
 SCRIPTS = ROOT / "scripts"
-sys.path.insert(0, str(SCRIPTS))
-
 # A plan of thousands of cells makes millions of objects that all stay. Python's collector would look through them again
 # and again, for a third of the time that planning takes.
 gc.set_threshold(50_000, 20, 20)
 
 from stepscope.axes import PRECISIONS
+from snakemake.exceptions import WorkflowError
+from stepscope.files import complaint, is_full
 from stepscope.machine import gpus, identity
 from stepscope.plan import hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.published import published_files
 from stepscope.plan.registry import Registry
-from stepscope.plan.run import missing
+from stepscope.plan.run import missing, unusable
 from stepscope.plan.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
 from stepscope.plan.training import figure_name
+from stepscope.tables.cells import finished_cells
 from stepscope.tables.registry import more_tables
 
+if refused := unusable(str(ROOT)) or unusable(sys.executable):
+    sys.exit(refused)
 if Path("results").exists() and not Path("results").is_dir():
     sys.exit(f"{Path('results').resolve()} is no folder; move it away, or choose another --directory")
 
@@ -61,6 +65,8 @@ shell.prefix(
 )
 # Cell → in what its machine differs from the newest of its label, where nodes of a cluster measure: to be made again.
 OUTDATED = REGISTRY.outdated() if BY_JOBS and snakemake_internals.is_main_process(workflow) else {}
+# Whether a run may have been killed before Snakemake had noted that a cell is finished.
+WAS_KILLED = snakemake_internals.is_main_process(workflow) and snakemake_internals.was_killed(workflow)
 
 
 wildcard_constraints:
@@ -91,8 +97,13 @@ def cell_params(study):
     """What makes a cell stale: `cell` is its spec as flags, `code` the code that it runs and the machine's type."""
     return {
         "cell": of_cell(study, lambda cell: cell.flags),
-        "code": of_cell(study, lambda cell: f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"),
+        "code": of_cell(study, cell_code),
     }
+
+
+def cell_code(cell):
+    """The code that a cell runs and the type of its machine, as a param."""
+    return f"{REGISTRY.code(cell)} {REGISTRY.machine_json(cell)}"
 
 
 def cell_message(text):
@@ -100,18 +111,45 @@ def cell_message(text):
     return f"{text} on {{wildcards.hardware}}" if len(MACHINES) > 1 else text
 
 
+@functools.cache
+def take_over_finished_cells():
+    """Let Snakemake take cells as measured that were finished when their run was killed.
+
+    It would remove their results, as it does with all that it has not noted as made. But a record comes last, and says
+    by its digest, spec, code and machine whether it is that of the cell.
+    """
+    cells = {cell.name: (study, cell) for study in STUDIES for cell in REGISTRY.studies[study.name]}
+    outputs = {name: cell_outputs(*found) for name, found in cells.items()}
+    cut = snakemake_internals.in_the_making(workflow, [path for paths in outputs.values() for path in paths])
+    names = {name for name, paths in outputs.items() if cut.intersection(paths)}
+    for name in finished_cells(json.loads(REGISTRY.plan), names, Path("results")) if names else []:
+        study, cell = cells[name]
+        if all(map(os.path.exists, outputs[name])):
+            params = [cell.flags, cell_code(cell)]
+            snakemake_internals.note_as_made(workflow, study.program, outputs[name], params)
+            print(f"results/{name} was finished when its run was killed: not measured again", file=sys.stderr)
+
+
+def cell_outputs(study, cell):
+    """What the job of a cell makes."""
+    parts = [study.analysis.of] if study.analysis else []
+    return [f"results/{cell.name}/{part}" for part in (*parts, "record.json", "samples.csv")]
+
+
 def cell_inputs(study):
     """No file: a cell needs none. But Snakemake asks before it decides what to run, which is when it has to hear of
-    outdated cells.
+    finished and of outdated cells.
     """
 
     def of_wildcards(wildcards):
+        if WAS_KILLED:
+            take_over_finished_cells()
         cell = study.folder.format(**wildcards)
         if cell.removeprefix("results/") in OUTDATED:
             snakemake_internals.measure_again(workflow, f"{cell}/record.json")
         return []
 
-    return of_wildcards if OUTDATED else []
+    return of_wildcards if OUTDATED or WAS_KILLED else []
 
 
 def cell_resources(study):
@@ -154,6 +192,15 @@ def study_tables(study, folder="results"):
     """The tidy tables of a study."""
     names = [study.name, f"{study.name}_samples", *more_tables(study.name)]
     return [f"{folder}/tables/{name}.csv" for name in names]
+
+
+def write_plan(path, log):
+    """Write the plan; sys.exit() instead of an exception would leave Snakemake waiting for the job for ever."""
+    try:
+        REGISTRY.write_plan(path)
+        Path(log).write_text(f"{REGISTRY.count} cells\n")
+    except OSError as error:
+        raise WorkflowError(f"error: {complaint(error, Path(path).parent)}") from None
 
 
 @functools.cache

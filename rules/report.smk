@@ -12,8 +12,7 @@ rule plan:
     message:
         "Writing down the plan: {REGISTRY.count} cells"
     run:
-        REGISTRY.write_plan(output[0])
-        Path(log[0]).write_text(f"{REGISTRY.count} cells\n")
+        write_plan(output[0], log[0])
 
 
 use rule plan as partial_plan with:

@@ -97,6 +97,8 @@ def as_word(value):
 
 def say_what_is_missing():
     """The last lines of a run in which a job failed."""
+    if is_full(Path("results")):
+        print(f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost")
     records = REGISTRY.records()
     lost = missing(records)
     if lost:

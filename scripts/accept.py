@@ -15,6 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from stepscope.files import or_one_line
 from stepscope.tables.acceptance import Edited, accept, accepted_before, edited_cells
 from stepscope.tables.cells import read_plan
 
@@ -88,10 +89,8 @@ def accept_all(edited: list[Edited], reason: str) -> None:
     """Write the records."""
     today = datetime.date.today().isoformat()
     for cell in edited:
-        try:
+        with or_one_line(RESULTS / cell.name):
             accept(cell, RESULTS, today, reason)
-        except OSError as error:
-            sys.exit(f"error: cannot write results/{cell.name}/record.json: {error.strerror}")
 
 
 def tell_snakemake(names: list[str], flags: list[str]) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from stepscope import files
 from stepscope.plan import run
 from stepscope.tables import cells
 from stepscope.tables.control import between_cells
@@ -38,14 +39,12 @@ def main() -> None:
         for name, problem in refusal.problems.items():
             print(f"error: results/{name}: {problem}", file=sys.stderr)
         sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get(run.CONFIGURATION, "")))
-    try:
-        tables = importlib.import_module(f"stepscope.tables.{given.study}")
+    tables = importlib.import_module(f"stepscope.tables.{given.study}")
+    with files.or_one_line(given.out):
         if given.control:
             tables.write(found, given.out, between_cells(given.control))
         else:
             tables.write(found, given.out)
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from stepscope.recordings.files import write_tables
+from stepscope import files
+from stepscope.recordings.tables import write_tables
 from stepscope.snapshot import SnapshotError, analysis
 
 
@@ -24,11 +25,10 @@ def main() -> None:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
         tables = analysis.empty() if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
-        write_tables(tables, given.out)
     except SnapshotError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    with files.or_one_line(given.out):
+        write_tables(tables, given.out)
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
 
 

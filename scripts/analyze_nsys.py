@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from stepscope.recordings import files, limits
+from stepscope import files
+from stepscope.recordings import limits
 from stepscope.recordings.flags import add_limits, add_out
+from stepscope.recordings.tables import write_tables
 from stepscope.recordings.text import plain, show
 from stepscope.trace import TraceError, analysis, cautions, comparison, phase_names, summary
 
@@ -30,11 +32,12 @@ def main() -> None:
             named = " and ".join(map(str, given.traces))
             made, text = limits.within(most, named, lambda: analysed(traces, given), (TraceError, OSError))
         for folder, tables in made.items():
-            files.write_tables(tables, given.out / folder)
-        files.write_text(text, given.out / "summary.md")
+            write_tables(tables, given.out / folder)
+        files.write_whole({given.out / "summary.md": [text]})
         if given.html:
             title = " and ".join(path.name for path in given.traces)
-            files.write_text(limits.within(most, named, lambda: page_of(made[""], title), ()), given.html)
+            page = limits.within(most, named, lambda: page_of(made[""], title), ())
+            files.write_whole({given.html: [page]})
     except (TraceError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:

@@ -8,7 +8,8 @@ import json
 import sys
 from pathlib import Path
 
-from stepscope.recordings.files import write_tables
+from stepscope import files
+from stepscope.recordings.tables import write_tables
 from stepscope.trace import TraceError, analysis
 
 
@@ -27,11 +28,10 @@ def main() -> None:
             tables = analysis.empty()
         else:
             tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
-        write_tables(tables, given.out)
     except TraceError as error:
         sys.exit(f"error: {error}")
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or given.out}: {error.strerror}")
+    with files.or_one_line(given.out):
+        write_tables(tables, given.out)
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
 
 

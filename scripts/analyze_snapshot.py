@@ -12,8 +12,10 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from stepscope.recordings import files, limits
+from stepscope import files
+from stepscope.recordings import limits
 from stepscope.recordings.flags import add_limits, add_out
+from stepscope.recordings.tables import write_tables
 from stepscope.recordings.text import plain, show
 from stepscope.snapshot import SnapshotError, analysis, summary
 
@@ -32,19 +34,18 @@ def main() -> None:
         most, named = limits.limits_for(there, given.most_seconds, given.most_gigabytes), str(given.snapshot)
         tables = limits.within(most, named, lambda: analysis.analyse_any(given.snapshot, given.known), (SnapshotError,))
         text = summary.text(tables)
-        files.write_tables(tables, given.out)
-        files.write_text(text, given.out / "summary.txt")
+        write_tables(tables, given.out)
+        files.write_whole({given.out / "summary.txt": [text]})
         if given.html or importlib.util.find_spec("matplotlib"):
             pictures, page = limits.within(most, named, lambda: drawn(tables, given), ())
-            for suffix in ("svg", "png") if pictures else ():
-                files.write_bytes(pictures[suffix], given.out / f"memory.{suffix}")
+            if pictures:
+                files.write_whole({given.out / f"memory.{suffix}": pictures[suffix] for suffix in ("svg", "png")})
             if given.html:
-                files.write_text(page, given.html)
+                files.write_whole({given.html: [page]})
     except (SnapshotError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:
-        where = error.filename or given.out
-        sys.exit(plain(f"error: {where}: cannot be written ({error.strerror}); give another --out", 1000))
+        sys.exit(plain(f"error: {files.complaint(error, given.out)}", 1000))
     show(text)
 
 

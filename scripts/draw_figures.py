@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from stepscope import files
 from stepscope.figures import figures_of, theme
 from stepscope.tables.reader import Tables
 
@@ -21,9 +22,10 @@ def main() -> None:
     parser.add_argument("--tables", required=True, type=Path, help="folder with <study>.csv and <study>_samples.csv")
     parser.add_argument("--out", required=True, type=Path, help="folder for the figures")
     arguments = parser.parse_args()
-    tables = Tables(arguments.tables, list(dict.fromkeys([arguments.study, *arguments.others])))
-    for name, draw in figures_of(arguments.study, tables).items():
-        theme.write(draw, tables, arguments.out, name)
+    with files.or_one_line(arguments.out):
+        tables = Tables(arguments.tables, list(dict.fromkeys([arguments.study, *arguments.others])))
+        for name, draw in figures_of(arguments.study, tables).items():
+            theme.write(draw, tables, arguments.out, name)
 
 
 if __name__ == "__main__":

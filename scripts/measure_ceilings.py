@@ -8,7 +8,7 @@ record.json and samples.csv.
 import sys
 
 from stepscope.axes import PRECISIONS
-from stepscope.measure import arguments, printing
+from stepscope.measure import arguments, printing, process
 from stepscope.measure.cell import Cell, Settings
 from stepscope.measure.series import CEILINGS_COLUMNS
 
@@ -57,3 +57,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

@@ -9,7 +9,7 @@ samples.csv.
 
 import sys
 
-from stepscope.measure import arguments, training
+from stepscope.measure import arguments, process, training
 from stepscope.measure.cell import Cell, Settings
 
 COLUMNS = ["variant", "step", "sum"]
@@ -18,18 +18,23 @@ COLUMNS = ["variant", "step", "sum"]
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
-    with Cell("probe_precision.py", spec, settings, chosen) as process:
-        from stepscope.measure import precision_accumulation, precision_autocast, precision_normalisation
+    with Cell("probe_precision.py", spec, settings, chosen) as running:
+        from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
 
         probes = {
             "accumulation": precision_accumulation.measure,
             "autocast": precision_autocast.measure,
             "normalisation": precision_normalisation.measure,
         }
-        summary, rows = probes[spec["probe"]](spec)
+        try:
+            summary, rows = probes[spec["probe"]](spec)
+        except Exception as error:
+            if not memory.is_out_of_memory(error):
+                raise
+            sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
         for table in summary["tables"].values():
             _say(table)
-        process.finish(COLUMNS, rows, summary)
+        running.finish(COLUMNS, rows, summary)
 
 
 def _say(table: list[dict]) -> None:
@@ -77,3 +82,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from stepscope.axes import option
 from stepscope.machine import identity
-from stepscope.measure import arguments, nsys, printing, training
+from stepscope.measure import arguments, nsys, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
 from stepscope.plan.profilers import tools
@@ -79,3 +79,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

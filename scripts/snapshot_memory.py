@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from stepscope.axes import option
-from stepscope.measure import arguments, printing, training
+from stepscope.measure import arguments, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
 
@@ -58,3 +58,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

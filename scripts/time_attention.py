@@ -9,7 +9,7 @@ also writes record.json and samples.csv.
 import sys
 
 from stepscope.axes import IMPLEMENTATIONS, PRECISIONS
-from stepscope.measure import arguments, printing
+from stepscope.measure import arguments, printing, process
 from stepscope.measure.cell import Cell, Settings
 from stepscope.measure.series import ATTENTION_COLUMNS
 
@@ -96,3 +96,4 @@ def _lengths(text: str) -> str:
 
 if __name__ == "__main__":
     main()
+    process.leave()

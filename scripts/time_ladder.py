@@ -8,7 +8,7 @@ samples.csv. Running out of memory is a result, with exit code 0.
 
 import sys
 
-from stepscope.measure import arguments, printing, training
+from stepscope.measure import arguments, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
 
@@ -53,3 +53,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

@@ -9,7 +9,7 @@ exit code 0.
 import sys
 
 from stepscope.axes import modes_up_to, option
-from stepscope.measure import arguments, printing, training
+from stepscope.measure import arguments, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
 
@@ -39,3 +39,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

@@ -8,7 +8,7 @@ kernels, allocation of memory, and so on. With --out it also writes record.json 
 
 import sys
 
-from stepscope.measure import arguments, printing, training
+from stepscope.measure import arguments, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
 
@@ -44,3 +44,4 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
 
 if __name__ == "__main__":
     main()
+    process.leave()

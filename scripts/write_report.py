@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from stepscope.files import or_one_line
 from stepscope.report.page import Request, write
 
 
@@ -45,7 +46,8 @@ def main() -> None:
         comparisons=tuple(arguments.comparisons),
         results=arguments.results,
     )
-    write(request)
+    with or_one_line(arguments.out):
+        write(request)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("axes", "confidence", "machine", "attention", "model", "plan", "recordings", "trace", "snapshot"),
+    *("files", "axes", "confidence", "machine", "attention", "model", "plan", "recordings", "trace", "snapshot"),
     *("measure", "tables", "colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters"),
     "report",
 )

@@ -164,9 +164,9 @@ class Project:
         text, _ = process.communicate(timeout=240)
         return Run(process.returncode, text)
 
-    def python(self, *words) -> Run:
+    def python(self, *words, **options) -> Run:
         """Run a program of the project, as a person does."""
-        return self.run(*words, program=sys.executable)
+        return self.run(*words, program=sys.executable, **options)
 
     def planned(self, *words, **options) -> Plan:
         """What `snakemake -n report` would do."""
@@ -216,10 +216,11 @@ class Project:
             change(config)
         path.write_text(yaml.safe_dump(config, sort_keys=False))
 
-    def pause_after(self, file: str, line: str) -> None:
-        """Let the program wait in a file after a line, as long as the file `hold` exists."""
+    def pause_after(self, file: str, line: str, only_if: str = "") -> None:
+        """Let the program wait in a file after a line, as long as the file `hold` exists, and a condition holds."""
         indent = re.match(" *", line).group() + (4 * " " if line.endswith(":") else "")
-        self.edit(file, f"{line}\n", f"{line}\n" + "".join(f"{indent}{part}\n" for part in PAUSE.splitlines()))
+        pause = [f"if {only_if or True}:", *(f"    {part}" for part in PAUSE.strip().splitlines())]
+        self.edit(file, f"{line}\n", f"{line}\n" + "".join(f"{indent}{part}\n" for part in pause))
         (self.folder / "hold").touch()
 
     def paused(self) -> int:

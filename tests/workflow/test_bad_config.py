@@ -49,6 +49,17 @@ MISTAKES = {
     ),
     "a grid point twice": (grid(ENTRY, ENTRY), ["timing.grid", "timing/alpha/ctx8/fp32", "twice", "remove one"]),
     "a size that leaves the folder": ({"sizes": {"../x": SIZE}}, ["sizes", "'../x'", "letters, digits"]),
+    "a size whose name ends in a new line": ({"sizes": {"x\n": SIZE}}, ["sizes", "'x\\n'", "letters, digits"]),
+    "a size whose name no file can have": ({"sizes": {"x" * 200: SIZE}}, ["sizes", "at most 64 letters"]),
+    "a series without an end": (
+        {"timing": {"steps": {"cpu": {"min": 2, "max": 9, "seconds": float("inf")}}}},
+        ["timing.steps.cpu.seconds", "inf is not a finite number"],
+    ),
+    "a context of a thousand million": (
+        grid(ENTRY | {"context": [10**9]}),
+        ["timing.grid.cpu.0.context.0", "1000000000 is too large", "at most 16777216"],
+    ),
+    "more threads than processors": ({"threads": 4000}, ["threads", "4000 is more than the processors", "at most"]),
     "a size with a space": ({"sizes": {"my size": SIZE}}, ["sizes", "'my size'", "letters, digits"]),
     "a size with HTML": ({"sizes": {"<b>x</b>": SIZE}}, ["sizes", "'<b>x</b>'", "letters, digits"]),
     "a key that is a number": ({1: 2}, ["config key", "1 is not a usable name"]),
@@ -80,6 +91,46 @@ def test_keys_on_the_command_line_are_checked_too(bare_project):
 def test_a_file_of_ones_own_is_checked_too(bare_project):
     (bare_project.folder / "mine.yaml").write_text("modle: {batch: 2}\n")
     assert "did you mean 'model'?" in bare_project.run("--cores", 1, "report", "--configfile", "mine.yaml").complaint
+
+
+@pytest.mark.parametrize("name", ["brace{wild}", "x}", "new\nline", "back\\slash", 'it\'s "quoted"'])
+def test_a_checkout_in_a_folder_that_jobs_cannot_be_given_is_refused_at_once(name, bare_projects):
+    project = bare_projects(name)
+    complaint = project.run("--cores", 1, "report").complaint
+    assert complaint.startswith(repr(str(project.folder))) and complaint.endswith("; rename it")
+    assert not (project.folder / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["it's", 'say "x" $HOME; `x`'])
+def test_a_checkout_in_a_folder_with_quotes_works(name, bare_projects):
+    project = bare_projects(name)
+    run = project.run("--cores", 1, "aggregate_ceilings")
+    assert run.code == 0, run.text
+    assert (project.folder / "results/tables/ceilings.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"timing:\n\twarmup: 1\n", ", line 2: "),
+        (b"\xff\xfed\x00", " is not text in UTF-8"),
+        (b"a: " + b"{a: " * 3000, ": line 1: more than 50 levels inside each other"),
+        (b"a: &x {b: *x}\n", ": line 1: *x stands inside of what it names"),
+        (None, ": there is no such file; restore it, or name another with --configfile"),
+    ],
+    ids=["a tab", "UTF-16", "3000 levels", "a mapping that holds itself", "no file"],
+)
+def test_a_configuration_that_cannot_be_read_is_one_line(content, said, bare_project):
+    path = bare_project.folder / "config.yaml"
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    assert bare_project.run("--cores", 1, "report").complaint.startswith(f"{path}{said}")
+
+
+def test_a_file_of_ones_own_may_take_the_place_of_the_projects(bare_project):
+    (bare_project.folder / "config.yaml").rename(bare_project.folder / "mine.yaml")
+    assert "Job stats" in bare_project.run("-n", "report", "--configfile", "mine.yaml").text
 
 
 def test_a_target_in_no_grid_is_named(project):

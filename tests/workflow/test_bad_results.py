@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import resource
 import shlex
 import shutil
 
@@ -139,3 +140,52 @@ def test_no_room_left_is_said_in_one_line_and_leaves_no_half_file(project):
     assert "Traceback" not in shown.text
     assert "record.json: File too large; make room and run again" in line
     assert {path.name for path in project.result(project.COPY).iterdir()} <= {"measure.log", "samples.csv"}
+
+
+WITHOUT_ROOM = """
+def fill(path):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+"""
+CELL = "results/*/{study}/alpha/ctx8/fp32"
+REPORTING = {
+    "tables": "aggregate.py --plan results/plan/*.json --study timing --out OUT",
+    "figures": "draw_figures.py --study timing --tables results/tables --out OUT",
+    "the profile's analysis": f"analyze_profile.py --cell {CELL.format(study='profile')} --out OUT",
+    "the memory's analysis": f"analyze_memory.py --cell {CELL.format(study='memory')} --out OUT",
+    "a trace's analysis": f"analyze_nsys.py {CELL.format(study='profile')}/trace/trace.json.gz --out OUT",
+    "a snapshot's analysis": f"analyze_snapshot.py {CELL.format(study='memory')}/snapshot/snapshot.pickle --out OUT",
+    "the report": "write_report.py --study timing --tables results/tables --figures results/figures "
+    "--templates report --out OUT",
+}
+
+
+def with_small_files_only():
+    """The kernel's own limit, as a full disk: 200 bytes, which no table, figure or page has."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+
+
+@pytest.mark.parametrize("words", REPORTING.values(), ids=REPORTING)
+def test_no_room_for_what_is_made_of_the_cells_is_one_line_and_leaves_nothing(words, project, tmp_path):
+    program, *flags = words.replace("OUT", str(tmp_path / "out")).split()
+    given = [next(iter(map(str, project.folder.glob(flag))), flag) if "*" in flag else flag for flag in flags]
+    shown = project.python(f"scripts/{program}", *given, preexec_fn=with_small_files_only)
+    assert shown.code == 1
+    *warnings, line = shown.text.splitlines()  # matplotlib's, of axes that are too small
+    assert line.startswith(f"error: cannot write {tmp_path / 'out'}"), shown.text
+    assert "File too large; make room and run again" in line
+    assert not [said for said in warnings if "Traceback" in said or "rror" in said]
+    assert [path for path in (tmp_path / "out").rglob("*") if not path.name.startswith(".")] == []
+
+
+def test_no_room_for_the_plan_is_said_and_leaves_nothing(project):
+    shutil.rmtree(project.folder / "results/plan")
+    project.edit("scripts/stepscope/files.py", "def write_whole(", f"{WITHOUT_ROOM}\n\ndef write_whole(")
+    project.edit(
+        "scripts/stepscope/files.py", "                    file.writelines(lines)", "                    fill(path)"
+    )
+    shown = project.run("--cores", 1, "plan")
+    assert shown.code != 0
+    assert "Traceback" not in shown.text
+    (line,) = {line for line in shown.text.splitlines() if "cannot write" in line}
+    assert re.fullmatch(r"error: cannot write results/plan/\w+\.json: No space left on device; make room and .*", line)
+    assert list((project.folder / "results/plan").glob("*.json")) == []

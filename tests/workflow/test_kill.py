@@ -7,9 +7,11 @@ import pytest
 
 # A moment of a cell: while its model runs, and while its files are put in place, samples first.
 MOMENTS = {
-    "measuring": ("printing.py", "def series_header() -> None:"),
-    "writing": ("record.py", "            part.rename(path)"),
+    "measuring": ("measure/printing.py", "def series_header() -> None:", ""),
+    "writing": ("files.py", "            part.rename(path)", 'path.name == "samples.csv"'),
 }
+# The moment after that: the cell is finished, and Snakemake does not know.
+WRITTEN = ("scripts/stepscope/measure/record.py", "        files.write_whole(contents, to_disk=True)")
 
 
 def alive(process: int) -> bool:
@@ -23,9 +25,9 @@ def alive(process: int) -> bool:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_after_sigkill_the_same_command_goes_on(project, moment):
-    module, line = MOMENTS[moment]
+    module, line, only_if = MOMENTS[moment]
     (project.result(project.COPY) / "record.json").unlink()
-    project.pause_after(f"scripts/stepscope/measure/{module}", line)
+    project.pause_after(f"scripts/stepscope/{module}", line, only_if)
     before = project.state_of_cells()
 
     run = project.start("--cores", 1, "report")
@@ -44,6 +46,39 @@ def test_after_sigkill_the_same_command_goes_on(project, moment):
     assert set(after) == set(before) | {project.COPY}
     assert project.planned().cells == set()
     assert list(project.folder.glob("results/**/.*.part")) == []
+
+
+@pytest.mark.parametrize("kind", ["COPY", "PROFILE"], ids=["record and samples", "and a folder beside them"])
+def test_a_cell_that_was_finished_at_the_kill_is_not_measured_again(project, kind):
+    cell = getattr(project, kind)
+    (project.result(cell) / "record.json").unlink()
+    project.pause_after(*WRITTEN)
+    run = project.start("--cores", 1, "report")
+    measuring = project.paused()
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    project.wait_until(lambda: not alive(measuring), "the orphan has ended")
+    finished = project.state_of_cells()
+    assert cell in finished
+
+    assert project.planned().cells == set()
+    again = project.run("--cores", 1, "report")
+    assert again.code == 0, again.text
+    assert project.state_of_cells() == finished
+    # Snakemake has noted what it is of: another spec makes it stale, as it would any other cell.
+    project.configure(lambda config: config[cell.split("/")[0]]["warmup"].update(cpu=3))
+    assert cell in project.planned().cells
+
+
+def test_what_a_killed_run_left_of_another_spec_is_measured_again(project):
+    (project.result(project.COPY) / "record.json").unlink()
+    project.pause_after(*WRITTEN)
+    run = project.start("--cores", 1, "report")
+    project.paused()
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    project.configure(lambda config: config["ceilings"]["cpu"].update(copy_mebibytes=2))
+    assert project.planned().cells == {project.COPY}
 
 
 def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(project):

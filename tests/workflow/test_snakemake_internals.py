@@ -97,3 +97,46 @@ def test_a_cell_is_measured_again_and_counted(small):
     assert said["measure_again"] is None
     assert said["to_measure"] == ["second.json"]
     assert "5 of 9 cells" in text
+
+
+KILLED = """
+import sys
+sys.path.insert(0, {scripts!r})
+from stepscope.plan import snakemake_internals as internals
+
+SPEC = config.get("spec", "one")
+print("was killed:", internals.was_killed(workflow))
+
+def taken_over(wildcards):
+    cut = internals.in_the_making(workflow, ["cell.json", "folder", "never.json"])
+    print("cut:", sorted(cut))
+    if cut:
+        internals.note_as_made(workflow, "cell", ["cell.json", "folder"], [SPEC, "code"])
+    return []
+
+rule cell:
+    input: taken_over
+    output: "cell.json", directory("folder")
+    params: SPEC, "code"
+    shell: "mkdir folder; echo made >> cell.json; kill -9 $PPID"
+"""
+
+
+def test_what_a_killed_run_had_made_is_noted_as_made_with_its_params(bare_project, tmp_path):
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / "Snakefile").write_text(KILLED.format(scripts=str(bare_project.folder / "scripts")))
+    words = ("--cores", 1, "--nolock", "--rerun-incomplete", "cell")
+    killed = bare_project.run(*words, cwd=folder)
+    assert killed.code == -9
+    assert ("was killed: False" in killed.text, "cut: []" in killed.text) == (True, True)
+
+    again = bare_project.run(*words, cwd=folder)
+    assert again.code == 0, again.text
+    assert "was killed: True" in again.text
+    assert "cut: ['cell.json', 'folder']" in again.text
+    assert "Nothing to be done" in again.text
+    noted = bare_project.run("-n", *words, cwd=folder)
+    assert ("was killed: False" in noted.text, "Nothing to be done" in noted.text) == (True, True)
+    changed = bare_project.run("-n", *words, "--config", "spec=two", cwd=folder)
+    assert "Params have changed" in changed.text

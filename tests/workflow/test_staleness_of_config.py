@@ -92,11 +92,19 @@ def test_other_settings_of_one_study_measure_that_study_again(project):
     assert project.planned().cells == project.CEILINGS | project.PROFILES | project.MEMORIES
 
 
-def test_what_nsys_records_measures_the_profiles_again(project):
-    project.configure(lambda config: config["profile"].update(nsys={"trace": ["cuda", "nvtx"]}))
-    assert project.planned().cells == set()  # as it was
+def test_what_nsys_would_record_measures_no_profile_of_a_cpu_again(project):
     project.configure(lambda config: config["profile"].update(nsys={"trace": ["cuda", "nvtx", "osrt"]}))
-    assert project.planned().cells == project.PROFILES
+    assert project.planned().cells == set()
+
+
+def test_the_same_number_in_another_spelling_measures_nothing(project):
+    def spell(config):
+        config["timing"]["steps"]["cpu"].update(seconds=1.0, min=2.0)
+        config["model"].update(batch=1.0)
+        config["timing"]["grid"]["cpu"][0].update(context=[8.0])
+
+    project.configure(spell)
+    assert project.planned().cells == set()
 
 
 def test_another_mark_of_noise_measures_nothing(project):

@@ -1,7 +1,6 @@
 """One look for all figures: fonts, lines, axes, and the files that a figure becomes."""
 
 import io
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from stepscope import colours
+from stepscope.files import write_whole
 
 WIDTH = 9.6
 PNG_DPI = 160
@@ -76,12 +76,8 @@ def shorter(svg: str) -> str:
 
 
 def write(draw: Callable, tables, folder: Path, name: str) -> None:
-    """Writes NAME.svg, NAME.png and NAME.pdf, each whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for suffix, content in render(draw, tables).items():
-        beside = folder / f".{name}.{suffix}.{os.getpid()}"
-        beside.write_bytes(content)
-        beside.replace(folder / f"{name}.{suffix}")
+    """Writes NAME.svg, NAME.png and NAME.pdf, all whole or none."""
+    write_whole({folder / f"{name}.{suffix}": content for suffix, content in render(draw, tables).items()})
 
 
 def empty(sentence: str) -> Figure:

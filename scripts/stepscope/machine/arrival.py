@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.files import write_whole
 from stepscope.machine import identity, labels
 from stepscope.machine.labels import Hardware, is_expected
 
@@ -33,9 +34,7 @@ def write(path: Path, machines: list[Hardware], seen: dict[str, dict[str, dict |
         for one in machines
         if one.measured
     }
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
-    beside.rename(path)
+    write_whole({path: [json.dumps(content, indent=1, sort_keys=True) + "\n"]})
 
 
 def _common(studies: dict[str, dict | None]) -> dict | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from stepscope import files
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process, processes
 from stepscope.measure.telemetry import Telemetry
@@ -219,13 +220,11 @@ def _growing(out: Path | None) -> Iterator[Path]:
 
     Ends the program with one line if nothing can be written there.
     """
-    try:
+    with files.or_one_line(out):
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out, prefix=".growing.") as folder:
             yield Path(folder)
-    except OSError as error:
-        sys.exit(f"error: cannot write {error.filename or out}: {error.strerror}")
 
 
 def _keep(folder: Path, place: Path) -> None:

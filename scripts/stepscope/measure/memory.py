@@ -7,6 +7,10 @@ from pathlib import Path
 
 import torch
 
+from stepscope.measure import process
+from stepscope.model.shape import ModelShape
+
+FP32_BYTES = 4
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
 
 
@@ -31,6 +35,18 @@ def caught(outcome) -> Iterator[None]:
         if not is_out_of_memory(error):
             raise
         outcome.status, outcome.reason = "oom", reason(error)
+
+
+def require_room(shape: ModelShape, device: str) -> None:
+    """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory that there is.
+
+    That is the GPU's, or what a CPU has available: to fill these with what cannot fit would take minutes.
+    """
+    wanted = FP32_BYTES * shape.parameters
+    room = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else process.available_memory()
+    if wanted > room:
+        sizes = [f"{size / 2**30:,.1f} GiB" for size in (wanted, room)]
+        raise MemoryError("predicted, not tried: the parameters alone are {}, the memory {}".format(*sizes))
 
 
 def reset_peaks(device: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from stepscope.measure import precision
+from stepscope.measure import memory, precision
 from stepscope.measure.precision_operators import OperatorLog, missing_operator, name_of, names_of
 from stepscope.model import ranges
 from stepscope.model.loss import cross_entropy
@@ -142,6 +142,7 @@ def _model(spec: dict, name: str, loss: float, reference: dict[str, Tensor]) -> 
 
 def _build(spec: dict) -> tuple[TransformerLM, Tensor, Tensor]:
     shape, device, seed = ModelShape.of(spec), spec["device"], spec["seed"]
+    memory.require_room(shape, device)
     model = build_model(shape, spec["context"], "naive", device, seed)
     return model, *random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
 

@@ -1,12 +1,12 @@
 """How a cell's results are written: samples.csv and record.json, whole or not at all, the record last."""
 
 import csv
-import errno
 import hashlib
 import io
 import json
-import os
 from pathlib import Path
+
+from stepscope import files
 
 SCHEMA_VERSION = 1
 
@@ -23,11 +23,11 @@ def write(folder: Path, columns: list[str], rows: list[dict], record: dict) -> N
     samples = samples_csv(columns, rows).encode()
     record = {"schema_version": SCHEMA_VERSION, **record, "samples_sha256": hashlib.sha256(samples).hexdigest()}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
-        _replace({folder / "samples.csv": samples, folder / "record.json": text.encode()})
+        contents = {folder / "samples.csv": samples, folder / "record.json": text.encode()}
+        files.write_whole(contents, to_disk=True)
     except OSError as error:
-        raise WriteError(f"cannot write {error.filename or folder}: {_advice(error)}") from None
+        raise WriteError(files.complaint(error, folder)) from None
 
 
 def read(folder: Path) -> tuple[list[dict], dict]:
@@ -51,29 +51,3 @@ def samples_csv(columns: list[str], rows: list[dict]) -> str:
     table.writeheader()
     table.writerows(rows)
     return text.getvalue()
-
-
-def _replace(contents: dict[Path, bytes]) -> None:
-    """Write beside each path, force it to the disk, then rename all in order: no path ever shows a part."""
-    beside = {path: path.with_name(f".{path.name}.part") for path in contents}
-    try:
-        for path, content in contents.items():
-            with open(beside[path], "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        for path, part in beside.items():
-            part.rename(path)
-    except OSError as error:
-        for part in beside.values():
-            part.unlink(missing_ok=True)
-        error.filename = str(path)
-        raise
-
-
-def _advice(error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return f"{error.strerror}; make room and run again, nothing that was finished is lost"
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        return f"{error.strerror}; make the folder writable, or choose another with --directory"
-    return str(error.strerror)

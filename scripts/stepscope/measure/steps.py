@@ -29,9 +29,10 @@ class Workload:
     """A model with its batch and optimizer, and the phases of its training step."""
 
     def __init__(self, spec: dict):
-        device = spec["device"]
+        device, shape = spec["device"], ModelShape.of(spec)
+        memory.require_room(shape, device)
         self._autocast = lambda: precision.autocast(spec["precision"], device)
-        self._model = build_model(ModelShape.of(spec), spec["context"], option(spec, "attention"), device, spec["seed"])
+        self._model = build_model(shape, spec["context"], option(spec, "attention"), device, spec["seed"])
         batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
         self._tokens, self._targets = batch
         self._optimizer = load("optimizer", option(spec, "optimizer")).make(self._model.parameters())

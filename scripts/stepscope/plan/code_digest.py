@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.axes import CHOSEN_BY_NAME
+from stepscope.files import write_whole
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -33,6 +34,7 @@ DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
     Declared("stepscope.axes", True, "what runs under a name: a precision's type, a mode's phases, a backend"),
     Declared("stepscope.confidence", False, "what is said of numbers that are measured"),
+    Declared("stepscope.files", False, "how files are written"),
     Declared("stepscope.machine", False, "what the machine is, and who waits for whom: nothing measured"),
     Declared("stepscope.machine.cores", True, "which core the steps run on"),
     Declared("stepscope.model", True, "the model, its attention, loss and optimizers: what a step computes"),
@@ -116,10 +118,7 @@ class Sources:
         if not (self._kept_in and self._is_changed):
             return
         with contextlib.suppress(OSError):
-            self._kept_in.parent.mkdir(parents=True, exist_ok=True)
-            beside = self._kept_in.with_suffix(".part")
-            beside.write_text(json.dumps({"version": _stamp(Path(__file__)), "files": self._kept}))
-            beside.replace(self._kept_in)
+            write_whole({self._kept_in: [json.dumps({"version": _stamp(Path(__file__)), "files": self._kept})]})
 
     def _digest(self, program: str, by_name: tuple[str, ...], measured: bool) -> str:
         key = (program, by_name, measured)

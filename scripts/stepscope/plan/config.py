@@ -2,8 +2,13 @@
 
 import difflib
 import json
+import math
 import re
 from pathlib import Path
+
+from stepscope.plan.config_file import unreadable
+
+MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
 
 
 class ConfigError(Exception):
@@ -29,7 +34,7 @@ def read_yaml(path: Path) -> dict:
 def with_preset(config: dict, given: dict, folder: Path) -> dict:
     """`config` with its preset's file from `folder` laid over it, and what the user gave (`given`) over that.
 
-    Raises ConfigError for a preset that has no file.
+    Raises ConfigError for a preset that has no file, or one that cannot be read.
     """
     name = config.get("preset", "default")
     if name == "default":
@@ -37,17 +42,21 @@ def with_preset(config: dict, given: dict, folder: Path) -> dict:
     presets = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in presets:
         raise ConfigError(f"config key preset: there is no preset {name!r}; choose from default, {', '.join(presets)}")
+    if complaint := unreadable(folder / f"{name}.yaml"):
+        raise ConfigError(complaint)
     return merged(merged(config, read_yaml(folder / f"{name}.yaml")), given)
 
 
 def checked(config: dict, schema: dict) -> dict:
-    """`config` with the schema's defaults filled in.
+    """`config` with the schema's defaults filled in, and each number written in one way: 1.0 as 1.
 
-    Raises ConfigError for the first thing that the schema forbids, or a least number above the most.
+    Raises ConfigError for the first thing that the schema forbids, a number that is not finite, or a least number above
+    the most.
     """
     import jsonschema
 
     _require_text_keys(config, "")
+    config = _in_one_spelling(config, "")
     filled = _with_defaults(config, schema, schema)
     problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
     if problems:
@@ -68,12 +77,37 @@ def _require_least_below_most(value: object, where: str) -> None:
 
 def _require_text_keys(value: object, where: str) -> None:
     """YAML reads a bare 7 or yes as a number or a truth value; as a key that is never meant."""
-    for key, item in value.items() if isinstance(value, dict) else ():
-        if not isinstance(key, str):
-            raise ConfigError(
-                f"config key {where or '(top level)'}: {key} is not a usable name; use letters, or write it in quotes"
-            )
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise ConfigError(
+                    f"config key {where or '(top level)'}: {key} is not a usable name; "
+                    "use letters, or write it in quotes"
+                )
+    for key, item in _members(value):
         _require_text_keys(item, f"{where}.{key}".lstrip("."))
+
+
+def _in_one_spelling(value: object, where: str) -> object:
+    """The value with whole numbers as integers, so that 1.0 makes nothing stale that was measured with 1.
+
+    Raises ConfigError for a number that is none, or not finite: to a schema these are larger and smaller than nothing.
+    """
+    if isinstance(value, int) and value.bit_length() > MOST_BITS:
+        raise ConfigError(f"config key {where}: a number of hundreds of digits is too large; use a smaller one")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ConfigError(f"config key {where}: {value} is not a finite number; give one")
+        return int(value) if value.is_integer() else value
+    members = [(key, _in_one_spelling(item, f"{where}.{key}".lstrip("."))) for key, item in _members(value)]
+    if isinstance(value, dict):
+        return dict(members)
+    return [item for _, item in members] if isinstance(value, list) else value
+
+
+def _members(value: object) -> list[tuple[object, object]]:
+    """(key or number, member) of a mapping or a list."""
+    return list(value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ())
 
 
 def _with_defaults(value: object, schema: dict, root: dict) -> object:
@@ -100,7 +134,7 @@ def _resolved(schema: dict, root: dict) -> dict:
 def _explained(error) -> str:
     """One line for a jsonschema ValidationError."""
     key = ".".join(map(str, error.absolute_path)) or "(top level)"
-    shown = json.dumps(error.instance)
+    shown = json.dumps(error.instance, default=str)  # YAML has dates, too
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     if error.validator == "additionalProperties":
         known, patterns = list(error.schema.get("properties", {})), list(error.schema.get("patternProperties", {}))
@@ -110,7 +144,8 @@ def _explained(error) -> str:
             if name not in known and not any(re.search(pattern, name) for pattern in patterns)
         ]
         if patterns and not known:
-            return f"config key {key}: {unknown[0]!r} is not a usable name; use letters, digits, '.', '_' and '-'"
+            shown = repr(unknown[0]) if len(unknown[0]) <= 70 else f"{unknown[0][:60]!r}..."
+            return f"config key {key}: {shown} is not a usable name; use at most 64 letters, digits, '.', '_' and '-'"
         close = difflib.get_close_matches(str(unknown[0]), known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
         where = f"config key {key}" if error.absolute_path else "config"
@@ -122,6 +157,12 @@ def _explained(error) -> str:
     if error.validator in ("minimum", "exclusiveMinimum"):
         least = "at least" if error.validator == "minimum" else "more than"
         return f"config key {key}: {shown} is too small; use {least} {error.validator_value}"
+    if error.validator == "maximum":
+        return f"config key {key}: {shown} is too large; use at most {error.validator_value}"
+    if error.validator == "maxLength":
+        return f"config key {key}: {shown} is too long; use at most {error.validator_value} characters"
+    if error.validator == "maxItems":
+        return f"config key {key}: {len(error.instance)} values are too many; give at most {error.validator_value}"
     if error.validator == "minItems":
         return f"config key {key}: the list is empty; give at least {error.validator_value} entry"
     if error.validator == "minProperties":

@@ -1,6 +1,7 @@
 """The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OWN_FOLDERS or label != label.strip() or len(label) > 64:
+        if label in OWN_FOLDERS or len(label) > 64:
             raise ConfigError(
                 f"config key hardware: {label!r} is not a usable name; use at most 64 letters, digits, '.', '_' and "
                 f"'-', and none of {', '.join(OWN_FOLDERS)}"
@@ -61,7 +62,8 @@ def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
                 "snakemake measures; remove the key"
             )
         device = identity.choose_device(wanted)
-        threads = _threads_here(entry.get("threads", config["threads"]), device)
+        key = f"hardware.{label}.threads" if "threads" in entry else "threads"
+        threads = _threads_here(entry.get("threads", config["threads"]), device, key)
         _check_expected(label, entry.get("expect"), device)
     else:
         device = (_device_of_records(label, results) or "cuda") if wanted == "auto" else wanted
@@ -88,8 +90,13 @@ def _device_of_records(label: str, results: Path) -> str | None:
     return None
 
 
-def _threads_here(wanted: int | str, device: str) -> int:
+def _threads_here(wanted: int | str, device: str, key: str) -> int:
     if wanted != "auto":
+        processors = os.cpu_count() or 1
+        if wanted > processors:
+            raise ConfigError(
+                f"config key {key}: {wanted} is more than the processors of this machine; use at most {processors}"
+            )
         return wanted
     return 1 if device == "cuda" else identity.usable_cores()
 

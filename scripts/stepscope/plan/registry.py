@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from stepscope.files import write_whole
 from stepscope.machine import identity, labels
 from stepscope.machine.labels import Hardware
 from stepscope.plan.code_digest import Sources, chosen_modules
@@ -188,9 +189,7 @@ class Registry:
         folder = Path(path).parent
         for old in [*folder.glob("*.json"), *folder.glob("*.log")]:
             old.unlink()
-        beside = Path(f"{path}.part")
-        beside.write_text(self.plan)
-        beside.rename(path)
+        write_whole({Path(path): [self.plan]})
 
     def _entry(self, cell: Cell) -> dict:
         entry = {

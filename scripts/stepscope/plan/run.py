@@ -57,6 +57,19 @@ class RunLock:
         return None
 
 
+def unusable(path: str) -> str | None:
+    """None if Snakemake can hand a path of programs on to its jobs; else one line that says why not.
+
+    It formats shell commands, which gives braces a meaning, and starts jobs of its own with the path as Python writes
+    it: a backslash or a control character comes out as another one, and so does what a shell finds in double quotes,
+    which Python puts around a single one.
+    """
+    harmful = [repr(sign) for sign in path if sign in "{}\\" or not sign.isprintable()]
+    if "'" in path:
+        harmful += [f"a single quote beside {sign}" for sign in path if sign in '"$`']
+    return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it" if harmful else None
+
+
 def missing(records: list[str]) -> list[str]:
     """Those of the records that are not there."""
     return [record for record in records if not os.path.isfile(record)]  # a third of the time of Path's

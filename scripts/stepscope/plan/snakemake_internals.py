@@ -5,6 +5,8 @@ which of these functions a new version breaks.
 """
 
 import logging
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -54,6 +56,42 @@ def measure_again(workflow, record: str) -> None:
     That is before it decides which jobs to run, and when it already has what it decides by.
     """
     workflow.dag.forcefiles.add(record)
+
+
+def was_killed(workflow) -> bool:
+    """Whether there may be something that was being made when a run was killed; cheap, and can be asked at any time."""
+    notes = Path(".snakemake/incomplete")
+    return workflow.workflow_settings.persistence_backend.name != "FILE" or (notes.is_dir() and any(notes.iterdir()))
+
+
+def in_the_making(workflow, outputs: Iterable[str]) -> set[str]:
+    """Those of the outputs that were being made when the run that made them was killed, as Snakemake has noted."""
+    return workflow.persistence._filter_incomplete_keys(outputs)
+
+
+def note_as_made(workflow, rule: str, outputs: Sequence[str], params: Iterable[str]) -> None:
+    """Note of a job's outputs what Snakemake notes when it has ended well: with which params they were made.
+
+    `params` are all values of the job's params; it has no inputs. To be called when measure_again() is: later,
+    Snakemake has decided to make it again. Raises OSError if nothing can be noted.
+    """
+    from snakemake.persistence import RECORD_FORMAT_VERSION, MetadataRecord
+
+    notes = workflow.persistence
+    for output in outputs:
+        made = MetadataRecord(
+            rule=rule,
+            input=[],
+            params=sorted(map(repr, params)),
+            incomplete=False,
+            record_format_version=RECORD_FORMAT_VERSION,
+            starttime=notes._get_recorded_starttime(output),
+            endtime=os.path.getmtime(output),
+        )
+        notes._write_record(output, made)
+    for output in outputs:
+        notes._unmark_incomplete(output)
+    notes.deactivate_cache()
 
 
 def to_measure(workflow, rules: set[str]) -> set[str]:

@@ -37,9 +37,10 @@ def memory_cells(target: Target) -> list[Cell]:
 
 
 def profile_cells(target: Target) -> list[Cell]:
-    """The cells of the profile grid, in the configuration's order."""
-    profiler = {"profiler": target.settings["profiler"], **nsys_options(target.settings["nsys"])}
-    return training_cells(target, counted_steps(target) | profiler)
+    """The cells of the profile grid, in the configuration's order. Only where nsys may record they have its options."""
+    profiler = target.settings["profiler"]
+    of_nsys = nsys_options(target.settings["nsys"]) if target.device == "cuda" and profiler != "torch" else {}
+    return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys)
 
 
 def warmup_cells(target: Target) -> list[Cell]:
@@ -77,6 +78,7 @@ def counted_steps(target: Target) -> dict:
 
 def nsys_options(chosen: dict) -> dict:
     """The configuration's choices for nsys as parts of a spec, without those that are at their neutral value."""
+    chosen = chosen | {"trace": sorted(chosen["trace"])}  # the order says nothing
     changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
     spec = {f"nsys_{key}": value for key, value in changed.items()}
     if "nsys_trace" in spec:

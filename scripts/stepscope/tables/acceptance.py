@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.files import write_whole
 from stepscope.tables.cells import accepted_codes, read_cells
 
 
@@ -59,9 +60,7 @@ def accept(cell: Edited, results: Path, date: str, reason: str) -> None:
     path = results / cell.name / "record.json"
     record = json.loads(path.read_text())
     record.setdefault("accepted", []).append({"code": cell.now, "date": date, "reason": reason})
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-    beside.replace(path)
+    write_whole({path: [json.dumps(record, indent=1, sort_keys=True) + "\n"]}, to_disk=True)
 
 
 def _record(folder: Path) -> dict:

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import io
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,6 +103,16 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
     if problems and not partial:
         raise Refusal(problems)
     return cells
+
+
+def finished_cells(plan: dict, names: Collection[str], results: Path) -> list[str]:
+    """Those of the cells that are whole, and measured by the spec, the code and the machine that the plan expects."""
+    finished = []
+    for study, part in plan["studies"].items():
+        asked = part | {"cells": [entry for entry in part["cells"] if entry["cell"] in names]}
+        found = read_cells(plan | {"studies": plan["studies"] | {study: asked}}, study, results, partial=True)
+        finished += [cell.name for cell in found if cell.status == "measured"]
+    return finished
 
 
 def read_analysis(cell: CellResult, columns: dict[str, tuple[str, ...]], made_of: str) -> tuple[dict[str, Rows], str]:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from stepscope.files import write_whole
 from stepscope.tables.cells import CellResult
 from stepscope.tables.schema import Table
 
@@ -16,7 +17,6 @@ def write_study(
 
     Raises ValueError for a row with a key that the table does not declare.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     table, samples = tables
     write_whole(
         {
@@ -77,18 +77,3 @@ def _of_older_version(lines: Sequence[str], columns: list[str]) -> Iterator[str]
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow({"process": 1, **row}.get(name, "") for name in columns)
         yield line.getvalue()
-
-
-def write_whole(contents: Mapping[Path, Iterable[str]]) -> None:
-    """Write beside each path, then rename all: no path ever shows a part of its content."""
-    beside = {path: path.with_name(f".{path.name}.part") for path in contents}
-    try:
-        for path, lines in contents.items():
-            with open(beside[path], "w", encoding="utf-8") as file:
-                file.writelines(lines)
-        for path, part in beside.items():
-            part.rename(path)
-    except OSError:
-        for part in beside.values():
-            part.unlink(missing_ok=True)
-        raise

@@ -1,8 +1,11 @@
 """What counts as running out of memory, and how peaks are found."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
-from stepscope.measure import memory
+from stepscope.measure import memory, process
+from stepscope.model.shape import ModelShape
 
 
 @pytest.mark.parametrize(
@@ -69,3 +72,24 @@ def test_the_peak_is_what_was_allocated_since_the_reset():
     assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(peak, abs=MEGABYTE)
     memory.reset_peaks("cpu")
     assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(before, abs=10 * MEGABYTE)
+
+
+# 2 x 8 x 4 of embedding and head, a layer of 4 x 4 x 4 + 3 x 4 x 4 + 2 x 4, and a gain of 4: 188 numbers of 4 bytes.
+SHAPE = ModelShape(d_model=4, d_ff=4, num_layers=1, num_heads=2, vocab_size=8)
+
+
+def test_parameters_that_fill_the_memory_are_tried_and_more_are_not(monkeypatch):
+    monkeypatch.setattr(process, "available_memory", lambda: 752)
+    memory.require_room(SHAPE, "cpu")
+    monkeypatch.setattr(process, "available_memory", lambda: 751)
+    with pytest.raises(MemoryError, match=r"^predicted, not tried: the parameters alone are 0\.0 GiB, the memory 0\.0"):
+        memory.require_room(SHAPE, "cpu")
+
+
+def test_a_gpus_memory_counts_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(process, "available_memory", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=752))
+    memory.require_room(SHAPE, "cuda")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=751))
+    with pytest.raises(MemoryError):
+        memory.require_room(SHAPE, "cuda")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.measure import process
+from stepscope.plan.studies import STUDIES
 
 SCRIPTS = Path(process.__file__).resolve().parents[2]
 PARENT = """
@@ -54,6 +55,36 @@ os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
 def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
     code = "from stepscope.measure import process\nprocess.limit_time(60)\nprint('done')"
     assert run_python(code) == (0, "done\n", "")
+
+
+LEAVE = """
+import atexit, sys
+from stepscope.measure import process
+atexit.register(print, "took everything down")
+print("said", end="")
+print("warned", end="", file=sys.stderr)
+process.leave()
+"""
+
+
+def test_a_program_whose_results_are_in_place_is_gone_at_once(run_python):
+    assert run_python(LEAVE) == (0, "said", "warned")
+
+
+def test_a_program_that_another_one_measures_through_ends_as_usual(run_python):
+    environment = os.environ | {"STEPSCOPE_HELD": "cpu"}
+    assert run_python(LEAVE, env=environment) == (0, "saidtook everything down\n", "warned")
+
+
+def test_a_log_without_room_does_not_keep_a_program_from_leaving(run_python):
+    code = f"import sys\nsys.stdout = open('/dev/full', 'w')\n{LEAVE}"
+    assert run_python(code)[0] == 0
+
+
+@pytest.mark.parametrize("program", sorted(study.program for study in STUDIES))
+def test_every_measuring_program_leaves_at_once(program):
+    last = (SCRIPTS / f"{program}.py").read_text().splitlines()[-2:]
+    assert last == ["    main()", "    process.leave()"]
 
 
 def test_torch_uses_the_threads_that_were_set(run_python):

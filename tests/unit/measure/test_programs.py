@@ -150,3 +150,28 @@ def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path
     assert "forward: oom: " in out
     # What had been reached by then: most of the 0.9 x 500 MiB.
     assert modes["forward"]["peak_resident_bytes"] - modes["inference"]["peak_resident_bytes"] > 200 * 2**20
+
+
+# 4.7 TB of parameters, of which each matrix by itself would fit.
+HUGE = "--d-model 4096 --d-ff 4096 --num-layers 10000 --num-heads 2 --context 6 --batch 2 --device cpu --threads 1"
+
+
+@pytest.mark.parametrize(
+    "program", ["time_step.py", "profile_step.py", "snapshot_memory.py", "time_warmup.py", "time_ladder.py"]
+)
+def test_a_model_beyond_all_memory_is_out_of_memory_without_being_tried(program, run_program, tmp_path):
+    code, _, _ = run_program(program, f"{HUGE} --warmup 1 --steps 2 --out {tmp_path}")
+    record, _ = read(tmp_path)
+    modes = record["summary"]["modes"].values()
+    assert (code, {mode["status"] for mode in modes}) == (0, {"oom"})
+    # 10,000 x (4 x 4096² + 3 x 4096² + 2 x 4096) + 2 x 10,000 x 4096 + 4096 numbers of 4 bytes, over 2^30
+    (reason,) = {mode["reason"] for mode in modes if "ran out of memory before it" not in mode["reason"]}
+    assert reason.startswith("predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
+
+
+def test_a_probe_of_a_model_beyond_all_memory_is_one_line(run_program, tmp_path):
+    code, _, err = run_program("probe_precision.py", f"--probe autocast {HUGE} --out {tmp_path / 'cell'}")
+    assert code == 1
+    assert err.startswith("error: predicted, not tried: the parameters alone are 4,375.6 GiB, the memory ")
+    assert err.count("\n") == 1 and "config key precision" in err
+    assert not (tmp_path / "cell").exists()

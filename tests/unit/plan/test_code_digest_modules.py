@@ -209,8 +209,9 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, n
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
     run = (
         f"import runpy, sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
-        "from stepscope.measure import processes\n"
+        "from stepscope.measure import process, processes\n"
         "processes.each = lambda count, measure: [measure(1)]\n"
+        "process.leave = lambda: None\n"
         f"runpy.run_path({str(SCRIPTS / program)!r}, run_name='__main__')\n"
         "print('LOADED', *(name for name in sys.modules if name.startswith('stepscope')))"
     )

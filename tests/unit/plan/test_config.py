@@ -1,6 +1,8 @@
 """The configuration: presets, defaults, and what a user reads when something is wrong."""
 
 import copy
+import datetime
+import math
 
 import pytest
 from stepscope.axes import PRECISIONS
@@ -39,6 +41,12 @@ def test_an_unknown_preset_is_named_with_those_that_exist(tmp_path):
     (tmp_path / "quick.yaml").write_text("a: 2\n")
     with pytest.raises(ConfigError, match=r"^config key preset: .*'quik'; choose from default, quick$"):
         with_preset({"preset": "quik"}, {}, tmp_path)
+
+
+def test_a_preset_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "quick.yaml").write_text("a: ]")
+    with pytest.raises(ConfigError, match=rf"^{tmp_path}/quick.yaml, line 1: "):
+        with_preset({"preset": "quick"}, {}, tmp_path)
 
 
 def test_missing_keys_get_the_schemas_defaults(schema):
@@ -82,6 +90,18 @@ WRONG = [
     ({"model": {"seed": -1}}, ["model.seed", "-1", "at least 0"]),
     ({"sizes": {"a": 5}}, ["sizes.a", "5", "object"]),
     ({"sizes": {"a": {"d_model": 2, "d_ff": 2, "num_layers": 1}}}, ["sizes.a", "'num_heads' is missing"]),
+    ({"timing": {"steps": {"cpu": {"seconds": math.nan}}}}, ["timing.steps.cpu.seconds", "nan", "finite"]),
+    ({"timing": {"steps": {"cpu": {"seconds": -math.inf}}}}, ["timing.steps.cpu.seconds", "-inf", "finite"]),
+    ({"timing": {"noisy": {"cpu": math.nan}}}, ["timing.noisy.cpu", "nan", "finite"]),
+    (grid(context=[math.inf]), ["timing.grid.cpu.0.context.0", "inf", "finite"]),
+    ({"timing": {"time_limit": 10**15}}, ["timing.time_limit", "1000000000000000", "at most 10080"]),
+    ({"model": {"seed": 2**53}}, ["model.seed", "too large", f"at most {2**53 - 1}"]),
+    ({"threads": 10**6}, ["threads", "1000000", "does not fit"]),
+    ({"timing": {"control": {"cpu": [{1: 2}]}}}, ["timing.control.cpu.0", "1 is not a usable name"]),
+    ({"sizes": {"a\n": NANO}}, ["sizes", "'a\\n'", "letters, digits"]),
+    ({"sizes": {"a" * 200: NANO}}, ["sizes", "at most 64"]),
+    ({"hardware": {"h100\n": {}}}, ["hardware", "'h100\\n'", "letters, digits"]),
+    ({"timing": {"time_limit": datetime.date(2026, 1, 1)}}, ["timing.time_limit", "2026-01-01", "integer"]),
     (grid(size="nano"), ["timing.grid.cpu.0.size", '"nano"', "array"]),
     (grid(size=[]), ["timing.grid.cpu.0.size", "empty", "at least 1"]),
     (grid(context=["x"]), ["timing.grid.cpu.0.context.0", '"x"', "integer"]),
@@ -104,6 +124,53 @@ def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, schema,
         assert part in line
 
 
+def bounded(schema, root, path=()):
+    """(where, part) of each number that the schema allows, by what leads to it in a configuration."""
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
+    if schema.get("type") in ("integer", "number"):
+        yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from bounded(part, root, (*path, name))
+    for part in schema.get("patternProperties", {}).values():
+        yield from bounded(part, root, (*path, "mine"))
+    for part in filter(None, [schema.get("items"), *schema.get("oneOf", [])]):
+        yield from bounded(part, root, (*path, 0) if "items" in schema else path)
+
+
+def test_every_number_has_a_least_and_a_most(schema):
+    found = list(bounded(schema, schema))
+    assert {("threads",), ("sizes", "mine", "num_layers"), ("timing", "noisy", "cpu")} <= {path for path, _ in found}
+    open_ended = [
+        path for path, part in found if "maximum" not in part or not {"minimum", "exclusiveMinimum"} & set(part)
+    ]
+    assert open_ended == []
+
+
+@pytest.mark.parametrize(("least", "key"), [(1, "d_ff"), (1, "num_layers"), (2, "d_model"), (1, "num_heads")])
+def test_a_size_is_refused_beyond_its_bounds_only(least, key, schema):
+    most = {"d_ff": 4194304, "num_layers": 10000, "d_model": 1048576, "num_heads": 65536}[key]
+    for value in (least, most):
+        assert checked({"sizes": {"a": NANO | {key: value}}}, schema)["sizes"]["a"][key] == value
+    for value, word in ((least - 1, "too small"), (most + 1, "too large")):
+        with pytest.raises(ConfigError, match=rf"^config key sizes\.a\.{key}: {value} is {word}"):
+            checked({"sizes": {"a": NANO | {key: value}}}, schema)
+
+
+def test_a_name_may_have_64_characters(schema):
+    assert checked({"sizes": {"a" * 64: NANO}}, schema)
+    with pytest.raises(ConfigError, match=r"^config key sizes: 'a{65}' is not a usable name; use at most 64 letters"):
+        checked({"sizes": {"a" * 65: NANO}}, schema)
+
+
+def test_a_number_is_the_same_in_each_spelling(schema):
+    def spelt(one, half):
+        steps = {"min": one + one, "max": one + one, "seconds": one}
+        return {"sizes": {"nano": NANO}, "timing": {"steps": {"cpu": steps}, "noisy": {"cpu": half}}}
+
+    assert repr(checked(spelt(1.0, 0.5), schema)) == repr(checked(spelt(1, 0.5), schema))
+
+
 @pytest.mark.parametrize("value", [0, "many", 2.5])
 def test_a_wrong_number_of_threads_is_told_what_is_right(value, schema, project_root):
     with pytest.raises(ConfigError, match=r"^config key threads: .*auto"):
@@ -112,7 +179,9 @@ def test_a_wrong_number_of_threads_is_told_what_is_right(value, schema, project_
 
 @pytest.mark.parametrize("name", ["a b", "../up", 7])
 def test_a_size_with_an_unusable_name_is_named(name, schema, project_root):
-    with pytest.raises(ConfigError, match=rf"^config key sizes: '?{name}'? is not a usable name; use letters"):
+    with pytest.raises(
+        ConfigError, match=rf"^config key sizes: '?{name}'? is not a usable name; use (at most 64 )?letters"
+    ):
         checked(merged(read_yaml(project_root / "config.yaml"), {"sizes": {name: NANO}}), schema)
 
 

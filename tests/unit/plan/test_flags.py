@@ -85,9 +85,26 @@ NSYS = {
 def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_changed(changed, make_config, parse):
     config = make_config()
     config["profile"]["nsys"] |= {key: NSYS[key] for key in changed}
-    for cell in PROFILE.cells(config, "cpu", "machine", 2):
-        assert parse["profile_step"](shlex.split(cell.flags))[0] == cell.spec
+    for cell in PROFILE.cells(config, "cuda", "machine", 2):
+        spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
+        assert parse["profile_step"](shlex.split(flags_of(spec)))[0] == spec
         assert {key for key in cell.spec if key.startswith("nsys_")} == {f"nsys_{key}" for key in changed}
+
+
+def test_a_cell_that_nsys_cannot_record_does_not_depend_on_its_options(make_config):
+    plain, changed = make_config(), make_config()
+    changed["profile"]["nsys"] |= NSYS
+    assert PROFILE.cells(changed, "cpu", "machine", 2) == PROFILE.cells(plain, "cpu", "machine", 2)
+    assert PROFILE.cells(changed, "cuda", "machine", 2) != PROFILE.cells(plain, "cuda", "machine", 2)
+    for config in (plain, changed):
+        config["profile"]["profiler"] = "torch"
+    assert PROFILE.cells(changed, "cuda", "machine", 2) == PROFILE.cells(plain, "cuda", "machine", 2)
+
+
+def test_what_nsys_traces_is_a_set(make_config):
+    plain, turned = make_config(), make_config()
+    turned["profile"]["nsys"]["trace"] = ["nvtx", "cuda"]
+    assert PROFILE.cells(turned, "cuda", "machine", 2) == PROFILE.cells(plain, "cuda", "machine", 2)
 
 
 @pytest.mark.parametrize("preset", ["default", "smoke", "published"])

@@ -1,5 +1,6 @@
 """The machines of a configuration, and what their jobs ask for."""
 
+import os
 import re
 
 import pytest
@@ -14,6 +15,7 @@ def no_gpu(monkeypatch):
     """A machine of four cores without a GPU."""
     monkeypatch.setattr(gpus, "visible_gpus", list)
     monkeypatch.setattr(identity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
     monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC 7B13")
 
 
@@ -74,6 +76,16 @@ def test_a_run_measures_here_or_by_jobs(make_config):
 def test_the_machine_at_hand_has_its_own_threads_but_no_other_python(make_config):
     assert hardware_of(make_config(hardware={"a": {"threads": 3}}))[0].threads == 3
     assert refusal(make_config, hardware={"a": {"python": "/x"}}).startswith("config key hardware.a.python: a is the")
+
+
+def test_threads_are_at_most_the_machines_processors(make_config):
+    assert hardware_of(make_config(threads=4))[0].threads == 4
+    assert refusal(make_config, threads=5) == (
+        "config key threads: 5 is more than the processors of this machine; use at most 4"
+    )
+    assert refusal(make_config, hardware={"a": {"threads": 5}}).startswith("config key hardware.a.threads: 5 is more ")
+    elsewhere = hardware_of(make_config(hardware={"a": {"threads": 5, "device": "cpu", "gpu_model": "x"}}))
+    assert elsewhere[0].threads == 5
 
 
 def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from stepscope.plan.run import RunLock, missing, unlockable
+from stepscope.plan.run import RunLock, missing, unlockable, unusable
 from stepscope.plan.snakemake_internals import Progress
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
@@ -103,3 +103,28 @@ def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, mo
     assert unlockable() is None
     assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
     assert list((tmp_path / "new/locks").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "it's", 'say "x"', "$HOME;`x`", "ümläut", "-dash", "*[x]", 'a"$`'])
+def test_a_path_that_jobs_can_be_given(name):
+    assert unusable(f"/home/{name}") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "harmful"),
+    [
+        ("{wild}", "'{'"),
+        ("x}", "'}'"),
+        ("a\\b", "'\\\\'"),
+        ("a\nb", "'\\n'"),
+        ("a\x01", "'\\x01'"),
+        ("a\udcff", "'\\udcff'"),
+        ('it\'s "x"', 'a single quote beside "'),
+        ("it's $x", r"a single quote beside $"),
+        ("it's `x`", "a single quote beside `"),
+    ],
+)
+def test_a_path_that_jobs_cannot_be_given_is_one_line(name, harmful):
+    line = unusable(f"/home/{name}")
+    assert line == f"{f'/home/{name}'!r}: Snakemake cannot run programs by a path with {harmful}; rename it"
+    assert line.isprintable()

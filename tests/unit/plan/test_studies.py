@@ -7,6 +7,7 @@ import pytest
 from stepscope.axes import PRECISIONS
 from stepscope.figures import figures_of
 from stepscope.plan.studies import COMPARISONS, DRAWN, STUDIES
+from stepscope.plan.training import figure_name
 
 SECTIONS = {section.name: section for section in (*STUDIES, *COMPARISONS)}
 
@@ -47,3 +48,16 @@ def test_a_cells_folder_is_of_its_studys_pattern(study, preset, make_config):
         for cell in study.cells(make_config(preset=preset), device, "machine", 1):
             assert re.fullmatch(pattern, f"results/{cell.name}")
             assert (cell.study, cell.program, cell.spec["study"]) == (study.name, f"{study.program}.py", study.name)
+
+
+@pytest.mark.parametrize("study", [study for study in STUDIES if study.draws_cells], ids=lambda study: study.name)
+def test_the_longest_names_make_files_that_a_file_system_takes(study, make_config):
+    """255 bytes, with what stands around a name while its file is written."""
+    size = "s" * 64
+    config = make_config(sizes={size: {"d_model": 2, "d_ff": 1, "num_layers": 1, "num_heads": 1}})
+    longest = {"context": [16777216], "batch": [1048576], "mode": ["forward-backward"], "attention": ["triton"]}
+    longest |= {"size": [size], "precision": ["fp32"], "optimizer": ["fused"], "repeat": [1000]}
+    config[study.name]["grid"]["cpu"] = [longest]
+    (cell,) = study.cells(config, "cpu", "h" * 64, 1)
+    assert len(f".{figure_name(cell.name)}.svg.part") <= 255
+    assert max(map(len, cell.name.split("/"))) <= 255

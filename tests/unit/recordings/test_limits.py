@@ -6,8 +6,9 @@ import signal
 
 import pandas as pd
 import pytest
-from stepscope.recordings import files, limits, text
+from stepscope.recordings import limits, text
 from stepscope.recordings.limits import LimitError, Limits, within
+from stepscope.recordings.tables import write_tables
 
 ENOUGH = Limits(60, 2)
 
@@ -69,10 +70,10 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
         path.write_text("half a table")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    files.write_tables({"a": pd.DataFrame({"x": [1]})}, tmp_path)
+    write_tables({"a": pd.DataFrame({"x": [1]})}, tmp_path)
     monkeypatch.setattr(pd.DataFrame, "to_csv", full)
     with pytest.raises(OSError, match="No space"):
-        files.write_tables({"a": pd.DataFrame({"x": [2]}), "b": pd.DataFrame()}, tmp_path)
+        write_tables({"a": pd.DataFrame({"x": [2]}), "b": pd.DataFrame()}, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
     assert (tmp_path / "a.csv").read_text() == "x\n1\n"
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from snapshot_simulator import AUTOGRAD, FORWARD, MADE, OPTIMIZER, Simulator, python_frame, written
-from stepscope.recordings.files import write_tables
+from stepscope.recordings.tables import write_tables
 from stepscope.snapshot import SnapshotError, analysis, categories, known
 
 WEIGHT, GRADIENT, MOMENT, CAST, OUTPUT, SCRATCH = 4096, 4096, 8192, 2048, 4096, 1000

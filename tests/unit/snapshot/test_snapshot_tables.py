@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
-from stepscope.recordings.files import write_tables
+from stepscope.recordings.tables import write_tables
 from stepscope.snapshot import analysis, phases, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
 from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, FURTHER, TABLES
@@ -339,7 +339,7 @@ def test_the_program_says_what_cannot_be_written_or_found(run_analyze, tmp_path)
     path = written(training().snapshot(), tmp_path / "a.pickle")
     (tmp_path / "file").write_text("")
     done = run_analyze(path, "--out", tmp_path / "file")
-    assert done.returncode == 1 and "cannot be written" in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 1 and "cannot write" in done.stderr and done.stderr.count("\n") == 1
     done = run_analyze(path, "--known", tmp_path / "none.json", "--out", tmp_path / "out")
     assert done.returncode == 1 and "none.json" in done.stderr and done.stderr.count("\n") == 1
 

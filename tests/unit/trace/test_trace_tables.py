@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, MARK, thread
-from stepscope.recordings.files import write_tables
+from stepscope.recordings.tables import write_tables
 from stepscope.trace import analysis, kernel_names, summary
 from stepscope.trace.device_tables import covered_within, union
 from stepscope.trace.table_names import COLUMNS, TABLES
