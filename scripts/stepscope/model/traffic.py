@@ -14,6 +14,9 @@ from stepscope.model.footprint import DTYPE_BYTES, Setup, total
 
 # AdamW reads a parameter, its gradient and two moments, and writes all of these but the gradient; 4 bytes each.
 OPTIMIZER_BYTES = 4 * 4 + 3 * 4
+# Our AdamW runs one operation after the other on whole tensors (stepscope.model.optimizers.own). In numbers read and
+# written: lerp 2 + 1, times b2 1 + 1, addcmul 2 + 1, square root 1 + 1, + epsilon 1 + 1, decay 1 + 1, addcdiv 3 + 1.
+WRITTEN_OUT_BYTES = 4 * 18
 # Of one parameter in AdamW (Loshchilov and Hutter 2019, algorithm 2): first moment b1 m + (1 - b1) g: 3, second moment
 # b2 v + (1 - b2) g g: 4, square root, + epsilon: 2, m / that, times the rate, subtracted: 3, weight decay: 1. The bias
 # corrections are numbers, not tensors.

@@ -3,9 +3,12 @@
 import math
 
 import pytest
+import torch
 from stepscope.model import traffic
 from stepscope.model.footprint import Setup
+from stepscope.model.optimizers.own import make
 from stepscope.model.shape import ModelShape
+from torch.utils._python_dispatch import TorchDispatchMode
 
 SHAPE = ModelShape(d_model=8, d_ff=16, num_layers=2, num_heads=2, vocab_size=11)
 BATCH, CONTEXT = 3, 6
@@ -54,6 +57,30 @@ def test_fused_attention_saves_no_scores():
 def test_the_optimizer_moves_28_bytes_a_parameter():
     for precision in ("fp32", "bf16"):
         assert traffic.optimizer_bytes(setup(precision)) == 28 * PARAMETERS
+
+
+class Moved(TorchDispatchMode):
+    """Counts the numbers that operators read and write, a tensor that is given twice once."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        result = operator(*args, **(kwargs or {}))
+        read = {id(each): each for each in args if isinstance(each, torch.Tensor)}
+        self.numbers += sum(each.numel() for each in (*read.values(), result))
+        return result
+
+
+def test_adamw_written_out_moves_72_bytes_a_parameter():
+    parameter = torch.nn.Parameter(torch.ones(1000))
+    parameter.grad = torch.ones(1000)
+    optimizer = make([parameter])
+    optimizer.step()  # the first one makes the moments
+    with Moved() as moved:
+        optimizer.step()
+    assert traffic.WRITTEN_OUT_BYTES == 4 * moved.numbers / 1000 == 72
 
 
 class Counted:

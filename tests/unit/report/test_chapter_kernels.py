@@ -68,26 +68,26 @@ def test_the_rest_stands_beside_that_in_fp32(tmp_path):
     found = rest.rest_findings(own, own.reference.row)[0]
     assert found.text.startswith("In s at context 128, products take 8.00 ms in fp32 and 1.00 in bf16; all other")
     assert "kernels 4.00 and 5.00." in found.text
-    assert "elementwise 50 % and copy/cast 33 % of bf16 kernel time" in found.text  # 3 and 2 of 6 ms
+    assert "In bf16 elementwise kernels take 50 % and copy/cast 33 % of kernel time." in found.text  # 3 and 2 of 6 ms
 
 
 @pytest.mark.parametrize(("elementwise", "short"), [(4.49, True), (4.5, False)])  # + 1 ms of 1,100
 def test_kernels_below_five_microseconds_do_not_wait_for_memory(tmp_path, elementwise, short):
     own = machine(tmp_path, change=categories("bf16", elementwise=elementwise))
     found = rest.rest_findings(own, own.reference.row)[0]
-    assert ("so short" in found.text) is short and ("wait for memory" in found.text) is not short
+    assert ("so short" in found.text) is short and ("memory limits them" in found.text) is not short
 
 
 def test_what_shrinks_with_the_products_is_given_no_cause(tmp_path):
     own = machine(tmp_path, change=categories("bf16", elementwise=2.5))  # 3.5 of 4 ms is less than 0.9
-    assert "They are: elementwise" in rest.rest_findings(own, own.reference.row)[0].text
+    assert rest.rest_findings(own, own.reference.row)[0].text.endswith("of kernel time.")
 
 
 def test_without_fp32_there_are_the_kinds_alone(tmp_path):
     cell = synthetic_profile.cell("bf16")
     own = Machine(page_one_maker.write(tmp_path, [cell], [page_one_maker.timed(cell, 20.0)]))
-    assert rest.rest_findings(own, own.reference.row)[0].text == (
-        "In s at context 128 in bf16: elementwise 25 % and copy/cast 8.3 % of all GPU time."  # 3 and 1 of 12
+    assert rest.rest_findings(own, own.reference.row)[0].text == (  # 3 and 1 of 12
+        "In s at context 128 in bf16 elementwise kernels take 25 % and copy/cast 8.3 % of all GPU time."
     )
 
 
@@ -95,15 +95,15 @@ def test_the_optimizer_stands_beside_its_bytes(tmp_path):
     # 28 bytes for each of 257,344 parameters at 10 GB/s are 0.7206 ms, of 2
     own = machine(tmp_path, rates=synthetic_profile.ceilings(gb_per_s=10.0))
     assert rest.rest_findings(own, own.reference.row)[1].text == (
-        "The optimizer takes 2.00 ms; at the copy rate its 28 bytes a parameter need 0.721. "
-        "Each of its 300 kernels passes over memory anew."
+        "The optimizer takes 2.00 ms. At a large copy's rate its 28 bytes a parameter would take 0.721, the 72 that "
+        "its 300 kernels move 1.85."  # 18 numbers of 4 bytes: 0.7206 × 72 / 28
     )
 
 
 @pytest.mark.parametrize(("rate", "told"), [(3.97, True), (3.95, False)])  # GB/s: 1.815 and 1.824 ms of 2, around 1.1
 def test_an_optimizer_at_the_copy_rate_needs_no_cause(tmp_path, rate, told):
     own = machine(tmp_path, rates=synthetic_profile.ceilings(gb_per_s=rate))
-    assert ("passes over memory" in rest.rest_findings(own, own.reference.row)[1].text) is told
+    assert ("the 72 that" in rest.rest_findings(own, own.reference.row)[1].text) is told
 
 
 def test_without_a_copy_rate_the_optimizer_is_not_judged(tmp_path):
@@ -116,23 +116,13 @@ def test_what_a_fused_optimizer_saved_stands_beside_what_its_bytes_let_expect(tm
     rates = synthetic_profile.ceilings(gb_per_s=3601.511424)
     own = machine(tmp_path, rates=rates, rungs=synthetic_ladder.chain(), parameters=128_625_408)
     said = rest.rest_findings(own, own.reference.row)[1].text
-    assert said.endswith("Fusing it saved 1.00 ms (small at 128); predicted 1.00.")
+    assert said.endswith("Fusing it saved 1.00 ms (small at 128); 1.00 were predicted.")
 
 
 def test_of_another_number_of_parameters_the_ratio_is_told(tmp_path):
     own = machine(tmp_path, rates=synthetic_profile.ceilings(), rungs=synthetic_ladder.chain())
     said = rest.rest_findings(own, own.reference.row)[1].text
-    assert "saved" not in said and "Fusing it: × 1.25 [" in said and said.endswith("], faster (small at 128).")
-
-
-def test_fusions_of_single_processes_are_once_measured(tmp_path):
-    steps = [synthetic_ladder.cell("small", 128, "bf16", options, step, processes=1) for options, step in (
-        ({}, 20.0), (synthetic_ladder.SDPA, 16.0), (synthetic_ladder.BLOCK, 10.0))]  # fmt: skip
-    own = machine(tmp_path, rungs=steps)
-    assert texts(rest.rest_findings(own, own.reference.row))[-1] == (
-        "Fused on the ladder, once measured: compiled blocks × 1.60 (small at 128); fused attention × 1.25 (small at "
-        "128)."
-    )
+    assert "saved" not in said and "Fusing it brought × 1.25 [" in said and said.endswith("], faster (small at 128).")
 
 
 # The kernel that takes most. ------------------------------------------------------------------------------------------
@@ -142,8 +132,9 @@ def test_the_top_kernel_of_forward_and_step_is_the_same_one(tmp_path):
     own = machine(tmp_path)
     assert texts(top.top_findings(own, own.reference.row)) == [
         # 15 of 5 × 4 ms in forward, 15 of 5 × 12 in the step
-        "In forward (s at context 128, bf16): “gemm a”, 5 launches (2 a block), 75 % of the time.",
-        "Over the whole step it is the same one: 5 launches (2 a block), 25 % of the time.",
+        "In the forward pass of s at context 128 in bf16 “gemm a” takes most: 75 % of the GPU time in 5 launches (2 a "
+        "block).",
+        "Over the whole step the same one does: 25 % of the GPU time in 5 launches (2 a block).",
     ]
 
 
@@ -157,7 +148,7 @@ def test_another_top_kernel_of_the_step_is_named_with_its_phase(tmp_path):
 
     own = machine(tmp_path, change=change)
     assert texts(top.top_findings(own, own.reference.row))[1] == (
-        "Over the whole step: “mul”, 300 launches, 8.3 % of the time, 80 % of that in the optimizer."
+        "Over the whole step “mul” does: 8.3 % of the GPU time in 300 launches, 80 % of it in the optimizer."
     )
 
 
@@ -198,7 +189,9 @@ def test_kernels_of_a_block_and_their_length(tmp_path):
     assert found.per_block == 500.0 and found.step_us == 20.0  # 1,000 kernels of 2 blocks in 20 ms
     # the table of kernels has 15 + 5 ms of 25 + 1,500
     assert found.kernel_us == pytest.approx(20_000 / 1525)
-    assert texts(launching.launch_findings(own, own.reference.row)) == ["A bf16 step launches 500 for each block."]
+    assert texts(launching.launch_findings(own, own.reference.row)) == [
+        "A bf16 step launches 500 kernels for each block."
+    ]
 
 
 @pytest.mark.parametrize(("kernels_of_b", "alike"), [(1099, True), (1101, False)])  # beside 1,000: the mark is 1.1
@@ -223,8 +216,8 @@ def test_a_call_of_attention_is_told_with_its_softmax(tmp_path):
 
     own = machine(tmp_path, change=change)
     assert texts(launching.launch_findings(own, own.reference.row))[1] == (
-        "A call of attention in s launches 31, the softmax 8 of them. The profiled host needs 1,028 µs for these, "
-        "the GPU 447."
+        "A forward call of attention in s launches 31 kernels, 8 of them for the softmax. Profiled, the host needs "
+        "1,028 µs, the GPU 447."
     )
 
 
@@ -232,15 +225,17 @@ def test_sizes_that_launches_limit_and_from_where_on_the_gpu_does(tmp_path):
     # launch-bound below 0.7 of 20 ms, GPU-bound from 0.9 on
     own = several(tmp_path, (13.9, 14.0, 17.9, 18.0), size=("a", "b", "c", "d"))
     assert texts(launching.limit_findings(own))[0] == (
-        "At context 128 launches limit a; from d on the GPU does; b and c lie between."
+        "At context 128 in bf16 launches limit a; the GPU limits d; b and c lie between."
     )
+    longer = several(tmp_path / "longer", (13.9, 18.0, 19.0), size=("a", "b", "c"))
+    assert "from b on the GPU does" in texts(launching.limit_findings(longer))[0]
     # 13.9 of 20
     assert texts(launching.limits_takeaway(own)) == ["Launches limit 1 of 4 steps in bf16 (GPU busy 70 %)."]
 
 
 def test_a_larger_size_that_launches_limit_contradicts_the_usual_story(tmp_path):
     own = several(tmp_path, (19.0, 10.0), size=("a", "b"))
-    assert texts(launching.limit_findings(own))[0] == "At context 128 launches limit b; the GPU limits a."
+    assert texts(launching.limit_findings(own))[0] == "At context 128 in bf16 launches limit b; the GPU limits a."
 
 
 def test_steps_of_another_batch_are_not_counted(tmp_path):
@@ -253,15 +248,19 @@ def test_steps_of_another_batch_are_not_counted(tmp_path):
 
 def test_where_launches_limit_nothing_no_cause_is_given(tmp_path):
     own = several(tmp_path, (19.0, 19.5), size=("a", "b"))
-    assert texts(launching.limit_findings(own)) == ["At context 128 launches limit none; the GPU limits a and b."]
+    assert texts(launching.limit_findings(own)) == [
+        "At context 128 in bf16 launches limit none; the GPU limits a and b."
+    ]
     assert texts(launching.limits_takeaway(own)) == ["Launches limit 0 of 2 steps in bf16."]
 
 
 def test_over_the_contexts_of_a_size(tmp_path):
     own = several(tmp_path / "a", (10.0, 19.0), context=(128, 256))
-    assert "In s the GPU does from context 256 on." in texts(launching.limit_findings(own))
+    assert "In s the GPU limits at context 256 alone." in texts(launching.limit_findings(own))
+    longer = several(tmp_path / "d", (10.0, 19.0, 19.5), context=(128, 256, 512))
+    assert "In s the GPU limits from context 256 on." in texts(launching.limit_findings(longer))
     never = several(tmp_path / "b", (10.0, 12.0), context=(128, 256))
-    assert "In s the GPU does at no context." in texts(launching.limit_findings(never))
+    assert "In s the GPU limits at no context." in texts(launching.limit_findings(never))
     back = several(tmp_path / "c", (19.0, 12.0), context=(128, 256))
     assert not any(text.startswith("In s") for text in texts(launching.limit_findings(back)))
 
@@ -274,12 +273,12 @@ def with_kernels(own: Machine, size: str, kernels_a_step: float) -> Machine:
     return Machine(own.tables)
 
 
-def test_the_time_for_each_kernel_predicts_the_other_steps(tmp_path):
+def test_the_time_for_each_kernel_stands_beside_that_of_a_kernel(tmp_path):
     own = with_kernels(several(tmp_path, (10.0, 10.0), size=("a", "b")), "b", 1250.0)
-    # a: 20 ms of 1,000 kernels, so 25 ms for the 1,250 of b, of which 20 were measured
-    said = texts(launching.limit_findings(own))[1]
-    assert "16.0 to 20.0 µs for each kernel" in said
-    assert said.endswith("Scaled by kernels, the step of a predicts the others with +25 % error.")
+    # 20 ms of 1,000 and of 1,250 kernels; the table of kernels has 20 ms of 1,525
+    assert texts(launching.limit_findings(own))[1] == (
+        "Where launches limit, a step takes 16.0 to 20.0 µs for each kernel; a kernel runs for 13.1."
+    )
 
 
 # CUDA graphs, the profiler, products. ---------------------------------------------------------------------------------
@@ -294,9 +293,26 @@ def test_graphs_tell_what_the_ladder_measured(tmp_path):
     rungs = [*synthetic_ladder.chain(), *synthetic_ladder.chain("2.7B", scale=10.0)]
     own = machine(tmp_path, rungs=rungs)
     said = texts(graphs.graph_findings(own))
-    assert said[0].startswith("They cut a compiled step's launches from 1,800 to 1,200 (small at 128): × 2.00 [")
-    assert said[0].endswith("], faster. The fused optimizer leaves 14.")
-    assert said[1].startswith("In 2.7B at 128: × 2.00 [") and len(said) == 2
+    assert said[0].startswith(
+        "They cut a compiled step's launches from 1,800 to 1,200 (small at 128) and bring × 2.00 ["
+    )
+    assert said[0].endswith("], faster. Fewer launches alone would give × 1.50.")
+    assert said[1].startswith("In 2.7B at 128 they bring × 2.00 [") and len(said) == 2
+
+
+@pytest.mark.parametrize(("launched", "told"), [(1000, True), (900, False)])  # of 1,800: × 1.8 and × 2, as measured
+def test_what_fewer_launches_would_give_is_told_where_graphs_bring_more(tmp_path, launched, told):
+    rungs = [synthetic_ladder.cell("small", 128, "bf16", options, step, launches=count) for options, step, count in (
+        (synthetic_ladder.BLOCK, 10.0, 1800), (synthetic_ladder.GRAPHS, 5.0, launched))]  # fmt: skip
+    assert ("alone" in texts(graphs.graph_findings(machine(tmp_path, rungs=rungs)))[0]) is told
+
+
+@pytest.mark.parametrize(("reasons", "told"), [(["power cap"], True), ([], False)])
+def test_a_gain_on_a_throttled_gpu_is_told_so(tmp_path, reasons, told):
+    rungs = [synthetic_ladder.cell("small", 128, "bf16", options, step, processes=1, throttle=reasons) for options, step
+             in ((synthetic_ladder.BLOCK, 10.0), (synthetic_ladder.GRAPHS, 5.0))]  # fmt: skip
+    said = texts(graphs.graph_findings(machine(tmp_path, rungs=rungs)))[0]
+    assert said == f"In small at 128 they bring × 2.00, once measured{', throttled' * told}."
 
 
 @pytest.mark.parametrize(("launched", "word"), [(1799, "cut"), (1800, "do not cut")])
@@ -317,7 +333,7 @@ def test_a_slow_host_of_the_ladder_is_told(tmp_path, timed, told):
                                "step_median_ms": timed})  # fmt: skip
     own = Machine(page_one_maker.write(tmp_path, cells, timing, rungs=rungs))
     said = texts(graphs.graph_findings(own))
-    slow = f"The host was slow: the uncompiled bf16 step took 20.0 ms there, {timed} in timing."
+    slow = f"That ladder ran slowly: its uncompiled bf16 step took 20.0 ms, in the timing study {timed}."
     assert (slow in said) is told and len(said) == 1 + told
 
 
@@ -325,7 +341,7 @@ def test_a_slow_host_of_the_ladder_is_told(tmp_path, timed, told):
 def test_a_step_that_the_profiler_seems_to_shorten_tells_no_cost(tmp_path, bf16, alike):
     own = machine(tmp_path, bf16=bf16)
     found = profiler.profiler_findings(own, own.reference.row)[0]
-    assert found.text.startswith(f"Under Nsight Systems a bf16 step takes {22 / bf16:.3f} times as long.")
+    assert found.text.startswith(f"Under Nsight Systems a bf16 step takes {22 / bf16:.3f} times as long (1 step).")
     assert (found.cause == "") is alike
 
 
@@ -338,7 +354,7 @@ def test_the_cost_of_the_profiler_is_least_where_the_gpu_limits_only_if_it_is(tm
     frame.loc[frame["cell"].str.endswith("/b") & frame["phase"].eq("step"), "host_ms_per_step"] = 21.0
     own = Machine(own.tables)
     assert texts(profiler.profiler_findings(own, own.reference.row))[0] == (
-        "Under Nsight Systems a bf16 step takes 1.05 to 1.10 times as long, least where the GPU limits."
+        "Under Nsight Systems a bf16 step takes 1.05 to 1.10 times as long (2 steps), least where the GPU limits."
     )
 
 
@@ -365,8 +381,8 @@ def test_rates_stand_beside_the_large_product(tmp_path):
     rates = [*synthetic_profile.ceilings(tflops=0.175), *synthetic_profile.ceilings(tflops=2.0, precision="bf16")]
     own = machine(tmp_path, rates=rates)
     assert texts(products.product_findings(own, own.reference.row))[0] == (
-        "In s at context 128, of a large product's TFLOP/s: "
-        "fp32 on plain SIMT units 0.0875 of 0.175, bf16 on plain SIMT units 0.0875 of 2.00."
+        "Products of s at context 128 reach, of a large one's TFLOP/s, 0.0875 of 0.175 on SIMT units in fp32 and "
+        "0.0875 of 2.00 on SIMT units in bf16."
     )
 
 

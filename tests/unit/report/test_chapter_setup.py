@@ -71,6 +71,7 @@ def test_the_rule_of_six_stands_beside_the_exact_count_where_it_is_farthest_off(
     # 512 tokens: 6 x 259,392 x 512; the scores 3 x 2 x 2 blocks x 2 x 4 x 128² x 64; the look-up 6 x 64,000 x 512.
     rule, scores, looked_up = 6 * PARAMETERS * 512, 24 * 4 * 128**2 * 64, 6 * 64_000 * 512
     assert values(own) == {"exact": 3 * 233_308_160, "rule": rule, "scores": scores, "looked_up": looked_up}
+    assert "No other cell is farther off." in own.text and "scores" not in own.text  # it is both products of attention
     assert rule + scores - looked_up - 6 * 320 * 512 == 3 * 233_308_160  # norms have no products either
 
 
@@ -109,11 +110,24 @@ def test_the_floor_is_what_unchanged_cells_differ_by(tmp_path):
     assert "no cell ran twice" in found(tmp_path / "none", row())["what is the floor"].text
 
 
+@pytest.mark.parametrize(("again", "words"), [(19, "again, their times"), (20, "19 in 20 of their times")])
+def test_of_twenty_pairs_one_may_lie_above_the_floor(again, words, tmp_path):
+    only_step = dict.fromkeys(f"{phase}_median_ms" for phase in ("inference", "forward", "backward", "optimizer"))
+    pairs = [row(step=30.0 if run == 2 else 21.0, repeat=run, **only_step) for run in range(2, again + 2)]
+    floor = found(tmp_path, row(**only_step), *pairs)["what is the floor"]
+    assert f"{words} differ by at most" in floor.text
+    assert values(floor)["floor"] == pytest.approx([0.5 if again == 19 else 0.05])
+
+
 def test_rates_stand_beside_the_data_sheet(tmp_path):
     limits = roofline_maker.ceilings(copy=1675.0, fp32=33.45)  # half of an H100's 3,350 GB/s and 66.9 TFLOP/s
     own = found(tmp_path / "h100", row(device_name=roofline_maker.H100), ceilings=limits)["what can the machine do"]
     expected = {"fp32": 33.45, "fp32_share": 0.5, "copy": 1675.0, "copy_share": 0.5}
     assert values(own) == pytest.approx(expected) and own.cells == ("gpu/matmul/fp32", "gpu/copy/fp32")
+    assert own.text == (
+        "A large matrix product reaches 33.5 TFLOP/s (50 % of the data sheet's) in fp32. "
+        "A large copy moves 1,675 GB/s (50 %)."
+    )
     unknown = found(tmp_path / "other", row(), ceilings=limits)["what can the machine do"]
     assert values(unknown) == {"fp32": 33.45, "copy": 1675.0} and "data sheet" not in unknown.text
     assert "what can the machine do" not in found(tmp_path / "none", row())

@@ -14,9 +14,9 @@ def products_ms(tables: Tables, row: dict, phase: str = "step") -> float | None:
     return flop / rate / 1e9 if flop and rate else None
 
 
-def optimizer_ms(tables: Tables, row: dict) -> float | None:
-    """Milliseconds of AdamW if it moved each of its bytes once, at the measured rate of a large copy."""
+def optimizer_ms(tables: Tables, row: dict, bytes_each: int = OPTIMIZER_BYTES) -> float | None:
+    """Milliseconds of AdamW at the measured rate of a large copy; if it moves each of its bytes once, unless told."""
     parameters, rate = row.get("parameters"), bandwidth(tables, row["hardware"], "measured")
     return (
-        OPTIMIZER_BYTES * parameters / rate / 1e6 if known(parameters) and rate else None
+        bytes_each * parameters / rate / 1e6 if known(parameters) and rate else None
     )  # GB/s are 1e6 bytes a millisecond

@@ -1,6 +1,6 @@
 """How many kernels a step launches, and which sizes launches limit."""
 
-from stepscope.report.chapters.kernels.words import cells, of_range, percents, place, steps
+from stepscope.report.chapters.kernels.words import cells, of_range, percents, steps
 from stepscope.report.data.kernels import Launches, call, launches, whole_steps
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
@@ -34,7 +34,7 @@ def _per_block(machine: Machine, own: dict) -> Finding | None:
     numbers = {"blocks": of_range(counts, _rows(found))}
     widths = {row["d_model"] for row in _rows(found)}
     alike = ", whatever its width" if len(widths) > 1 and max(counts) <= _ALIKE * min(counts) else ""
-    answer = f"A {own['precision']} step launches {{blocks}} for each block{alike}."
+    answer = f"A {own['precision']} step launches {{blocks}} kernels for each block{alike}."
     return Finding(_MANY, answer, numbers, machine.hardware)
 
 
@@ -49,8 +49,11 @@ def _attention(machine: Machine, own: dict) -> Finding | None:
         "gpu": Number(whole.gpu_us, (own["cell"],), count),
         "host": Number(whole.host_us, (own["cell"],), count),
     }
-    answer = f"A call of attention in {own['size']} launches {{kernels}}, the softmax {{softmax}} of them."
-    cause = "The profiled host needs {host} µs for these, the GPU {gpu}."
+    answer = (
+        f"A forward call of attention in {own['size']} launches {{kernels}} kernels, {{softmax}} of them for the "
+        "softmax."
+    )
+    cause = "Profiled, the host needs {host} µs, the GPU {gpu}."
     return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)
 
 
@@ -112,11 +115,12 @@ def _over_sizes(machine: Machine, line: list[Launches]) -> Finding | None:
         return None
     bound, mixed, busy = ([each.row for each in _of(line, verdict)] for verdict in (_LAUNCH, _MIXED, _GPU))
     gpu = f"the GPU limits {_sizes(busy) or 'none'}"
-    if busy and _rows(line)[-len(busy) :] == busy and len(busy) < len(line):
+    if len(busy) > 1 and _rows(line)[-len(busy) :] == busy and len(busy) < len(line):
         gpu = f"from {busy[0]['size']} on the GPU does"
     between = f"; {_sizes(mixed)} {'lies' if len(mixed) == 1 else 'lie'} between" if mixed else ""
     numbers = {"context": Number(line[0].row["context"], cells(_rows(line)), count)}
-    answer = f"At context {{context}} launches limit {_sizes(bound) or 'none'}; {gpu}{between}."
+    where = f"At context {{context}} in {line[0].row['precision']}"
+    answer = f"{where} launches limit {_sizes(bound) or 'none'}; {gpu}{between}."
     return Finding(_LIMITS, answer, numbers, machine.hardware)
 
 
@@ -130,15 +134,16 @@ def _over_contexts(machine: Machine, line: list[Launches]) -> Finding | None:
         return None
     busy, size = _of(line, _GPU), line[0].row["size"]
     if not busy:
-        return Finding(_LIMITS, f"In {size} the GPU does at no context.", {}, machine.hardware)
+        return Finding(_LIMITS, f"In {size} the GPU limits at no context.", {}, machine.hardware)
     if line[-len(busy) :] != busy:
         return None
     numbers = {"context": Number(busy[0].row["context"], cells(_rows(line)), count)}
-    return Finding(_LIMITS, f"In {size} the GPU does from context {{context}} on.", numbers, machine.hardware)
+    there = "from context {context} on" if len(busy) > 1 else "at context {context} alone"
+    return Finding(_LIMITS, f"In {size} the GPU limits {there}.", numbers, machine.hardware)
 
 
 def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
-    """The time for each kernel where launches limit, and what that of the smallest step predicts of the others."""
+    """The time for each kernel where launches limit, and that for which a kernel runs."""
     bound = _of(found, _LAUNCH)
     if not bound:
         return None
@@ -146,20 +151,5 @@ def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
         "step": of_range([each.step_us for each in bound], _rows(bound)),
         "kernel": of_range([each.kernel_us for each in bound], _rows(bound)),
     }
-    answer = "Where launches limit, a step takes {step} µs for each kernel, which runs {kernel}: the GPU waits."
-    first = min(bound, key=lambda each: each.kernels)
-    others = [each for each in bound if each is not first]
-    cause = ""
-    if others:
-        errors = [first.step_us / each.step_us - 1 for each in others]
-        numbers["gap"] = Number(errors, cells(_rows(bound)), _signed_range)
-        alone = sum(each.row["size"] == first.row["size"] for each in bound) == 1
-        name = first.row["size"] if alone else place(first.row)
-        cause = f"Scaled by kernels, the step of {name} predicts the others with {{gap}} error."
-    return Finding(_LIMITS, answer, numbers, machine.hardware, cause=cause)
-
-
-def _signed_range(shares: list[float]) -> str:
-    """`−15 to −1.9 %`; one number where both are the same."""
-    low, high = (f"{'+' * (each > 0)}{formatting.significant(100 * each, 2)}" for each in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    answer = "Where launches limit, a step takes {step} µs for each kernel; a kernel runs for {kernel}."
+    return Finding(_LIMITS, answer, numbers, machine.hardware)

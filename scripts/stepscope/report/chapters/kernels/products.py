@@ -10,7 +10,7 @@ from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import ordered, precision_rank
 
 _SHARE, _UNIT = "what share do matrix products take", "which units and tiles do products use"
-_UNITS = {"tensor core": "tensor cores", "SIMT": "plain SIMT units"}
+_UNITS = {"tensor core": "tensor cores", "SIMT": "SIMT units"}
 _ALIKE = 0.1  # two mean tiles that differ by less count as the same
 
 
@@ -55,10 +55,10 @@ def _units(machine: Machine, rows: list[dict]) -> Finding | None:
             numbers[f"rate_{name}"] = Number(reached, (row["cell"],))
             numbers[f"ceiling_{name}"] = Number(ceiling, (row["cell"],))
             unit = _UNITS.get(found.unit, found.unit)
-            told.append(f"{name} on {unit} {{rate_{name}}} of {{ceiling_{name}}}")
+            told.append(f"{{rate_{name}}} of {{ceiling_{name}}} on {unit} in {name}")
     if not told:
         return None
-    answer = f"In {place(rows[0])}, of a large product's TFLOP/s: {', '.join(told)}."
+    answer = f"Products of {place(rows[0])} reach, of a large one's TFLOP/s, {formatting.listing(told)}."
     return Finding(_UNIT, answer, numbers, machine.hardware)
 
 
@@ -71,9 +71,9 @@ def _tile_sizes(machine: Machine, rows: list[dict]) -> Finding | None:
             ratios[row["precision"]] = (backward.outputs / forward.outputs, row)
     if not ratios:
         return None
-    numbers = {f"ratio_{name}": of_range([ratio], [row], 2) for name, (ratio, row) in ratios.items()}
+    numbers = {f"ratio_{name}": of_range([ratio], [row]) for name, (ratio, row) in ratios.items()}
     told = formatting.listing([f"{{ratio_{name}}} ({name})" for name in ratios])
     smaller = [name for name, (ratio, _) in ratios.items() if ratio < 1 - _ALIKE]
     cause = f"Smaller ones read each operand more often ({formatting.listing(smaller)})." if smaller else ""
-    answer = f"Tiles of backward are {told} times as large as those of forward."
+    answer = f"Backward's tiles are {told} times as large as forward's."
     return Finding(_UNIT, answer, numbers, machine.hardware, cause=cause)

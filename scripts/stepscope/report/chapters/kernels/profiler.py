@@ -1,6 +1,6 @@
 """What the profiler cost, and what its options recorded."""
 
-from stepscope.report.chapters.kernels.words import of_range
+from stepscope.report.chapters.kernels.words import of_range, steps
 from stepscope.report.data.bound import occupation, unprofiled_step
 from stepscope.report.data.kernels import whole_steps
 from stepscope.report.data.spotlight import Machine
@@ -40,7 +40,7 @@ def _cost(machine: Machine, own: dict) -> Finding | None:
         return None
     told, tool = [row for row, _ in found], str(own.get("profiler") or "the profiler")
     numbers = {"ratio": of_range([ratio for _, ratio in found], told)}
-    answer = f"Under {_TOOLS.get(tool, tool)} a {own['precision']} step takes {{ratio}} times as long"
+    answer = f"Under {_TOOLS.get(tool, tool)} a {own['precision']} step takes {{ratio}} times as long ({steps(told)})"
     answer += ", least where the GPU limits" if _is_least_where_gpu_limits(machine, found) else ""
     cause = "So the two runs were not alike, and no cost is known." if _is_any_faster(found) else ""
     return Finding(_QUESTION, f"{answer}.", numbers, machine.hardware, cause=cause)
@@ -70,5 +70,5 @@ def _recorded(machine: Machine, own: dict) -> Finding | None:
     has_stacks = any(word.startswith("--python-backtrace") and not word.endswith("=none") for word in words)
     left = ["system calls"] * ("osrt" not in traced) + ["Python stacks"] * (not has_stacks)
     options = Number(",".join(traced), (own["cell"],), lambda words: f"--trace={words}")
-    answer = f"{{options}} recorded {formatting.listing(told)}" + f", no {' or '.join(left)}" * bool(left)
+    answer = f"With {{options}} it recorded {formatting.listing(told)}" + f", no {' or '.join(left)}" * bool(left)
     return Finding(_QUESTION, f"{answer}.", {"options": options}, machine.hardware)

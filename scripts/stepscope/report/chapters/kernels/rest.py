@@ -1,7 +1,7 @@
 """What is not a matrix product: why it stays, what of it the optimizer takes, of which kind it is, what fuses it."""
 
-from stepscope.model.traffic import OPTIMIZER_BYTES
-from stepscope.report.chapters.kernels.words import cells, gain, gains, is_once_measured, place, where, work_of
+from stepscope.model.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.report.chapters.kernels.words import cells, doubts, gain, place, where, work_of
 from stepscope.report.data.bound import PRODUCTS, bound_of_others
 from stepscope.report.data.kernels import Mix, at_place_of, by_category, mix, whole_steps
 from stepscope.report.data.machines import bandwidth
@@ -9,21 +9,21 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known, percent
-from stepscope.report.studies.page_one.changes import Change, changes
+from stepscope.report.studies.page_one.changes import changes
 
 _QUESTION = "what is not a matrix product"
 _LEAST_CATEGORY = 0.05  # of the step's time in kernels; smaller categories are not named
 _ALIKE = 0.1  # times that differ by less count as the same
 _LIMITS = {
-    "memory-bound": "They wait for memory",
-    "latency-bound": "They are so short that starting takes most of their time",
+    "memory-bound": "With few operations a byte, memory limits them.",
+    "latency-bound": "They are so short that starting takes most of their time.",
 }
 
 
 def rest_findings(machine: Machine, own: dict) -> tuple[Finding, ...]:
     """The most telling first."""
     first = _against_fp32(machine, own) or _alone(machine, own)
-    return tuple(each for each in (first, _optimizer(machine, own), _fused(machine)) if each)
+    return tuple(each for each in (first, _optimizer(machine, own)) if each)
 
 
 def _against_fp32(machine: Machine, own: dict) -> Finding | None:
@@ -39,15 +39,15 @@ def _against_fp32(machine: Machine, own: dict) -> Finding | None:
         "kernels {rest_before} and {rest_after}."
     )
     kinds, more = _kinds(machine, own)
-    cause = f"{_why(before, after)}: {kinds} of {own['precision']} kernel time." if kinds else ""
-    return Finding(_QUESTION, answer, numbers | more, machine.hardware, cause=cause)
+    cause = f"In {own['precision']} {kinds} of kernel time. {_why(before, after)}" if kinds else ""
+    return Finding(_QUESTION, answer, numbers | more, machine.hardware, cause=cause.strip())
 
 
 def _why(before: Mix, after: Mix) -> str:
-    """Why the rest does not shrink as the products do; what it is where it does."""
+    """Why the rest does not shrink as the products do; nothing where it does."""
     if after.rest < (1 - _ALIKE) * before.rest or not after.kernels:
-        return "They are"
-    return _LIMITS.get(bound_of_others(1e3 * after.rest / after.kernels), "They are")
+        return ""
+    return _LIMITS.get(bound_of_others(1e3 * after.rest / after.kernels), "")
 
 
 def _alone(machine: Machine, own: dict) -> Finding | None:
@@ -55,7 +55,7 @@ def _alone(machine: Machine, own: dict) -> Finding | None:
     kinds, numbers = _kinds(machine, own)
     if not kinds:
         return None
-    answer = f"In {place(own)} in {own['precision']}: {kinds} of all {machine.profile.words(own).time}."
+    answer = f"In {place(own)} in {own['precision']} {kinds} of all {machine.profile.words(own).time}."
     return Finding(_QUESTION, answer, numbers, machine.hardware)
 
 
@@ -66,7 +66,10 @@ def _kinds(machine: Machine, own: dict) -> tuple[str, dict[str, Number]]:
     named = {name: time / whole for name, time in times.items() if name not in (*PRODUCTS, "other")}
     named = {name: share for name, share in named.items() if share >= _LEAST_CATEGORY}
     numbers = {f"share{at}": Number(share, (own["cell"],), percent) for at, share in enumerate(named.values())}
-    return formatting.listing([f"{name} {{share{at}}}" for at, name in enumerate(named)]), numbers
+    told = [
+        f"{name} kernels take {{share{at}}}" if at == 0 else f"{name} {{share{at}}}" for at, name in enumerate(named)
+    ]
+    return formatting.listing(told), numbers
 
 
 def _optimizer(machine: Machine, own: dict) -> Finding | None:
@@ -83,47 +86,26 @@ def _optimizer(machine: Machine, own: dict) -> Finding | None:
         "kernels": Number(kernels, (own["cell"],), formatting.count),
     }
     answer = (
-        f"The optimizer takes {{time}} ms; at the copy rate its {OPTIMIZER_BYTES} bytes a parameter need {{least}}."
+        f"The optimizer takes {{time}} ms. At a large copy's rate its {OPTIMIZER_BYTES} bytes a parameter would take "
+        "{least}"
     )
     if time <= (1 + _ALIKE) * least:
-        return Finding(_QUESTION, answer, numbers, machine.hardware)
-    cause = "Each of its {kernels} kernels passes over memory anew."
+        return Finding(_QUESTION, f"{answer}.", numbers, machine.hardware)
+    numbers["written_out"] = Number(least * WRITTEN_OUT_BYTES / OPTIMIZER_BYTES, (own["cell"],))
+    answer += f", the {WRITTEN_OUT_BYTES} that its {{kernels}} kernels move {{written_out}}."
     advice, more = _saved(machine, own, time - least)
-    return Finding(_QUESTION, answer, numbers | more, machine.hardware, cause=cause, advice=advice)
+    return Finding(_QUESTION, answer, numbers | more, machine.hardware, advice=advice)
 
 
 def _saved(machine: Machine, own: dict, predicted: float) -> tuple[str, dict[str, Number]]:
     """What a fused optimizer saved on a ladder of as many parameters, beside what its bytes let expect, ms; else what
     it brought on the largest ladder."""
-    made = _made(machine, "optimizer")
+    made = changes(machine.ladders, "optimizer", lambda value: value == "fused")
     alike = next((each for each in made if each.ladder.parameters == own["parameters"]), None)
     time = alike.speed.times[0] - alike.speed.times[1] if alike else 0.0
     if time > 0:
         numbers = {"saved": Number(time, alike.cells), "predicted": Number(predicted, (own["cell"],))}
-        once = ", once measured" * is_once_measured(alike)
-        return f"Fusing it saved {{saved}} ms ({alike.place}{once}); predicted {{predicted}}.", numbers
+        said = f"Fusing it saved {{saved}} ms ({alike.place}{doubts(alike)}); {{predicted}} were predicted."
+        return said, numbers
     largest = max(made, key=work_of, default=None)
-    return (f"Fusing it: {{gain}} ({where(largest)}).", {"gain": gain(largest)}) if largest else ("", {})
-
-
-_IS_NEW = {
-    "compile": lambda value: value in ("block", "model"),
-    "attention": lambda value: value != "naive",
-    "optimizer": lambda value: value == "fused",
-}
-_FUSIONS = {"compile": "compiled blocks", "attention": "fused attention"}
-
-
-def _made(machine: Machine, option: str) -> list[Change]:
-    return changes(machine.ladders, option, _IS_NEW[option])
-
-
-def _fused(machine: Machine) -> Finding | None:
-    """What each fusion brought on the largest ladder that has it."""
-    made = {option: max(_made(machine, option), key=work_of, default=None) for option in _FUSIONS}
-    made = {option: each for option, each in made.items() if each}
-    if not made:
-        return None
-    numbers, once = gains(made)
-    told = [f"{_FUSIONS[option]} {{{option}}} ({where(each)})" for option, each in made.items()]
-    return Finding(_QUESTION, f"Fused on the ladder{once}: {'; '.join(told)}.", numbers, machine.hardware)
+    return (f"Fusing it brought {{gain}} ({where(largest)}).", {"gain": gain(largest)}) if largest else ("", {})

@@ -3,19 +3,18 @@
 from stepscope.report.chapters.kernels.launching import every_launches
 from stepscope.report.chapters.kernels.profiler import profiled_over_plain
 from stepscope.report.chapters.kernels.words import place
-from stepscope.report.data.bound import products
+from stepscope.report.data.bound import GPU_BOUND, LAUNCH_BOUND, products
 from stepscope.report.data.kernels import Launches, at_place_of, whole_steps
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
-from stepscope.report.kit.formatting import count, mean_count, percentage
+from stepscope.report.kit.formatting import count, mean_count, percent, percentage
 from stepscope.report.kit.order import precision_rank
 
 _PHASES = ("forward", "backward", "optimizer", "step")
 _MOST_NAME = 48
-_PROFILED = "with the profiler"
 _PROFILED = "with the profiler"
 
 
@@ -77,18 +76,12 @@ def launches_table(machine: Machine) -> Table | None:
     ]
     more = len(found) - MOST_ROWS
     caption = (
-        f"Where the GPU is not busy, it waits for launches. Forward: mean ± standard deviation between steps. All in "
+        f"Launches limit a step of which the GPU is busy for less than {percent(LAUNCH_BOUND)}, the GPU one of "
+        f"{percent(GPU_BOUND)} or more. Forward: mean ± standard deviation between steps. All in "
         f"{precision}, batch {machine.reference.row['batch']:,.0f}; {machine.hardware}."
     )
     notes = [f"{more:,} more stand in the data."] if more > 0 else []
     return table.build("chapter-launches", caption, columns, found[:MOST_ROWS], notes)
-
-
-def _mean(row: dict) -> TableCell:
-    """Mean of the forward pass, and below it the standard deviation between steps."""
-    spread = row.get("forward_std_ms")
-    below = f"± {formatting.significant(spread, 2)}" if formatting.known(spread) else ""
-    return table.number(row.get("forward_mean_ms"), below=below)
 
 
 def _mean(row: dict) -> TableCell:

@@ -3,7 +3,7 @@
 from stepscope.axes import PRECISIONS
 from stepscope.report.chapters.kernels.words import place
 from stepscope.report.data.bound import PRODUCTS
-from stepscope.report.data.profile import GPU
+from stepscope.report.data.profile import GPU, Words
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
@@ -23,8 +23,8 @@ def _forward(machine: Machine, row: dict) -> Finding | None:
     kernel = machine.profile.top_kernel(row["cell"], "forward")
     if not kernel:
         return None
-    said, numbers = _often(kernel, "launches" if machine.profile.words(row) is GPU else "calls")
-    answer = f"In forward ({place(row)}, {row['precision']}): {{name}}, {said}."
+    said, numbers = _often(kernel, machine.profile.words(row))
+    answer = f"In the forward pass of {place(row)} in {row['precision']} {{name}} takes most: {said}."
     return Finding(_QUESTION, answer, numbers, row["hardware"], cause=_what(kernel, row))
 
 
@@ -43,17 +43,16 @@ def _step(machine: Machine, row: dict) -> Finding | None:
     kernel, first = (machine.profile.top_kernel(row["cell"], phase) for phase in ("step", "forward"))
     if not kernel or not first:
         return None
-    said, numbers = _often(kernel, "launches" if machine.profile.words(row) is GPU else "calls")
+    said, numbers = _often(kernel, machine.profile.words(row))
     if kernel["full_name"] == first["full_name"]:
         numbers.pop("name")
-        return Finding(_QUESTION, f"Over the whole step it is the same one: {said}.", numbers, row["hardware"])
+        return Finding(_QUESTION, f"Over the whole step the same one does: {said}.", numbers, row["hardware"])
     phase, more = _phase(machine, row, kernel)
-    answer = f"Over the whole step: {{name}}, {said}{phase}."
-    return Finding(_QUESTION, answer, numbers | more, row["hardware"])
+    return Finding(_QUESTION, f"Over the whole step {{name}} does: {said}{phase}.", numbers | more, row["hardware"])
 
 
 def _phase(machine: Machine, row: dict, kernel: dict) -> tuple[str, dict[str, Number]]:
-    """(`, {inside} of that in backward`, its number): the phase in which a kernel spends most of its time."""
+    """(`, {inside} of it in backward`, its number): the phase in which a kernel spends most of its time."""
     parts = {}
     for phase in _PHASES:
         there = machine.profile.row("kernels", row["cell"], phase=phase, full_name=kernel["full_name"])
@@ -63,11 +62,11 @@ def _phase(machine: Machine, row: dict, kernel: dict) -> tuple[str, dict[str, Nu
         return "", {}
     name = "the optimizer" if phase == "optimizer" else phase
     share = Number(parts[phase] / kernel["total_ms"], (row["cell"],), percent)
-    return f", {{inside}} of that in {name}", {"inside": share}
+    return f", {{inside}} of it in {name}", {"inside": share}
 
 
-def _often(kernel: dict, runs: str) -> tuple[str, dict[str, Number]]:
-    """(`{times} launches ({per_block} a block), {share} of the time`, the numbers in it and the kernel's name)."""
+def _often(kernel: dict, said: Words) -> tuple[str, dict[str, Number]]:
+    """(`{share} of the GPU time in {times} launches ({per_block} a block)`, its numbers and the kernel's name)."""
     cells = (kernel["cell"],)
     numbers = {
         "name": Number(kernel["name"], cells, lambda name: f"“{formatting.shortened(name, _MOST_NAME)}”"),
@@ -78,4 +77,5 @@ def _often(kernel: dict, runs: str) -> tuple[str, dict[str, Number]]:
     if known(kernel.get("per_layer")) and kernel["per_layer"]:
         numbers["per_block"] = Number(kernel["per_layer"], cells, mean_count)
         blocks = " ({per_block} a block)"
-    return f"{{times}} {runs}{blocks}, {{share}} of the time", numbers
+    runs = "launches" if said is GPU else "calls"
+    return f"{{share}} of the {said.time} in {{times}} {runs}{blocks}", numbers

@@ -1,6 +1,6 @@
 """What the chapter's sentences share: how a step is named, ranges, and a ratio with what may be said of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from stepscope.report.data.ladder import shared_phase
 from stepscope.report.data.step_parts import work
@@ -39,19 +39,17 @@ def gain(made: Change) -> Number:
     return Number(made.speed.ratio, made.cells, lambda ratio: formatting.times(ratio) + _said(made))
 
 
-def gains(made: Mapping[str, Change]) -> tuple[dict[str, Number], str]:
-    """(name → gain, `, once measured`): said once where a single process measured each of them, else with each."""
-    if not all(is_once_measured(each) and not each.speed.has_interval for each in made.values()):
-        return {name: gain(each) for name, each in made.items()}, ""
-    return {
-        name: Number(each.speed.ratio, each.cells, formatting.times) for name, each in made.items()
-    }, ", once measured"
-
-
 def _said(made: Change) -> str:
     if made.speed.has_interval:
         return f" {interval_text(made.speed)}, {made.speed.verdict}"
-    return ", once measured" if is_once_measured(made) else ", no verdict"
+    return doubts(made) if is_once_measured(made) else f", no verdict{doubts(made)}"
+
+
+def doubts(made: Change) -> str:
+    """`, once measured, throttled`: that a single process measured each rung, or the GPU lowered its clocks for one."""
+    rows = (made.row, made.ladder.at(made.row.get("compared_with")) or {})
+    is_throttled = any(isinstance(row.get("throttle"), str) and row["throttle"] for row in rows)
+    return ", once measured" * is_once_measured(made) + ", throttled" * is_throttled
 
 
 def is_once_measured(made: Change) -> bool:

@@ -25,7 +25,7 @@ def chapter(machine: Machine) -> Chapter | None:
         Part("What do inference and mixed precision change?", change_findings(own), _those(peaks_table(own))),
         Part("Which step does not fit, and why?", fitting_findings(machine, own)),
         Part("What are the largest allocations?", largest_findings(own)),
-        Part("What do recomputation and the head dimension change?", saving_findings(machine)),
+        Part("What does recomputation change?", saving_findings(machine)),
     )
     return Chapter("memory", "What fills the memory", takeaway(own), parts, ("memory",))
 

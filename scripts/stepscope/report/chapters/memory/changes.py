@@ -1,6 +1,6 @@
 """What inference needs beside training, and what mixed precision saves and does not."""
 
-from stepscope.report.chapters.memory.cells import Recorded, cells, numbers
+from stepscope.report.chapters.memory.cells import Recorded, cells, numbers, place
 from stepscope.report.data.memory import REFERENCE, PeakChange, peak_changes
 from stepscope.report.data.memory_course import course
 from stepscope.report.data.unprofiled import mode
@@ -10,6 +10,7 @@ from stepscope.report.kit.formatting import known
 from stepscope.report.kit.sizes import percent_change
 
 _INFERENCE, _MIXED = "what does inference need beside training", "what does mixed precision save"
+_FEW = 0.1  # of the step's activations, below which inference keeps none of earlier blocks
 _SAME = 0.01  # a difference below this share is called none
 
 
@@ -25,10 +26,12 @@ def _inference(own: Recorded) -> Finding | None:
         return None
     less, more = own.memory.requested(other), own.memory.requested(own.row)
     values = own.sizes([other], inference=less) | numbers([other, own.row], formatting.percent, share=less / more)
-    answer = f"Inference of the same needs {{inference}} {own.unit.name}, {{share}} of the step's."
-    cause = ""
-    if not any(own.memory.at_peak(other).get(name) for name in ("gradients", "optimizer state")):
-        cause = "It keeps no gradients, moments or activations of earlier blocks."
+    answer = f"Inference of {place(own.row)} needs {{inference}} {own.unit.name}, {{share}} of the step's."
+    held, of_step, cause = own.memory.at_peak(other), own.memory.at_peak(own.row), ""
+    if not any(held.get(name) for name in ("gradients", "optimizer state")):
+        is_short = held.get("activations", 0.0) < _FEW * of_step.get("activations", 0.0)
+        kept = "gradients, moments or activations of earlier blocks" if is_short else "gradients or moments"
+        cause = f"It keeps no {kept}."
     return Finding(_INFERENCE, answer, values, own.hardware, cause=cause)
 
 
@@ -53,7 +56,7 @@ def _activations(own: Recorded) -> Finding | None:
     casts = own.memory.account(own.row, "cast weights").get("measured_bytes")
     if known(casts) and casts:
         values |= own.sizes([own.row], casts=casts)
-        answer += "; its copies of weights add {casts}"
+        answer += f"; {precision}'s copies of weights add {{casts}}"
     return Finding(_MIXED, f"{answer}.", values, own.hardware)
 
 
@@ -67,8 +70,8 @@ def _masters(own: Recorded) -> Finding | None:
     values = own.sizes([plain, own.row], start=starts[1], gradients=gradients[1])
     if all(abs(after / before - 1) <= _SAME for before, after in (starts, gradients)):
         answer = (
-            f"Parameters, moments and gradients stay in fp32: both begin with {{start}} {own.unit.name} and make "
-            "{gradients} of gradients."
+            f"Parameters, moments and gradients stay in fp32: in both a step begins with {{start}} {own.unit.name} and "
+            "makes {gradients} of gradients."
         )
         return Finding(_MIXED, answer, values, own.hardware)
     values |= own.sizes([plain], plain_start=starts[0], plain_gradients=gradients[0])
@@ -80,14 +83,20 @@ def _masters(own: Recorded) -> Finding | None:
 
 
 def _changes(own: Recorded, kind: str) -> list[PeakChange]:
+    """Those of the chapter's precision in a mode, where both finished."""
     found = [each for each in peak_changes(own.memory) if each.row in own.rows and each.share is not None]
     return [each for each in found if each.row["precision"] == own.row["precision"] and mode(each.row) == kind]
 
 
-def _range(found: list[PeakChange]) -> Number:
-    """`−22 to +1.6 %`."""
+def _range(own: Recorded, found: list[PeakChange]) -> Number:
+    """`−22 to +1.0 %`, of the bytes that tensors asked for, as in the chapter's table."""
     names = cells(row for each in found for row in (each.reference, each.row))
-    return Number([each.share for each in found], names, _range_text)
+    return Number([_share(own, each) for each in found], names, _range_text)
+
+
+def _share(own: Recorded, each: PeakChange) -> float:
+    before, after = (own.memory.requested(row) for row in (each.reference, each.row))
+    return (after - before) / before
 
 
 def _range_text(values: list[float]) -> str:
@@ -96,16 +105,13 @@ def _range_text(values: list[float]) -> str:
 
 
 def _peaks(own: Recorded) -> Finding | None:
-    """By how much the step's peak changes, and where it moves."""
+    """By how much the step's peak changes."""
     found = _changes(own, "step")
     if not found:
         return None
     points = "1 point" if len(found) == 1 else f"{len(found):,} points"
-    moved = [each for each in found if each.is_moved]
-    values = {"change": _range(found), "moved": Number(len(moved), cells(each.row for each in moved), formatting.count)}
-    cause = "In {moved} it moves to another moment, where other things are alive." if moved else ""
-    answer = f"The step's peak changes by {{change}} ({points})."
-    return Finding(_MIXED, answer, values, own.hardware, cause=cause)
+    answer = f"In {own.row['precision']} the step's peak changes by {{change}} ({points})."
+    return Finding(_MIXED, answer, {"change": _range(own, found)}, own.hardware)
 
 
 def _mixed_inference(own: Recorded) -> Finding | None:
@@ -113,9 +119,9 @@ def _mixed_inference(own: Recorded) -> Finding | None:
     if not found:
         return None
     cause = ""
-    if min(each.share for each in found) > 0 and all(
+    if min(_share(own, each) for each in found) > 0 and all(
         own.memory.at_peak(each.row).get("cast weights") for each in found
     ):
-        cause = "Autocast keeps 16-bit copies of weights beside them."
-    answer = f"That of inference changes by {{change}} in {own.row['precision']}."
-    return Finding(_MIXED, answer, {"change": _range(found)}, own.hardware, cause=cause)
+        cause = "Autocast keeps 16-bit copies beside the fp32 weights."
+    answer = f"In {own.row['precision']} that of inference changes by {{change}}."
+    return Finding(_MIXED, answer, {"change": _range(own, found)}, own.hardware, cause=cause)

@@ -100,7 +100,7 @@ def _peak(own: Recorded, found: Course) -> Finding:
     alive = sum(held.get(name, 0.0) for name in ("activations", "cast weights"))
     cause = ""
     if start != "in" and kept and alive >= _ALIVE * sum(kept):
-        cause = "There nearly all of that is alive, and first gradients come."
+        cause = "There nearly all of that is alive" + ", and first gradients" * bool(held.get("gradients")) + "."
     elif found.phase == "optimizer" and held.get("activations", 0.0) < _GONE * found.peak:
         cause = "There all gradients are alive, and activations are gone."
     return Finding(_STORY, "The peak lies {where}.", {"where": where}, own.hardware, cause=cause)
@@ -116,7 +116,7 @@ def _rest(own: Recorded, found: Course) -> Finding:
     values |= own.sizes([own.row], gradients=gradients)
     more = ", more than before it" if left > found.ends["forward"] else ""
     answer += f"{more}: activations go, gradients of {{gradients}} come."
-    return Finding(_STORY, answer, values, own.hardware, cause="The next step frees these first.")
+    return Finding(_STORY, answer, values, own.hardware, cause="The next step frees the gradients first.")
 
 
 def state_findings(own: Recorded) -> tuple[Finding, ...]:
@@ -129,10 +129,12 @@ def _state(own: Recorded) -> Finding | None:
     if found is None:
         return None
     values = own.sizes([own.row], before=found.before, after=found.after, predicted=found.predicted, added=found.added)
-    answer = f"In the first step's optimizer: what stays grows from {{before}} to {{after}} {own.unit.name}."
-    cause = "Predicted for two fp32 moments a parameter: {predicted}, measured {added}."
-    if abs(found.added / found.predicted - 1) > _NEAR:
-        cause = "These are not the {predicted} of two fp32 moments a parameter, but {added}."
+    answer = (
+        f"It appears in the first step's optimizer: what stays allocated grows from {{before}} to {{after}} "
+        f"{own.unit.name}, by {{added}}."
+    )
+    is_near = abs(found.added / found.predicted - 1) <= _NEAR
+    cause = f"Two fp32 moments a parameter {'are predicted to take' if is_near else 'would be'} {{predicted}}."
     return Finding(_STATE, answer, values, own.hardware, cause=cause)
 
 
@@ -144,7 +146,7 @@ def _second(own: Recorded) -> Finding | None:
     least = min(found, key=lambda each: each.first)
     values = own.sizes([least.row], first=least.first, reached=least.reached)
     answer = (
-        f"So {place(least.row)} in {least.row['precision']} fits once, with {{first}} {own.unit.name}, and runs out in "
-        "the second step at {reached}."
+        f"So the first step of {place(least.row)} in {least.row['precision']} fits, with {{first}} {own.unit.name}; a "
+        "later one runs out of memory at {reached}."
     )
     return Finding(_STATE, answer, values, own.hardware)

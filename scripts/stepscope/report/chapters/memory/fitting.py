@@ -39,7 +39,7 @@ def _lost(machine: Machine, own: Recorded) -> Finding | None:
         precisions = sorted({str(row["precision"]) for row in found}, key=precision_rank)
         told.append(f"{name} ({', '.join(precisions)})")
     values = {"lost": Number(sum(map(len, lost.values())), names, formatting.count)}
-    answer = f"Out of memory are {{lost}} of {len(tried):,} timed steps: {listing(told, _MOST_NAMED)}."
+    answer = f"Of {len(tried):,} timed steps {{lost}} ran out of memory: {listing(told, _MOST_NAMED)}."
     return Finding(_FITS, answer, values, own.hardware)
 
 
@@ -77,8 +77,9 @@ def _squared(own: Recorded) -> Finding | None:
         for name, each in (("first", first), ("last", last))
     }
     answer = (
-        "Twice the context makes context × context tensors four times as large: "
-        f"{{first}} of what a block saves at {first.row['context']:,.0f}, {{last}} at {last.row['context']:,.0f}."
+        "Twice the context makes context × context tensors four times as large: they are {first} of the activations "
+        f"that a block of {own.row['size']} saves at {first.row['context']:,.0f}, {{last}} at "
+        f"{last.row['context']:,.0f}."
     )
     return Finding(_FITS, answer, values, own.hardware)
 
@@ -97,10 +98,13 @@ def _largest(own: Recorded) -> Finding | None:
     each = max(kept, key=lambda row: row["alive_at_peak"])
     values = numbers([own.row], size, size=each["bytes"])
     values["alive"] = Number(each["alive_at_peak"], (own.row["cell"],), formatting.count)
-    what = f", {each['formula']}" if each["formula"] else ""
+    what = f" ({each['formula']})" if each["formula"] else ""
     inside = part(each["module"]).removeprefix("blocks.*: ")
     values["inside"] = Number(inside or str(each["frame"] or "no part"), (own.row["cell"],), str)
-    answer = f"The largest activation has {{size}}{what}, from {{inside}}; {{alive}} alive at the peak."
+    answer = (
+        f"The largest activation of {place(own.row)} takes {{size}}{what}. It comes from {{inside}}; {{alive}} such "
+        f"{'is' if each['alive_at_peak'] == 1 else 'are'} alive at the peak."
+    )
     larger = max(rows, key=lambda row: row["bytes"])
     cause = ""
     if larger["bytes"] > each["bytes"]:
@@ -114,5 +118,5 @@ def _stream(own: Recorded) -> Finding | None:
     if not known(stream):
         return None
     values = numbers([own.row], size, stream=stream)
-    answer = "One of the residual stream has {stream}."
+    answer = "A tensor of the residual stream takes {stream}."
     return Finding(_LARGEST, answer, values, own.hardware)

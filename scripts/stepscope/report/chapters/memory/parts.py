@@ -16,7 +16,8 @@ def part_findings(own: Recorded) -> tuple[Finding, ...]:
     if not held:
         return ()
     values = numbers([own.row], shares, held=held)
-    first = Finding(_QUESTION, f"In {place(own.row)} in {own.row['precision']}: {{held}}.", values, own.hardware)
+    answer = f"The peak of {place(own.row)} in {own.row['precision']} consists of {{held}}."
+    first = Finding(_QUESTION, answer, values, own.hardware)
     return tuple(each for each in (first, _worst(own)) if each)
 
 

@@ -1,9 +1,10 @@
 """How it is measured: cells, processes, the floor; and the rates of the machine that all is held against."""
 
 import math
+from collections import Counter
 
 from stepscope.report.chapters.parts import count_range, percent_range
-from stepscope.report.data.control import control_pairs, floors
+from stepscope.report.data.control import COVERED, control_pairs, floors
 from stepscope.report.data.machines import bandwidth, rate
 from stepscope.report.data.roofline import ROOFS
 from stepscope.report.data.spotlight import Machine
@@ -13,6 +14,7 @@ from stepscope.report.kit.compare import LEAST_MARGIN
 from stepscope.report.kit.finding import Finding, Number, key_of
 from stepscope.report.kit.formatting import known
 
+_LEAST_OUTSIDE = round(1 / (1 - COVERED))  # with fewer pairs the floor covers them all
 _PROCESSES = ("step_processes", "forward_backward_processes", "forward_processes", "inference_processes")
 
 
@@ -30,8 +32,8 @@ def cells_and_processes(grid: TimingGrid) -> Finding | None:
         left_out = f", after {{warmup}} step{'s' * (max(warmups) != 1)} of warm-up"
         numbers["warmup"] = Number(warmups, cells_of(grid.rows), count_range)
     answer = (
-        f"A cell is one size, context, precision and set of options, measured by {fresh}. A process is one run of the "
-        f"program; it gives the median of its steps{left_out}."
+        f"A cell of the timing study is one size, context, precision and set of options, measured by {fresh}. A "
+        f"process is one run of the program; it gives the median of its steps{left_out}."
     )
     return Finding("what are a cell and a process", answer, numbers, grid.rows[0]["hardware"])
 
@@ -51,11 +53,13 @@ def floor(machine: Machine) -> Finding:
         return Finding(question, answer, numbers, machine.hardware)
     numbers = {"floor": Number(found, cells, percent_range)}
     by_class = ", by what limits a cell" if len(found) > 1 else ""
+    counts = Counter(pair.limited_by for pair in pairs)
+    some = "19 in 20 of their times" if max(counts.values()) >= _LEAST_OUTSIDE else "their times"
     small = ""
     if min(found) < least:
-        small, numbers["least"] = ", or than {least}", Number(least, (), formatting.percent)
+        small, numbers["least"] = ", and none below {least}", Number(least, (), formatting.percent)
     answer = (
-        f"The floor is what unchanged cells differ by when they run again: {{floor}} here{by_class}. No smaller "
+        f"When unchanged cells run again, {some} differ by at most {{floor}}{by_class}. This is the floor: no smaller "
         f"difference counts{small}."
     )
     return Finding(question, answer, numbers, machine.hardware)
@@ -63,21 +67,20 @@ def floor(machine: Machine) -> Finding:
 
 def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
     """The measured rates, beside those of the data sheet."""
-    numbers, products = {}, []
-    for name in grid.shown:
-        both = [rate(machine.tables, machine.hardware, name, source) for source in ROOFS]
-        if both[0]:
-            products.append(f"{_beside(numbers, name, *both, _cells(machine, 'matmul', name))} in {name}")
+    numbers, sentences = {}, []
+    products = {name: [rate(machine.tables, machine.hardware, name, source) for source in ROOFS] for name in grid.shown}
+    told = [
+        f"{_beside(numbers, name, 'TFLOP/s', *both, _cells(machine, 'matmul', name))} in {name}"
+        for name, both in products.items()
+        if both[0]
+    ]
+    if told:
+        sentences.append(f"A large matrix product reaches {formatting.listing(told)}.")
     both = [bandwidth(machine.tables, machine.hardware, source) for source in ROOFS]
-    sentences = []
-    if products:
-        sentences.append(f"A large matrix product reaches, in TFLOP/s, {formatting.listing(products)}.")
     if both[0]:
-        sentences.append(f"A large copy moves {_beside(numbers, 'copy', *both, _cells(machine, 'copy'))} GB/s.")
+        sentences.append(f"A large copy moves {_beside(numbers, 'copy', 'GB/s', *both, _cells(machine, 'copy'))}.")
     if not sentences:
         return None
-    if any(name.endswith("_share") for name in numbers):
-        sentences.append("In brackets: of the data sheet.")
     return Finding("what can the machine do", " ".join(sentences), numbers, machine.hardware)
 
 
@@ -88,11 +91,13 @@ def _cells(machine: Machine, operation: str, precision: str | None = None) -> tu
     return cells_of(row for row in own if precision in (None, row["precision"]))
 
 
-def _beside(numbers: dict[str, Number], name: str, measured: float, told: float | None, cells: tuple[str, ...]) -> str:
-    """`{fp32} ({fp32_share})`, whose numbers are added: what was measured, and its share of what the data sheet has."""
-    key = key_of(name)
+def _beside(
+    numbers: dict[str, Number], name: str, unit: str, measured: float, told: float | None, cells: tuple[str, ...]
+) -> str:
+    """`{fp32} TFLOP/s ({fp32_share} of the data sheet)`, whose numbers are added; what the share is of is said once."""
+    key, of = key_of(name), "" if any(each.endswith("_share") for each in numbers) else " of the data sheet's"
     numbers[key] = Number(measured, cells)
     if not told:
-        return f"{{{key}}}"
+        return f"{{{key}}} {unit}"
     numbers[f"{key}_share"] = Number(measured / told, cells, formatting.percent)
-    return f"{{{key}}} ({{{key}_share}})"
+    return f"{{{key}}} {unit} ({{{key}_share}}{of})"

@@ -48,8 +48,8 @@ def blocks(grid: TimingGrid) -> Finding:
     rows = sizes(grid)
     numbers = {"blocks": Number([row["num_layers"] for row in rows], cells_of(rows), count_range)}
     answer = (
-        "Each of {blocks} blocks is RMSNorm, attention with rotary positions (RoPE), RMSNorm and SwiGLU, without "
-        "biases; the head is not tied to the embedding."
+        "There are {blocks} blocks. Each is RMSNorm and attention with rotary positions (RoPE), then RMSNorm and "
+        "SwiGLU. Nothing has biases, and the head is not tied to the embedding."
     )
     return Finding("what is a block", answer, numbers, rows[0]["hardware"])
 
@@ -73,8 +73,8 @@ def kernels(machine: Machine) -> Finding | None:
         first, last = _both_counts(one)
         numbers["before"] = Number(first["kernels"], (first["cell"],), formatting.count)
         numbers["after"] = Number(last["kernels"], (last["cell"],), formatting.count)
-        names = f"{{before}} ({first['name']}) to {{after}} ({last['name']})"
-        parts.append(f"On the ladder {one.size} at {one.context:,.0f} comes from {names}.")
+        place = f"a step of {one.size} at {one.context:,.0f}"
+        parts.append(f"On the ladder {place} launches {{before}} with {first['name']}, {{after}} with {last['name']}.")
     if not parts:
         return None
     return Finding("how many kernels is a step", " ".join(parts), numbers, machine.hardware)
@@ -147,10 +147,13 @@ def flop(grid: TimingGrid) -> Finding | None:
     }
     numbers = {name: Number(value, (row["cell"],), flop_text) for name, value in values.items()}
     answer = (
-        f"A step of {place(row)} multiplies {{exact}}; the rule of 6 FLOP a parameter and token, nowhere farther "
-        "off, gives {rule}."
+        f"The matrix products of a step of {place(row)} take {{exact}}; by the rule of 6 FLOP a parameter and token it "
+        "would be {rule}." + " No other cell is farther off." * (len(rows) > 1)
     )
-    cause = "It leaves out attention's scores ({scores}) and counts the embedding, a look-up ({looked_up})."
+    cause = (
+        "The rule leaves out attention's products over the context ({scores}) and counts the embedding, a look-up "
+        "({looked_up})."
+    )
     return Finding("how many FLOP is a step", answer, numbers, row["hardware"], cause)
 
 
@@ -174,5 +177,5 @@ def closed_form(grid: TimingGrid) -> Finding:
     rows = sizes(grid)
     right = [row for row in rows if shape_of(row).parameters == row["parameters"]]
     numbers = {"right": Number(len(right), cells_of(rows), formatting.count)}
-    answer = f"By its formula the count is that of the running model in {{right}} of {len(rows):,} sizes."
+    answer = f"The closed form counts as many parameters as the running model in {{right}} of {len(rows):,} sizes."
     return Finding("does the formula count the parameters", answer, numbers, rows[0]["hardware"])

@@ -33,7 +33,7 @@ def chapter(machine: Machine) -> Chapter | None:
             present(by_size, by_context),
         ),
         Part("What does the optimizer take?", present(optimizer_share(grid), optimizer_bytes(machine.tables, grid))),
-        Part("Do phases add up, and times vary?", present(phases_and_step(grid), variation(machine, grid))),
+        Part("Do phases add up, and times vary?", present(phases_and_step(machine, grid), variation(machine, grid))),
     )
     takeaway = present(near or passes, noise(grid))
     return Chapter("time", "Where the time goes", takeaway, parts, ("timing", "ceilings", "roofline"))

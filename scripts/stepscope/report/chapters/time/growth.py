@@ -35,7 +35,7 @@ def with_parameters(grid: TimingGrid) -> Finding | None:
     numbers["flop"] = Number(arithmetic, cells_of(rows[grid.shown[0]]), lambda value: f"{value:.2f}")
     parts = formatting.listing([f"{{{key_of(name)}}} in {name}" for name in laws])
     scope = f"{len(sizes):,} sizes, context {context:,.0f}"
-    answer = f"A step's time grows as parameters to the power {parts} ({scope}), FLOP to {{flop}}."
+    answer = f"Time grows as parameters to the power {parts}, FLOP to the power {{flop}} ({scope})."
     higher = [name for name, law in laws.items() if law.high < arithmetic]
     lower = [name for name, law in laws.items() if law.low > arithmetic]
     causes = [
@@ -107,11 +107,10 @@ def with_context(machine: Machine, grid: TimingGrid) -> Finding | None:
             numbers[key_of(name, at)] = Number(ratios, cells, formatting.value_range)
         flop = [product_flops(after, "step") / product_flops(before, "step") for before, after in pairs[grid.shown[0]]]
         numbers[f"flop_{at}"] = Number(flop, cells, formatting.value_range)
-        parts = formatting.listing([f"{{{key_of(name, at)}}} ({name})" for name in grid.shown])
+        parts = formatting.listing([f"{{{key_of(name, at)}}} in {name}" for name in grid.shown])
         many = f"{len(sizes):,} size{'s' * (len(sizes) > 1)}"
-        scope = f"FLOP: {{flop_{at}}}; {many}"
-        what = f"At {long:,.0f} it" if at else f"At context {long:,.0f} a step"
-        sentences.append(f"{what} takes {parts} times that at {short:,.0f} ({scope}).")
+        what = f"From {'' if at else 'context '}{short:,.0f} to {long:,.0f} ({many})"
+        sentences.append(f"{what} FLOP grow {{flop_{at}}} times, time {parts}.")
     cause, more = _launches(machine, grid)
     hardware = machine.hardware
     return Finding("how does time grow with context", " ".join(sentences), numbers | more, hardware, cause)
@@ -135,6 +134,6 @@ def _launches(machine: Machine, grid: TimingGrid) -> tuple[str, dict[str, Number
         "kernels": Number(counts, tuple(each.row["cell"] for each in own), count_range),
         "busy": Number(busy, (first.row["cell"],), formatting.percent),
     }
-    what = f"In {first.precision} {first.row['size']} launches {{kernels}} kernels at any context"
+    what = f"In {first.precision} {first.row['size']} launches {{kernels}} kernels at any of {len(own):,} contexts"
     cause = f"{what}; at {first.row['context']:,.0f} they keep the GPU busy for {{busy}} of the step."
     return cause, numbers

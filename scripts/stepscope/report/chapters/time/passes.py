@@ -5,17 +5,18 @@ from dataclasses import replace
 from statistics import median
 
 from stepscope.report.chapters.parts import end_range, percent_range
-from stepscope.report.data.bound import products
-from stepscope.report.data.control import control_pairs
+from stepscope.report.data.bound import LAUNCH_BOUND, products
+from stepscope.report.data.control import control_pairs, floors
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
 from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
 from stepscope.report.kit import formatting
+from stepscope.report.kit.compare import timed
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known
 
 ABOUT_TWICE = 1.75, 2.25  # a median ratio in between is called about twice
-TWOFOLD = "Each weight is multiplied twice on the way back: once for its input's gradient, once for its own."
+TWOFOLD = "Each weight is multiplied twice: for its input's gradient and for its own."
 
 
 def extremes(grid: TimingGrid) -> Finding | None:
@@ -93,7 +94,34 @@ def _other_kernels(machine: Machine, precision: str) -> tuple[str, dict[str, Num
     names = {"products": formatting.value_range, "others": formatting.value_range, "share": percent_range}
     numbers = {name: Number([each[name] for each in pairs], _profiled(pairs), show) for name, show in names.items()}
     cause = "Its products take {products} times forward's, but other kernels, {share} of the GPU's time, only {others}."
-    return cause, numbers
+    waiting, more = _launched(machine, precision)
+    return " ".join(filter(None, [cause, waiting])), numbers | more
+
+
+def _launched(machine: Machine, precision: str) -> tuple[str, dict[str, Number]]:
+    """Backward over forward of kernels and of times, where the GPU waits for launches; empty if nowhere."""
+    bound = [each for each in machine.steps if each.precision == precision and each.busy / each.total < LAUNCH_BOUND]
+    pairs = [found for each in bound if (found := _launch_ratios(machine, each))]
+    if not pairs:
+        return "", {}
+    numbers = {
+        name: Number([each[name] for each in pairs], _profiled(pairs), formatting.value_range)
+        for name in ("launched", "lasting")
+    }
+    answer = f"Where launches limit ({formatting.cells(len(pairs))}), it launches {{launched}} times as many kernels"
+    return f"{answer} and takes {{lasting}} times as long.", numbers
+
+
+def _launch_ratios(machine: Machine, own: StepParts) -> dict | None:
+    """Backward over forward of a step: of the kernels, and of the times without a profiler."""
+    plain, cell = machine.profile.unprofiled(own.row), own.row["cell"]
+    counts = [
+        machine.profile.row("phases", cell, phase=name).get("kernels_per_step") for name in ("forward", "backward")
+    ]
+    times = [plain.get(f"{name}_median_ms") for name in ("forward", "backward")]
+    if not all(known(each) and each > 0 for each in (*counts, *times)):
+        return None
+    return {"cell": cell, "launched": counts[1] / counts[0], "lasting": times[1] / times[0]}
 
 
 def _kernel_ratios(machine: Machine, precision: str) -> list[dict]:
@@ -125,24 +153,28 @@ def _profiled(pairs: list[dict]) -> tuple[str, ...]:
 # Phases and the step, and how much it varies --------------------------------------------------------------------------
 
 
-def phases_and_step(grid: TimingGrid) -> Finding | None:
-    """By how much the sum of the phases differs from a step that runs freely, over all precisions."""
+def phases_and_step(machine: Machine, grid: TimingGrid) -> Finding | None:
+    """By how much the sum of the phases differs from a step that runs freely, over all precisions, and in how many
+    cells that is more than what unchanged cells differ by."""
     rows = [row for row in grid.rows if known(row.get("phases_minus_step_ms")) and known(row.get("step_median_ms"))]
     if not rows:
         return None
     shares = [row["phases_minus_step_ms"] / row["step_median_ms"] for row in rows]
-    longer = [row for row, share in zip(rows, shares, strict=True) if share > 0]
+    margins = floors(machine.tables["timing"])
+    beyond = [
+        row
+        for row, share in zip(rows, shares, strict=True)
+        if abs(math.log1p(share)) > margins.margin(timed(row, "step_"))
+    ]
     numbers = {
         "shares": Number(shares, cells_of(rows), _signed_range),
-        "longer": Number(len(longer), cells_of(longer), formatting.count),
+        "beyond": Number(len(beyond), cells_of(rows), formatting.count),
     }
-    every = formatting.cells(len(rows))
-    answer = f"The phases' sum is {{shares}} off the step, longer in {{longer}} of {every}."
-    causes = []
-    if not any(row.get("device") == "cpu" for row in rows):
-        causes += ["Waiting for the GPU after each phase lengthens it."] * (2 * len(longer) > len(rows))
-        causes += ["Zeroing gradients, in the step alone, shortens it."] * (len(longer) < len(rows))
-    return Finding("do the phases add up", answer, numbers, rows[0]["hardware"], " ".join(causes))
+    answer = (
+        f"The sum of the phases differs by {{shares}} from a step that runs freely, beyond the floor in {{beyond}} of "
+        f"{formatting.cells(len(rows))}."
+    )
+    return Finding("do the phases add up", answer, numbers, rows[0]["hardware"])
 
 
 def _signed_range(shares: list[float]) -> str:
@@ -153,7 +185,7 @@ def _signed_range(shares: list[float]) -> str:
 
 
 def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
-    """The standard deviation of a cell's steps, and what the same cell gives at another time."""
+    """The standard deviation of a cell's steps; the floor, which the first chapter has, is what runs differ by."""
     rows = [row for row in grid.rows if known(row.get("step_std_ms")) and known(row.get("step_mean_ms"))]
     if not rows:
         return None
@@ -167,15 +199,9 @@ def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
         "A step's standard deviation is {middle} of its mean in the median cell, at most {most} "
         f"({place(widest)}, {widest['precision']})."
     )
-    timing = machine.tables["timing"]
-    apart = [each for each in control_pairs(timing) if each.hardware == machine.hardware and each.phase == "step"]
-    if not apart:
-        advice = "That says nothing of another run: no cell was measured twice."
-        return Finding("do measurements vary", answer, numbers, machine.hardware, advice=advice)
-    cells = tuple(dict.fromkeys(cell for each in apart for cell in each.cells))
-    numbers["apart"] = Number(max(math.expm1(each.difference) for each in apart), cells, formatting.percent)
-    cause = "Run again, the same cell differs by up to {apart}."
-    return Finding("do measurements vary", answer, numbers, machine.hardware, cause)
+    again = [each for each in control_pairs(machine.tables["timing"]) if each.hardware == machine.hardware]
+    advice = "" if again else "That says nothing of another run: no cell was measured twice."
+    return Finding("do measurements vary", answer, numbers, machine.hardware, advice=advice)
 
 
 def noise(grid: TimingGrid) -> Finding | None:

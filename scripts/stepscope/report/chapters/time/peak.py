@@ -2,11 +2,10 @@
 
 from statistics import median
 
-from stepscope.model.traffic import OPTIMIZER_BYTES
+from stepscope.model.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.report.chapters.parts import percent_range
 from stepscope.report.data.predicted import optimizer_ms, products_ms
 from stepscope.report.data.spotlight import Machine
-from stepscope.report.data.step_parts import StepParts
 from stepscope.report.data.timing_grid import TimingGrid, cells_of, place
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number, key_of
@@ -18,36 +17,23 @@ FAR = 1.5  # a time so many times that of its bytes has a cause
 
 
 def rates(machine: Machine, grid: TimingGrid) -> Finding | None:
-    """The share of the measured rate of matrix products, by precision; what products are of a step where it is low."""
-    numbers, parts, low = {}, [], []
+    """The share of the measured rate of matrix products, by precision, and in how many cells that is most of a step."""
+    numbers, parts, most = {}, [], []
     for precision in grid.shown:
         rows = [row for row in grid.timed(precision) if products_ms(machine.tables, row)]
         if rows:
-            shares = [products_ms(machine.tables, row) / row["step_median_ms"] for row in rows]
-            numbers[key_of(precision)] = Number(shares, cells_of(rows), percent_range)
-            parts.append(f"{{{key_of(precision)}}} in {precision} ({formatting.cells(len(rows))})")
-            low += [precision] * (median(shares) < HALF)
+            key, shares = key_of(precision), [products_ms(machine.tables, row) / row["step_median_ms"] for row in rows]
+            numbers[key] = Number(shares, cells_of(rows), percent_range)
+            parts.append(f"{{{key}}} in {precision}")
+            numbers[f"most_{key}"] = Number(sum(each >= HALF for each in shares), cells_of(rows), formatting.count)
+            most.append(f"{{most_{key}}} of {formatting.cells(len(rows))} in {precision}")
     if not parts:
         return None
-    answer = f"Of a step FLOP at the measured matrix-product rate explain {formatting.listing(parts)}."
-    if any(max(number.value) > 1 for number in numbers.values()):
+    answer = f"A step's FLOP at the rate of a large matrix product would take {formatting.listing(parts)} of its time."
+    if any(max(number.value) > 1 for name, number in numbers.items() if not name.startswith("most_")):
         answer += " Above 100 % the large product was no ceiling."
-    high = [name for name in grid.shown if key_of(name) in numbers and name not in low]
-    words = []
-    if high:
-        words.append(f"Arithmetic sets most of the time in {formatting.listing(high)}")
-    if low:
-        words.append(f"{'not' if words else 'Arithmetic does not set most of the time'} in {formatting.listing(low)}")
-    cause = f"{', '.join(words)}."
-    slow = [each for each in machine.steps if each.precision in low]
-    if slow:
-        numbers["products"] = Number([each.share("products") for each in slow], _cells(slow), percent_range)
-        cause += " There products take {products} of a profiled step."
+    cause = f"That is half or more in {formatting.listing(most)}."
     return Finding("how near is a step to the machine's rate", answer, numbers, machine.hardware, cause)
-
-
-def _cells(steps: list[StepParts]) -> tuple[str, ...]:
-    return tuple(each.row["cell"] for each in steps)
 
 
 def gap(machine: Machine, grid: TimingGrid) -> Finding | None:
@@ -67,10 +53,10 @@ def gap(machine: Machine, grid: TimingGrid) -> Finding | None:
         "memory": Number(own.attention + own.other, cells),
         "idle": Number(own.idle, cells),
     }
-    answer = f"By FLOP a step of {own.name} in {own.precision} would take {{predicted}} ms, not {{measured}}."
-    cause = "Products take {products} ms"
+    answer = f"By its FLOP a step of {own.name} in {own.precision} would take {{predicted}} ms, not {{measured}}."
+    cause = "Its products take {products} ms"
     if predicted < own.total:
-        cause += "; the gap is the optimizer ({optimizer}), other kernels ({memory}) and waiting ({idle})"
+        cause += ", the optimizer {optimizer}, other kernels {memory}; for {idle} ms no kernel runs"
     cause += "."
     return Finding("what lies between prediction and measurement", answer, numbers, machine.hardware, cause)
 
@@ -109,18 +95,20 @@ def mfu(grid: TimingGrid) -> Finding | None:
 
 def optimizer_share(grid: TimingGrid) -> Finding | None:
     """The optimizer's share of a step, by precision, and where it is the largest."""
-    numbers, parts, every = {}, [], []
+    numbers, parts, most = {}, [], {}
     for precision in grid.shown:
         rows = [row for row in grid.timed(precision) if known(row.get("optimizer_median_ms"))]
         if rows:
             numbers[key_of(precision)] = Number([_share(row) for row in rows], cells_of(rows), percent_range)
             parts.append(f"{{{key_of(precision)}}} in {precision}")
-            every += rows
-    if not every:
+            most[precision] = place(max(rows, key=_share))
+    if not most:
         return None
-    most = max(every, key=_share)
-    answer = f"Of a step it takes {formatting.listing(parts)}, most in {place(most)} in {most['precision']}."
-    return Finding("what is the optimizer's share", answer, numbers, most["hardware"])
+    where = next(iter(most.values()))
+    if len(set(most.values())) > 1:
+        where = formatting.listing([f"{there} ({precision})" for precision, there in most.items()])
+    answer = f"Of a step it takes {formatting.listing(parts)}, most in {where}."
+    return Finding("what is the optimizer's share", answer, numbers, grid.rows[0]["hardware"])
 
 
 def _share(row: dict) -> float:
@@ -141,9 +129,10 @@ def optimizer_bytes(tables: Tables, grid: TimingGrid) -> Finding | None:
         "predicted": Number(predicted, cells_of(rows)),
     }
     where = f" in all {formatting.cells(len(rows))}" if len(rows) > 1 else ""
-    moved = f"its {OPTIMIZER_BYTES} bytes a parameter, moved once, would take {{predicted}}"
-    answer = f"In {rows[0]['size']} it takes {{times}} ms{where}; {moved}."
+    moved = f"At a large copy's rate AdamW's {OPTIMIZER_BYTES} bytes a parameter would take {{predicted}} ms"
+    answer = f"In {rows[0]['size']} it takes {{times}} ms{where}. {moved}."
     cause = ""
     if median(times) > FAR * predicted:
-        cause = "Written out, each operation reads and writes whole tensors again."
+        numbers["written_out"] = Number(optimizer_ms(tables, rows[0], WRITTEN_OUT_BYTES), cells_of(rows))
+        cause = f"Written out, its operations move {WRITTEN_OUT_BYTES} bytes: {{written_out}} ms."
     return Finding("what sets the optimizer's time", answer, numbers, rows[0]["hardware"], cause)
