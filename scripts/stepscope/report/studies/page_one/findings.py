@@ -16,6 +16,7 @@ from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
+from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
@@ -28,7 +29,7 @@ MOST_FINDINGS = 7
 # A part of the step that is no matrix product -> what it is called where it is the largest.
 _LOSSES = {
     "attention": "attention's work beside its products in the forward pass",
-    "other": "kernels that move memory instead of multiplying matrices",
+    "other": "moving memory in other kernels",
     "optimizer": "the optimizer",
     "idle": "the GPU waiting for the host",
 }
@@ -73,7 +74,7 @@ def answer(machine: Machine) -> Finding | None:
     losses = {name: getattr(own, name) for name in _LOSSES}
     worst = max(losses, key=losses.get)
     numbers |= _part_numbers(own, worst)
-    loss = f"Beside them most of it in {own.precision} is {_LOSSES[worst]}: {{cost}} ms, {{share}} of the step."
+    loss = f"Of the rest in {own.precision}, {_LOSSES[worst]} takes most: {{cost}} ms, {{share}} of the step."
     return Finding("where does the step go", f"{where}.", numbers, own.row["hardware"], cause=loss)
 
 
@@ -120,7 +121,7 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Attention's included, {largest[0]} kernels take most: {{most}} ms."
+        cause = f"With attention's, {largest[0]} kernels take most: {{most}} ms."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
     text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
@@ -149,7 +150,7 @@ def _idle(machine: Machine) -> Cost | None:
     cause = ""
     if len(machine.alike) > 1:
         which = f": {_places(bound)}" if bound else ""
-        cause = f"Launches limit {{bound}} of {len(machine.alike):,} {own.precision} steps{which}."
+        cause = f"Launches limit {{bound}} of {len(machine.alike):,} {own.precision} profiles{which}."
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
     text, more = advice(own, "CUDA graphs", "at most", _without(own, "idle"), made)
     found = Finding("what does waiting for launches cost",
@@ -275,7 +276,8 @@ def _memory(machine: Machine) -> Cost | None:
         numbers["whole"] = Number(last["device_memory_bytes"], (last["cell"],), formatting.gib)
     text, more = _remedy(machine)
     said = (
-        f"{last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out of memory."
+        f"A step of {last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out "
+        "of memory."
     )
     found = Finding("what does not fit", said, numbers | more, machine.hardware, advice=text)
     return Cost(math.inf, "memory", found)
@@ -323,38 +325,39 @@ def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number]]:
 
 
 def _warmup(machine: Machine) -> Cost | None:
-    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size.
+    """A mean without warm-up that is not close to the late steps of its own process, of the largest size with one.
 
-    A size whose steady step is known well comes before one where it is not.
+    As in the chapter, nothing is compared between processes; the first step must take longer than every late one.
     """
+    warmups = Warmups(machine.tables)
+    setting = main_setting(warmups, machine.hardware)
     found = []
-    for setting in Warmups(machine.tables).measured:
-        for point in setting.measured if setting.hardware == machine.hardware else ():
-            ratio = (point.cold or {}).get("step_mean_over_steady")
-            if point.is_beyond("step", ratio) and ratio > 1 + CLOSE:
-                found.append((point.is_settled, point.parameters * setting.context, setting, point, ratio))
+    for point in setting.measured if setting else ():
+        for cold in processes(warmups, point):
+            ratio = cold.times[WHOLE].mean() / cold.late()
+            if cold.warmup == 0 and cold.is_above_late_ones(0) and ratio > 1 + CLOSE:
+                found.append((point, cold, ratio))
     if not found:
         return None
-    _, _, setting, point, ratio = max(found, key=lambda each: each[:2])
-    cells = (point.cold["cell"],)
-    numbers = {"ratio": Number(ratio, cells, formatting.times)}
-    cause, text, sure = "", "Leave the first step out.", ""
-    excess, steps = point.excess("step"), point.enough("step")
-    if excess is not None:
-        cause = "The first step takes {excess} ms longer."
-        numbers["excess"] = Number(excess, cells)
-    if not point.is_settled:
-        sure = ", itself known to ± {width}"
-        numbers["width"] = Number(point.width, cells, percent)
-    elif steps:
+    point, cold, ratio = max(found, key=lambda each: each[0].parameters)
+    numbers = {
+        "ratio": Number(ratio, (cold.cell,), formatting.times),
+        "excess": Number(cold.excess(0), (cold.cell,)),
+    }
+    text, steps = "Leave the first step out.", point.enough("step") if point.is_settled else None
+    if steps:
         text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it stays within ± {percent(CLOSE)}."
-        numbers["enough"] = Number(steps, cells, formatting.count)
+        numbers["enough"] = Number(steps, (cold.cell,), formatting.count)
     said = (
-        f"Without warm-up the mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step{sure} "
+        f"Without warm-up the mean of {len(cold.times):,} steps is {{ratio}} a late step "
         f"({point.size}, context {setting.context:,.0f}, {setting.precision})."
     )
-    found = Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text)
-    return Cost(max(0.0, (ratio - 1) * point.steady("step")), "warmup", found)
+    cause = "The first step takes {excess} ms longer."
+    return Cost(
+        (ratio - 1) * cold.late(),
+        "warmup",
+        Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text),
+    )
 
 
 CANDIDATES: tuple[Callable[[Machine], Cost | None], ...] = (

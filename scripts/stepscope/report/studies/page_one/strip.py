@@ -105,7 +105,8 @@ def _cells_in_doubt(machine: Machine) -> str:
     for name, cells in doubtful(machine).items():
         if cells:
             places = sorted((cell.partition("/")[2] for cell in cells), key=lambda place: not _is_on_page(place))
-            parts.append(f"{_DOUBTS[name]}: {formatting.listing(places, _MOST_NAMES)}")
+            verb = "is" if len(places) == 1 else "are"
+            parts.append(f"{_DOUBTS[name]} {verb} {formatting.listing(places, _MOST_NAMES)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

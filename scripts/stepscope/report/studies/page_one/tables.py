@@ -4,7 +4,7 @@ import math
 
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.control import floors
-from stepscope.report.data.ladder import Ladder, peak, rate, time
+from stepscope.report.data.ladder import Ladder, rate, reached, time
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
@@ -49,7 +49,7 @@ def ladder_table(machine: Machine) -> Table | None:
         Column("step", "ms", value=time_cell),
         Column("times as fast", value=gain, optional=True),
         Column("of the measured peak", "%", value=share, optional=True),
-        Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
+        Column("peak memory", "GiB", value=lambda row: table.number(reached(row), formatting.gib), optional=True),
     ]
     more = f" {len(one.rungs) - MOST_ROWS:,} more stand in its section." if len(one.rungs) > MOST_ROWS else ""
     compared = f"; times as fast as {start['name']}, the first of which a whole step fits" if start else ""
