@@ -42,7 +42,7 @@ CPU = {"device": "cpu", "cpu": "AMD EPYC", "host_memory_bytes": 16 * GIB}
 def cell(size, context, precision, options=None, step=40.0, optimizer=4.0, hardware="gpu", peak=None, **more):
     """A measured cell. more: kernels, launches, operators, compile_seconds, off (relative difference of gradients),
     loss, scatter (of processes), processes, launch (its share), backward (its share of forward and backward),
-    throttle."""
+    throttle, clock (MHz)."""
     options = options or {}
     is_gpu = not hardware.startswith("cpu")
     entry = _entry(hardware, size, context, precision, options, is_gpu)
@@ -72,7 +72,7 @@ def cell(size, context, precision, options=None, step=40.0, optimizer=4.0, hardw
     provenance |= {"duration_s": 30.0, "hardware": hardware_of, "settings": {"threads": 1}}
     provenance |= {"versions": {"python": "3.12.1", "torch": "2.9.0", "cuda": "13.0", "triton": "3.5.0"}}
     readings = dict.fromkeys(("sm_clock_min_mhz", "sm_clock_median_mhz", "power_max_w", "temperature_max_c"))
-    readings |= {"throttle": more.get("throttle", []), "other_processes": 0}
+    readings |= {"throttle": more.get("throttle", []), "other_processes": 0, "sm_clock_median_mhz": more.get("clock")}
     record = {"code": "c0de" * 4, "summary": summary, "provenance": provenance, "telemetry": readings}
     return CellResult(entry, "measured", record, ("mode,step", "step,0"), noisy=0.02)
 

@@ -64,7 +64,7 @@ def test_where_the_first_rung_does_not_fit_the_first_that_does_is_told(tmp_path)
     rungs = ladder.chain()
     rungs[:3] = [ladder.without_step(each, both=at < 2) for at, each in enumerate(rungs[:3])]
     whole = found(tmp_path, rungs)["what does the ladder bring to small at 128"]
-    assert values(whole) == pytest.approx({"fits": 16, "top": 4}) and "SDPA is the first rung that does" in whole.text
+    assert values(whole) == pytest.approx({"fits": 16, "top": 4}) and "SDPA is the first rung that fits" in whole.text
 
 
 def test_the_greatest_change_is_named_with_its_place_and_those_that_bring_nothing(tmp_path):
@@ -75,7 +75,7 @@ def test_the_greatest_change_is_named_with_its_place_and_those_that_bring_nothin
         and "over blocks compiled" in own.verdict
         and "Use CUDA graphs." in own.reasons
     )
-    assert "Little or nothing: Triton attention × 0.99" in own.reasons
+    assert "No sure gain comes from Triton attention (× 0.99" in own.reasons
 
 
 def test_ratios_of_a_single_process_have_no_verdict(tmp_path):
@@ -176,12 +176,11 @@ def test_checkpoints_are_told_beside_the_first_rung_that_fits_without(tmp_path):
     # Forward and backward take 16 ms without and 56 with; the phased forward pass of the latter 1.05 x 56 / 4.
     assert values(saves)["before"] == pytest.approx(16) and values(saves)["after"] == pytest.approx(56)
     assert values(saves)["predicted"] == pytest.approx(16 + 14.7) and "runs out of memory" in saves.text
-    expected = {"peak": 4 * GIB * 0.9**3, "gain": 60 / 16, "step": 16.0, "slow": 60.0, "least": 4 * GIB * 0.9**7}
+    expected = {"peak": 4 * GIB * 0.9**3, "gain": 60 / 16, "step": 16.0, "slow": 60.0}
     assert {name: values(fits)[name] for name in expected} == pytest.approx(expected)
     # The scores and their softmax: 12 blocks keep 4 x 12 heads x 128² of them.
     assert values(fits)["naive"] > values(fits)["fused"] and "stores no context × context scores" in fits.cause
     assert "SDPA fits, in 2.92 GiB" in fits.text and "Use SDPA first; checkpoint where" in fits.advice
-    assert "With every change to fused AdamW it is even less" in fits.cause
 
 
 def test_checkpointing_is_advised_where_nothing_else_fits_or_is_faster(tmp_path):
@@ -189,8 +188,6 @@ def test_checkpointing_is_advised_where_nothing_else_fits_or_is_faster(tmp_path)
     assert nothing[FITS].advice == "Checkpoint the blocks."
     slow = found(tmp_path / "slow", [*without_plain_step(), checkpointed(step=15.0)])
     assert slow[FITS].advice == "Checkpoint where memory ends." and "slower" in slow[FITS].text
-    lean = found(tmp_path / "lean", [*without_plain_step(), checkpointed(peak=1.9 * GIB)])
-    assert "even less" not in lean[FITS].cause  # the last rung needs 1.913 GiB
 
 
 def test_where_the_plain_step_fits_the_leanest_rung_is_told(tmp_path):
@@ -221,7 +218,7 @@ def test_compiling_is_earned_back_after_so_many_steps(tmp_path):
 def test_the_best_configuration_names_its_options(tmp_path):
     own = found(tmp_path, ladder.chain())["which configuration is best in small at 128"]
     assert "bf16, attention=triton, compile=graphs, optimizer=fused" in own.text
-    assert values(own)["tokens"] == pytest.approx(512 / 4e-3)
+    assert values(own)["tokens"] == pytest.approx(512 / 4e-3) and "takes 4.00 ms a step with 128,000" in own.text
 
 
 def test_what_the_timing_study_measured_otherwise_is_told(tmp_path):
@@ -230,6 +227,26 @@ def test_what_the_timing_study_measured_otherwise_is_told(tmp_path):
     assert values(own) == pytest.approx({"apart": 1, "here": 40.0, "there": 80.0})
     alike = found(tmp_path / "alike", ladder.chain(), timing=[made.timed(cell, 40.2, 3)])
     assert "do runs at another time agree" not in alike
+
+
+@pytest.mark.parametrize(("busy", "is_told"), [(35.9, True), (36.1, False)])
+def test_where_kernels_fill_neither_run_the_host_is_the_reason(busy, is_told, tmp_path):
+    """90 % of the shorter run's 40 ms are 36."""
+    cell = synthetic_profile.cell("fp32", busy=busy) | {"size": "small"}
+    own = found(tmp_path, ladder.chain(), timing=[made.timed(cell, 80.0, 3)], cells=[cell])
+    again = own["do runs at another time agree"]
+    assert ("how fast the host launches" in again.cause) is is_told
+    assert values(again).get("busy") == (pytest.approx(busy) if is_told else None)
+
+
+@pytest.mark.parametrize(("clock", "is_told"), [(1600.0, True), (1900.0, False)])
+def test_clocks_that_fall_on_the_way_up_are_told(clock, is_told, tmp_path):
+    rungs = ladder.chain()
+    for at, options, step, own in ((3, ladder.SDPA, 16.0, 1900.0), (4, ladder.TRITON, 15.0, clock)):
+        rungs[at] = ladder.cell("small", 128, "bf16", options, step, throttle=["power cap"], clock=own)
+    clocks = found(tmp_path, rungs)["did the clocks hold"]
+    assert values(clocks) == {"slow": 2} | ({"first": 1900.0, "last": 1600.0} if is_told else {})
+    assert ("later rungs may gain more" in clocks.cause) is is_told
 
 
 def test_lowered_clocks_and_wrong_gradients_are_told(tmp_path):

@@ -105,7 +105,8 @@ def test_what_a_profile_puts_it_down_to(tmp_path):
         "other_api_calls": pytest.approx(90 / 1360),
     }
     assert found.text.startswith(
-        "Profiled in m, the excess is module loading (57 %), of each kernel at its first launch"
+        "In m the profile puts what the first step takes longer down to module loading (57 %), at each kernel's first "
+        "launch"
     )
 
 
@@ -217,6 +218,7 @@ def test_what_chance_may_explain_is_not_called_slow(lates, is_slow):
 def test_how_far_the_second_step_is_off(tmp_path):
     found = later_steps.scatter(by_size(*setting_of(tmp_path)), "gpu")
     assert values(found) == {"small": pytest.approx([1.2] * 5), "large": pytest.approx([1.2] * 5)}
+    assert found.text.startswith("The second step takes 1.20 times as long as the late steps of its process in s")
     assert later_steps.scatter({"s": [process((20, 40, 10))]}, "gpu") is None
 
 
@@ -254,6 +256,16 @@ def test_a_steady_state_that_is_not_known_well_enough(tmp_path):
     _, setting = setting_of(tmp_path, plan)
     found = later_steps.enough(setting)
     assert "not known" in found.text and "more processes" in found.advice and values(found)["width"] > 0.05
+    assert found.answer.endswith("only (s).")
+
+
+def test_the_spread_of_sizes_that_is_taken_together_is_no_sizes_own(tmp_path):
+    plan = made.Plan(tmp_path / "cells")
+    for size, scale in (("s", 1.0), ("m", 4.0)):
+        for count, slower in ((5, 1.0), (10, 1.5)):
+            plan.cell(size, count, steady=tuple(scale * slower * phase for phase in (10.0, 20.0, 5.0)))
+    _, setting = setting_of(tmp_path, plan)
+    assert "(in each of 2 sizes, whose spread is taken together)" in later_steps.enough(setting).text
 
 
 def compiled(folder, block: float, **more):

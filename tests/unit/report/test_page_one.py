@@ -12,6 +12,7 @@ import synthetic_ladder
 import synthetic_profile
 import synthetic_warmup
 from stepscope.figures import theme
+from stepscope.report.data.ladder import reached
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import every_step, reference, side_by_side
@@ -241,7 +242,7 @@ def test_what_does_not_fit_is_told_where_something_does_not(tmp_path):
     lost = found(made.write(tmp_path / "lost", cells, [*timing, made.lost(cells[1], 256), made.lost(cells[1], 512)]))
     assert "what does not fit" not in fits
     text = lost["what does not fit"].finding.verdict
-    assert text == "s in bf16 fits up to context 128 (60.0 of 80.0 GiB); 256 runs out of memory."
+    assert text == "A step of s in bf16 fits up to context 128 (60.0 of 80.0 GiB); 256 runs out of memory."
 
 
 def test_checkpoints_cost_what_the_ladder_measured(tmp_path):
@@ -280,7 +281,25 @@ def test_warm_up_is_told_where_a_mean_without_it_is_sure_to_be_off(first, is_tol
         assert told.cost == 0.0  # it costs a measurement, not a step
 
 
+def test_a_mean_without_warm_up_is_beside_the_late_steps_of_its_own_process(tmp_path):
+    """Other processes take half as long: 1,610.5 / 350 is beside the process's own 35 ms, not beside theirs."""
+    plan = synthetic_warmup.Plan(tmp_path / "results")
+    plan.cell(warmup=0)
+    for warmup in (1, 2, 5):
+        plan.cell(warmup=warmup, steady=(5.0, 10.0, 2.5))
+    plan.write(tmp_path)
+    told = found(Tables(tmp_path, made.STUDIES))["how much warm-up is needed"]
+    assert told.finding.numbers["ratio"].value == pytest.approx(1610.5 / 350, rel=0.01)
+    assert told.finding.numbers["excess"].value == pytest.approx(1250, rel=0.01)
+
+
 # Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_step_that_ran_out_shows_what_it_reached_not_what_fitted_before():
+    ran_out = {"status": "oom", "reached_bytes": 76.0, "peak_allocated_bytes": 63.0}
+    assert reached(ran_out) == 76 and reached(ran_out | {"status": "ok"}) == 63
+    assert reached(ran_out | {"reached_bytes": None}) == 63
 
 
 def test_the_largest_ladder_is_that_of_the_most_parameters_and_tokens(tmp_path):

@@ -197,6 +197,12 @@ def peak(row: dict) -> float | None:
     return next((value for value in values if formatting.known(value)), None)
 
 
+def reached(row: dict) -> float | None:
+    """Peak memory of a step; of one that ran out of memory what it had reached, not what ran to its end before."""
+    own = row.get("reached_bytes")
+    return own if row["status"] == "oom" and formatting.known(own) else peak(row)
+
+
 def whole_peak(row: dict) -> float | None:
     """Peak memory of a step that ran to its end."""
     return peak(row) if row["status"] == "ok" else None

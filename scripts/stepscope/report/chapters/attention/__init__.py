@@ -51,7 +51,6 @@ def _by_itself(machine: Machine, group: Group, rows: list[dict], profiled: list[
                 matrix.recomputation(group, precision),
                 matrix.out_of_memory(rows, group.hardware),
                 matrix.time_growth(group, precision),
-                matrix.fits_fused(machine.ladders),
             ),
             _shown(figures.get("attention_memory")),
         ),
@@ -59,7 +58,7 @@ def _by_itself(machine: Machine, group: Group, rows: list[dict], profiled: list[
         Part(
             "Which implementation is fastest?",
             _told(
-                implementations.least_time(group, precisions),
+                implementations.least_time(group, precisions, Attention(machine.tables).of(group.hardware)),
                 implementations.ours_in_fp32(machine, group),
                 implementations.throttled(rows, group.hardware),
                 in_model.remedy(machine, profiled),

@@ -1,5 +1,6 @@
 """Which implementation of attention takes the least time, by length and precision, and what disturbed it."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from stepscope.axes import DIRECTIONS
@@ -18,25 +19,44 @@ LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic o
 _SINGLE = "single processes: no verdict"
 
 
-def least_time(group: Group, precisions: list[str]) -> Finding | None:
-    """The implementation with the shortest forward and backward pass, length by length, in each of these precisions."""
+def least_time(group: Group, precisions: list[str], others: Sequence[Group] = ()) -> Finding | None:
+    """The implementation with the shortest forward and backward pass, length by length, in each of these precisions.
+
+    others: groups of other settings, of which the causal ones are told where the first is not causal, as the model is.
+    """
     parts, every = [], []
     for precision in precisions:
         found = fastest(group, precision, typical_d(group, precision))
         runs = [list(own) for _, own in groupby(found, key=lambda each: each.name)]
         if runs:
             told = [f"{own[0].name} at {_lengths(own, len(found))}" for own in runs]
-            parts.append(f"in {precision} {formatting.listing(told)}")
+            parts.append(f"in {precision} with {formatting.listing(told)}")
         every += found
     if not every:
         return None
     numbers = {"lengths": Number(len({each.length for each in every}), _cells(every), formatting.count)}
     d_heads = dict.fromkeys(f"{typical_d(group, precision):,.0f}" for precision in precisions)
+    mask = ", not causal" * (group.setting.causal == "no")
     answer = (
-        f"Shortest forward plus backward of {{lengths}} lengths (d = {formatting.listing(list(d_heads))}): "
-        f"{'; '.join(parts)} ({_verdict(every)})."
+        f"Of {{lengths}} lengths (d = {formatting.listing(list(d_heads))}{mask}) forward plus backward takes least "
+        f"time {'; '.join(parts)} ({_verdict(every)})."
     )
-    return Finding("which takes the least time", answer, numbers, group.hardware)
+    causal = [each for each in others if each.setting.causal == "yes" != group.setting.causal]
+    cause, more = _with_mask(causal, precisions[0])
+    return Finding("which takes the least time", answer, numbers | more, group.hardware, cause)
+
+
+def _with_mask(groups: list[Group], precision: str) -> tuple[str, dict[str, Number]]:
+    """The implementation that takes least time at most of the causal points, and at how many; empty without any."""
+    every = [(d_head, each) for group in groups for d_head in group.values("d_head", precision)
+             for each in fastest(group, precision, d_head)]  # fmt: skip
+    if not every:
+        return "", {}
+    names = [each.name for _, each in every]
+    name = max(dict.fromkeys(names), key=names.count)
+    numbers = {"causal": Number(names.count(name), _cells([each for _, each in every]), formatting.count)}
+    d_heads = formatting.listing([f"{d_head:,.0f}" for d_head in dict.fromkeys(d_head for d_head, _ in every)])
+    return f"Causal, {name} does at {{causal}} of {len(every):,} points ({precision}, d = {d_heads}).", numbers
 
 
 def _lengths(own: list[Fastest], every: int) -> str:
@@ -72,10 +92,13 @@ def alternative(group: Group, precision: str) -> Finding | None:
     held = [before_backward(rows[-1]) for rows in (naive, own)]
     memory = ""
     if all(held):
-        memory = " and holds {less} times less memory"
+        memory = " and holds {less} times less memory before backward"
         numbers["less"] = Number(held[0] / held[1], cells)
     where = f"length {last.length:,.0f} ({precision}, d = {d_head:,.0f})"
-    answer = f"At {where} {last.name} runs {{times}} as fast as naive attention{memory}; {_verdict([last])}."
+    answer = (
+        f"At {where} forward plus backward of {last.name} runs {{times}} as fast as naive attention's{memory}; "
+        f"{_verdict([last])}."
+    )
     return Finding("what avoids that", answer, numbers, group.hardware)
 
 
@@ -96,7 +119,7 @@ def ours_in_fp32(machine: Machine, group: Group) -> Finding | None:
     best = max((each.row for each in own if formatting.known(each.row.get("tflops"))), key=_rate, default=None)
     ceiling, cause = matmul_ceiling(machine.tables["ceilings"], group.hardware, "fp32"), ""
     if best and ceiling and max(ratios) < 1 and _rate(best) < LOW_RATE * ceiling:
-        cause = "Without TF32 its products use no tensor cores: at best they reach {share} of the measured matmul rate."
+        cause = "At best it reaches {share} of the measured fp32 matmul rate, which uses no tensor cores either."
         numbers["share"] = Number(_rate(best) / ceiling, (best["cell"],), formatting.percent)
     return Finding("how is it in fp32", answer, numbers, group.hardware, cause)
 
@@ -110,10 +133,10 @@ def _rate(row: dict) -> float:
 
 
 def _counted(own: list[Compared]) -> str:
-    """`slower in 20`, `faster in 3, slower in 4`, or that no verdict is given."""
+    """`slower in 20`, `faster in 3, slower in 4`, or `no verdict`."""
     words = [each.speed.verdict for each in own if enough(comparison=each.speed)]
     if not words:
-        return _SINGLE
+        return "no verdict"
     return ", ".join(f"{word} in {words.count(word):,}" for word in (FASTER, SLOWER) if word in words) or "none surely"
 
 

@@ -18,7 +18,7 @@ from stepscope.report.studies.page_one.changes import Change, change
 RISES = 1.02  # times as large a share, from which on it is said to grow
 UNLIKE = 2.0  # times as far apart as operations, from which on times do not follow them
 SERVED, EXPLAINED = 1.05, 0.5  # predicted over measured time: above, caches help; from here on traffic sets the time
-IDLES = 0.1  # of a step, from which on launches are given as the reason for a smaller gain than predicted
+IDLES = 0.1  # of the step before a change, from which on launches are the reason for less gain than predicted
 _CALL = "attention"  # the whole of it, a part of the forward pass
 
 
@@ -102,7 +102,7 @@ def share_by_precision(machine: Machine, rows: list[dict]) -> Finding | None:
     products = _line(machine, pair[1], _CALL).get("gpu_matmul_ms_per_step")
     cause = ""
     if formatting.known(products) and products < inside[1] / 2:
-        cause = "Matrix products are {products} of attention's time there."
+        cause = f"In {pair[1]['precision']} matrix products are {{products}} of attention's time."
         numbers["products"] = Number(products / inside[1], cells, formatting.percent)
     name = pair[1]["precision"]
     answer = (
@@ -128,7 +128,7 @@ def softmax(machine: Machine, rows: list[dict]) -> Finding | None:
         f"The softmax does {{flops}} times the FLOP of both products, yet takes {{time}} times their "
         f"{machine.profile.words(row).time}{host} (context {row['context']:,.0f}, {row['precision']})."
     )
-    cause = "FLOP do not predict its time."
+    cause = ""
     if own.time / own.flops < UNLIKE:
         answer, cause = answer.replace(", yet takes", " and takes"), "Here FLOP predict its time."
     return Finding("what does the softmax cost", answer, numbers, machine.hardware, cause)
@@ -163,10 +163,10 @@ def traffic(machine: Machine, rows: list[dict]) -> Finding | None:
     if ratio > SERVED:
         cause = "The caches serve part of them."
     elif ratio >= EXPLAINED:
-        cause = "Memory traffic sets its time, not arithmetic."
+        cause = "Mostly memory traffic sets its time."
     answer = (
-        "Its {kernels} kernels a layer move {moved} of scores a forward pass. That takes {predicted} ms at the copy "
-        "rate; {measured} ms were measured ({gap})."
+        "By formula its {kernels} kernels a layer move {moved} of scores a forward pass. That takes {predicted} ms "
+        "at the copy rate; {measured} ms were measured ({gap})."
     )
     return Finding("why is the softmax slow", answer, numbers, machine.hardware, cause)
 
@@ -186,12 +186,15 @@ def remedy(machine: Machine, rows: list[dict]) -> Finding | None:
     cells = (own.row["cell"],)
     predicted, cause = own.total / (own.total - own.attention), ""
     numbers = {"predicted": Number(predicted, cells, formatting.times), "gain": made.number}
-    if made.speed.ratio < predicted and own.share("idle") >= IDLES:
-        cause = "The GPU idles for {idle} of that step: it waits for launches."
-        numbers["idle"] = Number(own.share("idle"), cells, formatting.percent)
-    where = "" if own.place[:2] == (made.ladder.size, made.ladder.context) else f" ({made.place})"
+    before, is_there = made.speed.times[0], own.place[:2] == (made.ladder.size, made.ladder.context)
+    if is_there and made.speed.ratio < predicted and own.busy <= (1 - IDLES) * before:
+        cause = "Kernels fill {busy} of the ladder's {before} ms without it: launches limit that step."
+        numbers["before"] = Number(before, made.cells[:1])
+        numbers["busy"] = Number(own.busy, cells)
+    place = f"{own.row['size']} at {own.row['context']:,.0f}"
+    where = "" if is_there else f" ({made.place})"
     answer = (
-        f"Fused attention should bring {{predicted}} in a step of {own.name}, by its forward pass; the ladder measured "
+        f"By its forward pass, fused attention should bring {{predicted}} in a step of {place}; the ladder measured "
         f"{{gain}}{where}."
     )
     return Finding("what does a fused kernel bring", answer, numbers, machine.hardware, cause)

@@ -12,10 +12,8 @@ from stepscope.report.data.attention_memory import (
     needed,
     ran_out_first,
 )
-from stepscope.report.data.ladder import Ladder, peak, whole_peak
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
-from stepscope.report.kit.order import NEUTRAL
 from stepscope.report.kit.sizes import percent_change, size
 
 IN_PROPORTION = 1.1  # times the lengths' ratio, up to which memory is said to grow in proportion to it
@@ -35,8 +33,8 @@ def time_growth(group: Group, precision: str) -> Finding | None:
     numbers["square"] = Number((last / first) ** 2, show=_short)
     told = formatting.listing([f"{{{each.quantity}}} times as long {each.quantity}" for each in own])
     answer = (
-        f"From length {first:,.0f} to {last:,.0f} ({precision}) naive attention takes {told}; the lengths' square "
-        "predicts {square}."
+        f"From length {first:,.0f} to {last:,.0f} ({precision}, d = {d_head:,.0f}) naive attention takes {told}; the "
+        "lengths' square predicts {square}."
     )
     return Finding("how does time grow with the length", answer, numbers, group.hardware)
 
@@ -97,10 +95,9 @@ def recomputation(group: Group, precision: str) -> Finding | None:
     numbers = {
         "flat": Number(len(flat), tuple(row["cell"] for row in rows), formatting.count),
         "held": Number(before_backward(most), (most["cell"],), size),
-        "less": Number(before_backward(naive) / before_backward(most), (naive["cell"], most["cell"])),
     }
     verb = "holds" if len(flat) == 1 else "hold at most"
-    answer = f"{{flat}} of {len(found):,} implementations {verb} {{held}} there, {{less}} times less."
+    answer = f"{{flat}} of {len(found):,} implementations {verb} {{held}} there."
     cause = "Backward computes the matrix anew, tile by tile; their memory grows with the length."
     return Finding("what does recomputation save", answer, numbers, group.hardware, cause)
 
@@ -130,39 +127,15 @@ def out_of_memory(rows: list[dict], hardware: str) -> Finding | None:
     numbers["gap"] = Number(abs(row["peak_bytes"] / predicted - 1), cells, formatting.percent)
     numbers["length"] = Number(length, cells, formatting.count)
     answer = (
-        f"It ran out of memory nowhere; the largest peak, {{peak}} ({_point(row)}), was predicted to within {{gap}}."
+        "Naive attention ran out of memory nowhere; its largest peak, {peak} "
+        f"({_point(row)}), was predicted to within {{gap}}."
     )
-    cause = "By the same formula it runs out from length {length} on."
+    cause = "By the same formula that case runs out from length {length} on."
     return Finding(question, answer, numbers, hardware, cause)
 
 
 def _point(row: dict) -> str:
     return f"{row['precision']}, d = {row['d_head']:,.0f}"
-
-
-def fits_fused(found: list[Ladder]) -> Finding | None:
-    """A rung of a ladder whose step ran out of memory with naive attention and fits with another, all else alike."""
-    for one in sorted(found, key=lambda one: (one.parameters or 0) * one.context, reverse=True):
-        for row in one.rungs:
-            before = one.neighbour(row)
-            if before and before["status"] == "oom" and whole_peak(row) and _only_attention_differs(before, row):
-                cells = (before["cell"], row["cell"])
-                numbers = {"peak": Number(peak(row), cells, size)}
-                answer = (
-                    f"With naive attention a step of {one.size} at {one.context:,.0f} ({row['precision']}) runs out of "
-                    f"memory; with {row['attention']} it peaks at {{peak}}."
-                )
-                return Finding("what fits with fused attention", answer, numbers, one.hardware)
-    return None
-
-
-def _only_attention_differs(before: dict, row: dict) -> bool:
-    def value(each: dict, name: str) -> str:
-        return str(each.get(name) or NEUTRAL[name]) if name in NEUTRAL else str(each.get(name))
-
-    others = [name for name in (*NEUTRAL, "precision") if name != "attention"]
-    alike = all(value(before, name) == value(row, name) for name in others)
-    return alike and value(before, "attention") == NAIVE != value(row, "attention")
 
 
 def head_dimension(group: Group, precision: str, second: str) -> Finding | None:
@@ -188,7 +161,7 @@ def head_dimension(group: Group, precision: str, second: str) -> Finding | None:
     if grown >= FOLLOWS:
         cause = "Its time follows d: arithmetic sets it."
     elif grown <= UNTOUCHED:
-        cause = "The length × length matrix, which does not grow with d, sets its time"
+        cause = "The matrix of scores, which does not grow with d, sets its time"
         held = [each for each in found if each.quantity == "memory" and each.implementation == NAIVE]
         if held and (held[0].factor - 1) / (ratio - 1) <= UNTOUCHED:
             numbers["held"] = Number(held[0].factor - 1, held[0].cells, percent_change)
@@ -197,6 +170,8 @@ def head_dimension(group: Group, precision: str, second: str) -> Finding | None:
     own = [each for each in times if each.implementation == second and each.length == length]
     if second != NAIVE and own:
         other = max(own, key=lambda each: each.factor)
-        cause += f" {second} takes {{other}} times as long {other.quantity}."
+        ends = (group.at(second, precision, d, length, other.quantity) for d in (smallest, largest_d))
+        badge = " (throttled)" * any(bool(row.get("throttle")) for row in ends)
+        cause += f" {second} takes {{other}} times as long {other.quantity}{badge}."
         numbers["other"] = Number(other.factor, other.cells, _two_decimals)
     return Finding("what does the head dimension cost", answer, numbers, group.hardware, cause)

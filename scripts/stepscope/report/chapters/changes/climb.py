@@ -7,9 +7,11 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Comparison, interval_text
 from stepscope.report.kit.finding import Finding, Number, enough, without_verdict
+from stepscope.report.kit.order import NEUTRAL
 from stepscope.report.studies.page_one.changes import urge
 
 FAR = 1.25  # a prediction that is off by so much failed
+FILLED = 0.9  # of a step that kernels take, up to which launches have a part in its time
 UNLIKE = 1.25  # a gain so many times that at another place is worth a sentence
 
 
@@ -43,14 +45,14 @@ def whole(one: Ladder) -> Finding | None:
             "top": Number(time(top, "step"), (top["cell"],)),
         }
         answer = (
-            f"{place(one)}: {first['name']} does not fit; {fitting['name']} is the first rung that does ({{fits}} ms); "
-            f"with all up to {top['name']} it takes {{top}}."
+            f"In {place(one)} {fitting['name']} is the first rung that fits, with {{fits}} ms a step; the fastest, "
+            f"{top['name']}, takes {{top}}."
         )
         return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
     start, speed = one.at(top.get("started_from")), one.over_start.get(top["cell"])
     if start is None or start is top:
         numbers = {"top": Number(time(top), (top["cell"],))}
-        answer = f"{place(one)}: no rung takes less time than {top['name']} ({{top}} ms)."
+        answer = f"In {place(one)} no rung takes less time than {top['name']} ({{top}} ms)."
         return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
     if speed is None:
         return None
@@ -60,8 +62,10 @@ def whole(one: Ladder) -> Finding | None:
         "top": Number(time(top, phase), (top["cell"],)),
         "gain": gain(top, start, speed),
     }
-    names = f"{start['name']} to {top['name']}"
-    answer = f"{place(one)}: {{start}} to {{top}} ms{of_passes(top.get('gain_start_of'))}, {{gain}} ({names})."
+    subject = "forward and backward take" if phase == "forward_backward" else "a step takes"
+    answer = (
+        f"In {place(one)} {subject} {{start}} ms with {start['name']} and {{top}} at best ({top['name']}): {{gain}}."
+    )
     return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
 
 
@@ -95,8 +99,8 @@ def greatest(one: Ladder) -> Finding | None:
         parts = []
         for at, (other, base, ratio) in enumerate(poor):
             numbers[f"poor_{at}"] = gain(other, base, ratio)
-            parts.append(f"{other['name']} {{poor_{at}}}")
-        cause = f"Little or nothing: {formatting.listing(parts, 4)}."
+            parts.append(f"{other['name']} ({{poor_{at}}})")
+        cause = f"No sure gain comes from {formatting.listing(parts, 4)}."
     advice = f"{urge(speed)} {row['name']}."
     return Finding(question, answer, numbers, one.hardware, cause, advice)
 
@@ -119,7 +123,8 @@ def unlike(found: list[Ladder]) -> Finding | None:
     if not (is_sure(speed) or is_sure(other_speed)):
         return None
     numbers = {"gain": gain(row, before, speed), "other": gain(other, other_before, other_speed)}
-    answer = f"{name}: {{gain}} in {place(found[0])}, {{other}} in {place(found[1])}."
+    verb = "bring" if name.endswith("s") else "brings"
+    answer = f"{name} {verb} {{gain}} in {place(found[0])} and {{other}} in {place(found[1])}."
     cause = ""
     spans = [_per_launch(each) for each in (before, other_before)]
     if name == "CUDA graphs" and all(spans) and (spans[0] - spans[1]) * (other_speed.ratio - speed.ratio) > 0:
@@ -127,7 +132,9 @@ def unlike(found: list[Ladder]) -> Finding | None:
             "span": Number(spans[0], (before["cell"],)),
             "other_span": Number(spans[1], (other_before["cell"],)),
         }
-        cause = "Before, a step had {span} µs a launch there, {other_span} here: long steps hide launches."
+        sizes = [one.size for one in found] if found[0].size != found[1].size else [place(one) for one in found]
+        cause = f"Before, a step has {{span}} µs a launch in {sizes[0]}, {{other_span}} in {sizes[1]}: "
+        cause += "long steps hide launches."
     return Finding("which change depends on the place", answer, numbers, found[0].hardware, cause)
 
 
@@ -184,9 +191,10 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
         "gain": gain(row, before, speed),
         "far": Number(len(far), tuple(each[1]["cell"] for each in far), formatting.count),
     }
-    off = f"{'is' if len(far) == 1 else 'are'} off by more than {formatting.percent(FAR - 1)}"
+    off = f"are off by more than {formatting.percent(FAR - 1)}, most that of"
+    off = off if len(far) > 1 else f"is off by more than {formatting.percent(FAR - 1)}:"
     answer = (
-        f"{{far}} of {len(both):,} predictions {off}, most {row['name']} in {place(one)}: {{predicted}} predicted, "
+        f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}, with {{predicted}} predicted and "
         "{gain} measured."
     )
     return Finding("which prediction fails", answer, numbers, one.hardware)
@@ -219,8 +227,11 @@ def unproven(found: list[Ladder]) -> Finding | None:
     return told[0]
 
 
-def elsewhere(found: list[Ladder]) -> Finding | None:
-    """Rungs that the timing study measured too, and the one that differs most from it."""
+def elsewhere(machine: Machine, found: list[Ladder]) -> Finding | None:
+    """Rungs that the timing study measured too, and the one that differs most from it.
+
+    Where its kernels, by the profile, fill neither run, what differs is how fast the host launches them.
+    """
     runs = [(one, one.at(cell), run) for one in found for cell, run in one.again.items()]
     apart = [each for each in runs if enough(change=each[2].speed)]
     if not apart:
@@ -232,11 +243,24 @@ def elsewhere(found: list[Ladder]) -> Finding | None:
         "there": Number(run.median, (run.cell,)),
     }
     rungs = f"{{apart}} of {len(runs):,} rungs" if len(runs) > 1 else "The one rung of both"
+    most = ", most" * (len(apart) > 1)
     answer = (
-        f"{rungs} took another time in the timing study, most {row['name']} in {place(one)}: {{here}} ms here, "
-        "{there} there."
+        f"{rungs} took another time in the timing study{most}: {row['name']} in {place(one)} took {{here}} ms on the "
+        "ladder, {there} there."
     )
-    return Finding("do runs at another time agree", answer, numbers, one.hardware)
+    busy, cause = _busy(machine, one, row), ""
+    if busy and run.phase == "step" and busy <= FILLED * min(numbers["here"].value, numbers["there"].value):
+        cause = "Kernels fill {busy} of both; the rest depends on how fast the host launches them."
+        numbers["busy"] = Number(busy, (row["cell"],))
+    return Finding("do runs at another time agree", answer, numbers, one.hardware, cause)
+
+
+def _busy(machine: Machine, one: Ladder, row: dict) -> float | None:
+    """Ms that kernels take in the profiled step of a rung at neutral options; None without one."""
+    if any(str(row.get(name) or neutral).removesuffix(".0") != neutral for name, neutral in NEUTRAL.items()):
+        return None
+    here = one.size, one.context, one.batch
+    return next((own.busy for own in machine.steps if (own.place, own.precision) == (here, row["precision"])), None)
 
 
 def throttled(found: list[Ladder]) -> Finding | None:
@@ -249,4 +273,15 @@ def throttled(found: list[Ladder]) -> Finding | None:
     names = formatting.listing(list(dict.fromkeys(place(one) for one, _ in slow)))
     causes = formatting.listing(list(dict.fromkeys(str(row["throttle"]) for _, row in slow)), 2)
     answer = f"{{slow}} of {len(rows):,} rungs ran at lowered clocks ({causes}; {names})."
-    return Finding("did the clocks hold", answer, numbers, found[0].hardware)
+    clocks = [
+        (row["sm_clock_median_mhz"], one, row) for one, row in slow if formatting.known(row.get("sm_clock_median_mhz"))
+    ]
+    cause = ""
+    if len(clocks) > 1 and clocks[0][1] is clocks[-1][1] and clocks[-1][0] < clocks[0][0]:
+        (first, _, start), (last, _, end) = clocks[0], clocks[-1]
+        numbers |= {
+            "first": Number(first, (start["cell"],), formatting.count),
+            "last": Number(last, (end["cell"],), formatting.count),
+        }
+        cause = "From {first} MHz they fell to {last}: at equal clocks later rungs may gain more."
+    return Finding("did the clocks hold", answer, numbers, found[0].hardware, cause)

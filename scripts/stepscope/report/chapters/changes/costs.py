@@ -44,15 +44,15 @@ def checkpointing(machine: Machine) -> Finding | None:
     if one.is_of_tensors and formatting.known(closed_form):
         beside = " (predicted {bytes})"
         numbers["bytes"] = Number(closed_form, cells[:1], size)
-    where = f"{place(one.ladder)}, {one.options}"
+    where = f"In {place(one.ladder)}, {one.options},"
     if base is not None and whole_peak(base):
         of = "the" if one.is_of_tensors else "the process's"
         numbers["without"] = Number(whole_peak(base), cells[1:], size)
-        answer = f"{where}: checkpointing every {{k}} blocks takes {of} peak from {{without}} to {{peak}}{beside}."
+        answer = f"{where} checkpointing every {{k}} blocks takes {of} peak from {{without}} to {{peak}}{beside}."
     elif base is not None and base["status"] == "oom":
-        answer = f"{where}: a step runs out of memory; checkpointing every {{k}} blocks it peaks at {{peak}}{beside}."
+        answer = f"{where} a step runs out of memory; checkpointing every {{k}} blocks it peaks at {{peak}}{beside}."
     else:
-        answer = f"{where}: checkpointing every {{k}} blocks a step peaks at {{peak}}{beside}."
+        answer = f"{where} checkpointing every {{k}} blocks a step peaks at {{peak}}{beside}."
     answer = answer.replace("every {k} blocks", "every block") if every(best) == 1 else answer
     cause, more = _recomputing(one, best)
     return Finding("what does checkpointing save and cost", answer, numbers | more, one.ladder.hardware, cause)
@@ -70,7 +70,7 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
     if not forward:
         return f"{text}.", numbers
     numbers["predicted"] = Number(time(base, phase) + forward, cells)
-    return f"{text} (by one more forward pass: {{predicted}}).", numbers
+    return f"{text} (one more forward pass predicts {{predicted}}).", numbers
 
 
 def instead(machine: Machine) -> Finding | None:
@@ -102,9 +102,6 @@ def instead(machine: Machine) -> Finding | None:
     answer = f"Without it {first['name']} {'fits, in' if is_lost else 'needs'} {{peak}}; {times}."
     cause, more = _scores(one, first)
     numbers |= more
-    if first is not least and whole_peak(least) <= whole_peak(best):
-        numbers["least"] = Number(whole_peak(least), (least["cell"],), size)
-        cause += f" With every change to {least['name']} it is even less than checkpointed: {{least}}."
     advice = "Checkpoint where memory ends."
     if found.ratio > 1 and is_sure(found):
         advice = f"{urge(found)} {first['name']} first; checkpoint where that does not fit."
@@ -176,7 +173,10 @@ def whole_model(machine: Machine) -> Finding | None:
         "blocks": Number(_seconds(blocks), (blocks["cell"],)),
         "gain": gain(row, blocks, one.over_before[row["cell"]]),
     }
-    answer = f"The whole model takes {{whole}} instead of {{blocks}} s in {place(one)}, for {{gain}} over its blocks."
+    answer = (
+        f"Compiling the whole model takes {{whole}} instead of {{blocks}} s in {place(one)}, for {{gain}} over its "
+        "blocks."
+    )
     return Finding("what does compiling the whole model bring", answer, numbers, one.hardware)
 
 
@@ -189,7 +189,7 @@ def best(one: Ladder) -> Finding | None:
     if top is None or not time(top, "step"):
         return None
     cells = (top["cell"],)
-    numbers, parts = {"step": Number(time(top, "step"), cells)}, ["{step} ms"]
+    numbers, parts = {"step": Number(time(top, "step"), cells)}, []
     if rate(top, "tokens_per_s") is not None:
         numbers["tokens"] = Number(rate(top, "tokens_per_s"), cells, formatting.count)
         parts.append("{tokens} tokens/s")
@@ -199,7 +199,8 @@ def best(one: Ladder) -> Finding | None:
     if peak(top) is not None:
         numbers["peak"] = Number(peak(top), cells, size)
         parts.append("{peak}")
-    answer = f"{place(one)}: {configuration(top)}: {', '.join(parts)}."
+    more = f" with {formatting.listing(parts)}" if parts else ""
+    answer = f"In {place(one)} {configuration(top)} takes {{step}} ms a step{more}."
     return Finding(f"which configuration is best in {place(one)}", answer, numbers, one.hardware)
 
 
@@ -219,6 +220,6 @@ def agreement(found: list[Ladder]) -> Finding | None:
     wrong = [f"{row['name']} ({place(one)})" for one, row in checked if agrees(row) is False]
     own = [row for _, row in checked if agrees(row)]
     numbers = {"own": Number(len(own), tuple(row["cell"] for row in own), formatting.count)}
-    answer = f"Loss and gradients are those of the first rung in {{own}} of {len(checked):,} others"
+    answer = f"Loss and gradients are, up to rounding, those of the first rung in {{own}} of {len(checked):,} others"
     more = f"; not in {formatting.listing(wrong, 3)}, which count as no rungs" if wrong else ""
     return Finding("do all rungs compute the same step", f"{answer}{more}.", numbers, found[0].hardware)

@@ -2,7 +2,7 @@
 
 from stepscope.report.chapters.changes.climb import place
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.ladder import Ladder, ladders, peak, rate, recomputed
+from stepscope.report.data.ladder import Ladder, ladders, rate, reached, recomputed, time
 from stepscope.report.data.ladder_predicted import predicted
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting, table
@@ -23,7 +23,7 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
         Column("predicted", group="times as fast", value=lambda row: _predicted(machine, one, row), optional=True),
         Column("measured", group="times as fast", value=lambda row: _measured(one, row), optional=True),
         Column("of the measured peak", "%", value=lambda row: _share(machine, row), optional=True),
-        Column("peak memory", "GiB", value=lambda row: table.number(peak(row), formatting.gib), optional=True),
+        Column("peak memory", "GiB", value=lambda row: table.number(reached(row), formatting.gib), optional=True),
         Column("compiling", "s", value="compile_seconds", optional=True),
     ]
     caption = (
@@ -50,6 +50,9 @@ def _measured(one: Ladder, row: dict) -> TableCell:
 
 
 def _share(machine: Machine, row: dict) -> float | None:
+    """Of a whole step, per cent."""
+    if not time(row, "step"):
+        return None
     reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], row["hardware"], row["precision"])
     return 100 * reached / most if reached is not None and most else None
 

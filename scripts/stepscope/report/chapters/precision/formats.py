@@ -9,6 +9,8 @@ from stepscope.report.kit.finding import Finding, Number
 
 # (bits of the significand with the implicit one, largest number): IEEE 754-2019 binary16, and bfloat16.
 FORMATS = {"fp16": (11, 65_504.0), "bf16": (8, 2.0**128 - 2.0**120)}
+# The most that rounding to nearest changes a number by, relative to it: half the spacing of the format just above 1.
+ROUNDING = {name: 2.0**-bits for name, (bits, _) in FORMATS.items()}
 WORSE = 2.0  # times as large an error, from which on it counts as worse
 _LOST = ("all zero", "NaN", "Inf")
 # Parts of the toy model, in their order: the role that the tables have, and what its result is called.
@@ -33,7 +35,8 @@ def sums(precision: Precision, hardware: str) -> Finding | None:
     stuck = next((row for row in own if row["last_change"] < row["times"]), None)
     cause = "Neither stops growing." if len(own) > 1 else "It does not stop growing."
     if stuck:
-        cause = f"From there neighbours in {stuck['sum_dtype']} lie {{spacing}} apart, and the addend rounds away."
+        name = stuck["sum_dtype"]
+        cause = f"At {{{name}}} neighbours in {name} lie {{spacing}} apart: the addend rounds away."
         numbers["spacing"] = Number(spacing(stuck["sum_dtype"], stuck["sum"]), (stuck["cell"],), _two_digits)
     answer = f"0.01 added {own[0]['times']:,.0f} times gives {told}, not {{exact}}."
     return Finding("where does a sum in 16 bits stop", answer, numbers, hardware, cause)
@@ -63,7 +66,7 @@ def sums_in_fp32(precision: Precision, hardware: str) -> Finding | None:
     numbers = {"off": Number(off, (own["cell"],), formatting.percent)}
     numbers["rounding"] = Number(rounding, (own["cell"],), formatting.percent)
     answer = "Summed in fp32, addends rounded to bf16 are off by {off}; their rounding alone predicts {rounding}."
-    cause = "Matrix products sum so, and tolerate 16-bit inputs." if off < WORSE * rounding else ""
+    cause = "Matrix products add in fp32 too, so they tolerate 16-bit inputs." if off < WORSE * rounding else ""
     return Finding("why do matrix products tolerate it", answer, numbers, hardware, cause)
 
 
@@ -83,7 +86,7 @@ def softmax_sums(precision: Precision, hardware: str) -> Finding | None:
     is_kept = kept and all(row["error"] == 0 for row in kept)
     stops = formatting.listing([f"{{{name}}} in {name}" for name in numbers])
     answer = f"A softmax that adds exponentials one by one stops counting at {stops}."
-    cause = "Autocast computes it in fp32, without that error." if is_kept else ""
+    cause = "Autocast computes it in fp32." if is_kept else ""
     return Finding("why is the softmax kept in fp32", answer, numbers, hardware, cause)
 
 
@@ -135,12 +138,16 @@ def layer_norm_in_bf16(precision: Precision, hardware: str) -> Finding | None:
     }
     answer = "In bf16 nothing overflows up to |x| = {largest}, but LayerNorm's largest error is {error}"
     cause = "Range no longer asks for fp32, accuracy does."
+    if numbers["error"].value < WORSE * ROUNDING["bf16"]:
+        cause = "Neither range nor accuracy asks for fp32: one rounding gives up to {rounding}."
+        numbers["rounding"] = Number(ROUNDING["bf16"], cells, scientific)
     errors = [row["error"] for row in kept if row["error"] is not None]
     if not errors:
         return Finding("does bf16 still need LayerNorm apart", f"{answer}.", numbers, hardware, cause)
     numbers["kept"] = Number(max(errors), cells, scientific)
     if numbers["error"].value < WORSE * numbers["kept"].value:
         cause = "Autocast does little better here."
+        numbers.pop("rounding", None)
     return Finding(
         "does bf16 still need LayerNorm apart", f"{answer}, under autocast {{kept}}.", numbers, hardware, cause
     )
@@ -160,7 +167,7 @@ def variance(precision: Precision, hardware: str) -> Finding | None:
         "exact": Number(first["inner_exact"], (first["cell"],)),
     }
     answer = "At a mean of {mean} a variance as mean(x²) − mean(x)² becomes {inner} in bf16 instead of {exact}."
-    cause = "Two large numbers cancel; their difference was rounded away."
+    cause = "Two large numbers cancel."
     return Finding("what part of it is sensitive", answer, numbers, hardware, cause)
 
 
@@ -175,7 +182,7 @@ def _toy(precision: Precision, hardware: str) -> dict[str, dict[str, dict]]:
 
 
 def dtypes(precision: Precision, hardware: str) -> Finding | None:
-    """Which results are in 16 bits and which in fp32, and that parameters and their gradients are in fp32."""
+    """Which parts give results in 16 bits and which in fp32."""
     found = _toy(precision, hardware)
     name = next((name for name in ("fp16", "bf16") if any(name in own for own in found.values())), None)
     if name is None:
@@ -184,11 +191,11 @@ def dtypes(precision: Precision, hardware: str) -> Finding | None:
     given: dict[str, list[str]] = {}
     for role, row in rows.items():
         given.setdefault(row["output"], []).append(TOY[role])
-    parts = [f"{formatting.listing(names)} in {dtype}" for dtype, names in given.items()]
-    kept = {row[key] for row in rows.values() for key in ("parameter", "parameter_gradient") if row.get(key)}
-    of = f"Parameters and their gradients are in {formatting.listing(sorted(kept))}." if kept else ""
-    answer = f"Results under {name} autocast: {'; '.join(parts)}."
-    return Finding("which dtypes does autocast give", answer, hardware=hardware, cause=of)
+    parts = [
+        f"{formatting.listing(names)} {'give' if len(names) > 1 else 'gives'} {dtype}" for dtype, names in given.items()
+    ]
+    answer = f"Under {name} autocast {', '.join(parts)}."
+    return Finding("which dtypes does autocast give", answer, hardware=hardware)
 
 
 def dtypes_table(precision: Precision, hardware: str) -> Table | None:
@@ -223,9 +230,9 @@ def gradients(precision: Precision, hardware: str) -> Finding | None:
     numbers = {"zero": Number(low["zero_share"], cells, _share), "error": Number(low["error"], cells, _share)}
     if low["not_finite"]:
         numbers["lost"] = Number(low["not_finite"], cells, formatting.count)
-        answer = "Without loss scaling {lost} gradients overflow in fp16, and {zero} are exactly zero."
+        answer = "Without loss scaling {lost} gradients of a small model overflow in fp16, and {zero} are exactly zero."
     else:
-        answer = "Without loss scaling {zero} of the gradients are exactly zero in fp16."
+        answer = "Without loss scaling {zero} of a small model's gradients are exactly zero in fp16."
     plain = rows.get("fp32", {}).get("zero_share") or 0.0
     is_lost = low["zero_share"] > plain or low["not_finite"]
     cause = "" if is_lost else "None is lost that fp32 has."

@@ -39,8 +39,8 @@ def inference(pairs: list[MixedPair]) -> Finding | None:
     numbers["more"] = Number(after - before, pair.cells, size)
     numbers["copies"] = Number(copies, pair.cells, size)
     cause = (
-        "Autocast keeps a 16-bit copy of each weight that it multiplies by: {copies} by the closed form, {more} "
-        f"measured ({pair.point})."
+        "Autocast keeps a 16-bit copy of each weight that it multiplies by: {copies} by the closed form; the peak is "
+        f"{{more}} higher ({pair.point})."
     )
     if after <= before:
         cause = f"The kept 16-bit copies of the weights, {{copies}} in {pair.point}, are made up for by activations."
@@ -76,5 +76,5 @@ def step(pairs: list[MixedPair], every: list[MixedPair]) -> Finding | None:
         cause = "It is not halved: weights, gradients and optimizer state stay in fp32."
     only = [pair.point for pair in every if pair.status("step") == ("oom", "ok")]
     if only:
-        cause += f" {formatting.listing(only, 3)} fit{'s' * (len(only) == 1)} only in bf16."
+        cause += f" {formatting.listing(only, 3)} fit{'s' * (len(only) == 1)} in bf16, not in fp32."
     return Finding("what does it do to a step's memory", answer, numbers, pairs[0].row["hardware"], cause.strip())

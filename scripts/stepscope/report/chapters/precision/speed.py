@@ -131,7 +131,10 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
             cause = "Launches limit it, and casts raise them from {kernels_before} to {kernels_after}."
             for name, value in zip(("kernels_before", "kernels_after"), more, strict=True):
                 numbers[name] = Number(value, pair.cells, formatting.count)
-    answer = f"Least gains {after.name} ({{speed}}): the GPU idles for {{idle_after}} instead of {{idle_before}} ms."
+    answer = (
+        f"{after.name} gains least ({{speed}}): its GPU idles for {{idle_after}} ms in {MIXED}, {{idle_before}} in "
+        f"{REFERENCE}."
+    )
     return Finding("why does it bring nothing elsewhere", answer, numbers, machine.hardware, cause)
 
 
@@ -165,7 +168,8 @@ def tf32(machine: Machine) -> Finding | None:
     numbers = {"measured": Number(speed.ratio, cells, formatting.times)}
     own = next(iter(_at(machine.steps, one, REFERENCE)), None)
     promised = predicted(machine, own, "tf32") if own else None
-    told, text = f"tf32 brings {{measured}} ({word}) in a step of {one.size} at {one.context:,.0f}", ""
+    place = f"{one.size} at {one.context:,.0f}"
+    told, text = f"On the ladder tf32 brings {{measured}} ({word}) in a step of {place}", ""
     if promised:
         numbers["predicted"] = Number(promised, (own.row["cell"],), formatting.times)
         told += "; {predicted} is predicted"

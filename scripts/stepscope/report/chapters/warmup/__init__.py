@@ -3,7 +3,7 @@
 from stepscope.report.chapters.warmup import first_step, later_steps
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.warmup import Warmups
-from stepscope.report.data.warmup_process import Process, main_setting, processes
+from stepscope.report.data.warmup_process import LATE_FROM, Process, main_setting, processes
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table
 from stepscope.report.kit.chapter import MOST_ROWS, Chapter, Part
@@ -66,7 +66,8 @@ def first_steps_table(by: dict[str, list[Process]], place: str) -> Table | None:
     ]  # fmt: skip
     caption = (
         "The first, the second and the late steps of fresh processes, from the least to the most of their processes. "
-        f"The mean is of the process without warm-up, over its own late steps. {place}."
+        f"Late steps are those from step {LATE_FROM + 1} on, of a process their median. The mean is of the first steps "
+        f"of the process without warm-up, over its own late steps. {place[:1].upper()}{place[1:]}."
     )
     return table.build("chapter-warmup-first-steps", caption, columns, list(by.items())[-MOST_ROWS:])
 

@@ -16,10 +16,10 @@ LEAST_SHARE = 0.01  # of the first step's excess, from which on a part is named
 _NAMED = 4  # parts, two a sentence
 # What is made ready in a part; the others need no word.
 _MADE_READY = {
-    "operators": ", set up at their first call",
-    "memory allocation": ", taken from the driver",
+    "operators": ", which are set up at their first call",
+    "memory allocation": ", which asks the driver for memory",
     "matrix products": ", whose library sets itself up",
-    "module loading": ", of each kernel at its first launch",
+    "module loading": ", at each kernel's first launch",
 }
 
 
@@ -63,8 +63,8 @@ def mean_of(by: By, hardware: str, name: str) -> Finding | None:
     numbers["std"] = Number(own.times["step"].std() / own.times["step"].mean(), (own.cell,), formatting.percent)
     word = "above" if off >= 0 else "below"
     answer = (
-        f"In {name} the mean of the first {len(own.times)} steps is {{off}} {word} the late ones, with a standard "
-        "deviation of {std}."
+        f"In {name} the mean of the first {len(own.times)} steps is {{off}} {word} the late ones; the standard "
+        "deviation is {std} of that mean."
     )
     cause = ""
     if off > 0 and alone > 0:
@@ -85,7 +85,7 @@ def phases(by: By, hardware: str) -> Finding | None:
     numbers = {"most": Number([100 * share for share in shares[most]], cells(told), _percents)}
     answer = f"Of what the first step takes longer, {{most}} is in {most} ({len(told)} of {len(every)} processes)."
     is_forward = most == "forward" and min(shares[most]) > 0.5
-    cause = "Forward runs first and meets most kernels first." if is_forward else ""
+    cause = "Forward runs first." if is_forward else ""
     return Finding("which phase pays for it", answer, numbers, hardware, cause)
 
 
@@ -114,7 +114,7 @@ def contents(setting: Setting) -> Finding | None:
     named = sorted((part for part in shares if shares[part] >= LEAST_SHARE), key=lambda part: -shares[part])[:_NAMED]
     numbers = {PARTS[part]: Number(shares[part], cell, formatting.percent) for part in named}
     told = [f"{part} ({{{PARTS[part]}}}){_MADE_READY.get(part, '')}" for part in named]
-    answer = f"Profiled in {point.size}, the excess is {_both(told[:2])}."
+    answer = f"In {point.size} the profile puts what the first step takes longer down to {_both(told[:2])}."
     cause = f"Then come{'s' * (len(told) == 3)} {_both(told[2:])}." if len(told) > 2 else ""
     return Finding(question, answer, numbers, setting.hardware, cause)
 

@@ -32,7 +32,7 @@ def second_step(by: By, hardware: str) -> Finding | None:
         "{chance}."
     )
     if chance_of_at_least(len(above), chances) > BY_CHANCE:
-        cause = "So it is not known to differ: single steps scatter as much."
+        cause = "So it is not known to differ."
         return Finding("does the second step still differ", answer, numbers, hardware, cause)
     phase, share = _main_phase(above)
     cause = f"So it is still slow: {{share}} of what it takes longer there is in {phase}."
@@ -58,7 +58,10 @@ def scatter(by: By, hardware: str) -> Finding | None:
     ends = {"small": next(iter(by)), "large": next(reversed(by))}
     numbers = {key: Number([each.ratio(1) for each in by[name]], cells(by[name]), _two_decimals)
                for key, name in ends.items()}  # fmt: skip
-    answer = f"Over the late steps of its process it is {{small}} in {ends['small']} and {{large}} in {ends['large']}."
+    answer = (
+        f"The second step takes {{small}} times as long as the late steps of its process in {ends['small']} and "
+        f"{{large}} times in {ends['large']}."
+    )
     return Finding("how far is the second step off", answer, numbers, hardware)
 
 
@@ -106,8 +109,10 @@ def enough(setting: Setting) -> Finding | None:
     if not widths or settled:
         return None
     point, width = max(widths, key=lambda each: each[1])
+    alike = len(widths) > 1 and len({formatting.plus_minus(each) for _, each in widths}) == 1
+    where = f"in each of {len(widths)} sizes, whose spread is taken together" if alike else point.size
     numbers = {"width": Number(width, tuple(row["cell"] for row in point.measured), formatting.plus_minus)}
-    answer = f"How many are enough is not known: the steady state is known to {{width}} only ({point.size})."
+    answer = f"How many are enough is not known: the steady state is known to {{width}} only ({where})."
     text = "Measure it in more processes."
     return Finding(question, answer, numbers, setting.hardware, advice=text)
 

@@ -16,6 +16,7 @@ from stepscope.report.data.profile import Profile
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import PARTS, StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
+from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
@@ -294,7 +295,8 @@ def _memory(machine: Machine) -> Cost | None:
         numbers["whole"] = Number(last["device_memory_bytes"], (last["cell"],), formatting.gib)
     text, more = _remedy(machine)
     said = (
-        f"{last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out of memory."
+        f"A step of {last['size']} in {precision} fits up to context {{fits}} ({{peak}}{whole} GiB); {{lost}} runs out "
+        "of memory."
     )
     found = Finding("what does not fit", said, numbers | more, machine.hardware, advice=text)
     return Cost(math.inf, "memory", found)
@@ -342,39 +344,40 @@ def _checkpoints(machine: Machine) -> tuple[str, dict[str, Number]]:
 
 
 def _warmup(machine: Machine) -> Cost | None:
-    """A mean without warm-up that is sure not to be the steady step's, and not close to it, of the largest size: it
+    """A mean without warm-up that is not close to the late steps of its own process, of the largest size with one: it
     costs a measurement, and no step of a training.
 
-    A size whose steady step is known well comes before one where it is not.
+    As in the chapter, nothing is compared between processes; the first step must take longer than every late one.
     """
+    warmups = Warmups(machine.tables)
+    setting = main_setting(warmups, machine.hardware)
     found = []
-    for setting in Warmups(machine.tables).measured:
-        for point in setting.measured if setting.hardware == machine.hardware else ():
-            ratio = (point.cold or {}).get("step_mean_over_steady")
-            if point.is_beyond("step", ratio) and ratio > 1 + CLOSE:
-                found.append((point.is_settled, point.parameters * setting.context, setting, point, ratio))
+    for point in setting.measured if setting else ():
+        for cold in processes(warmups, point):
+            ratio = cold.times[WHOLE].mean() / cold.late()
+            if cold.warmup == 0 and cold.is_above_late_ones(0) and ratio > 1 + CLOSE:
+                found.append((point, cold, ratio))
     if not found:
         return None
-    _, _, setting, point, ratio = max(found, key=lambda each: each[:2])
-    cells = (point.cold["cell"],)
-    numbers = {"ratio": Number(ratio, cells, formatting.times)}
-    excess, steps = point.excess("step"), point.enough("step")
-    cause, text, sure = "", "Leave the first step out.", ""
-    if excess is not None:
-        cause = "The first step takes {excess} ms longer."
-        numbers["excess"] = Number(excess, cells)
-    if not point.is_settled:
-        sure = "; the steady step is known to ± {width}"
-        numbers["width"] = Number(point.width, cells, percent)
-    elif steps:
-        text = f"Leave out {{enough}} step{'s' * (steps != 1)}: then it stays within ± {percent(CLOSE)}."
-        numbers["enough"] = Number(steps, cells, formatting.count)
+    point, cold, ratio = max(found, key=lambda each: each[0].parameters)
+    numbers = {
+        "ratio": Number(ratio, (cold.cell,), formatting.times),
+        "excess": Number(cold.excess(0), (cold.cell,)),
+    }
+    text, steps = "Leave the first step out.", point.enough("step") if point.is_settled else None
+    if steps:
+        text = f"Drop {{enough}} step{'s' * (steps != 1)} first: then it stays within ± {percent(CLOSE)}."
+        numbers["enough"] = Number(steps, (cold.cell,), formatting.count)
     said = (
-        f"Without warm-up a mean of {point.cold['steps']:,.0f} steps is {{ratio}} the steady step "
-        f"({point.size} at {setting.context:,.0f}, {setting.precision}{sure})."
+        f"Without warm-up the mean of {len(cold.times):,} steps is {{ratio}} a late step "
+        f"({point.size} at {setting.context:,.0f}, {setting.precision})."
     )
-    found = Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text)
-    return Cost(0.0, "warmup", found)
+    cause = "The first step takes {excess} ms longer."
+    return Cost(
+        0.0,
+        "warmup",
+        Finding("how much warm-up is needed", said, numbers, machine.hardware, cause, text),
+    )
 
 
 CANDIDATES: tuple[Callable[[Machine], Cost | None], ...] = (

@@ -5,7 +5,7 @@ import math
 
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.control import floors
-from stepscope.report.data.ladder import Ladder, peak, rate, time
+from stepscope.report.data.ladder import Ladder, rate, reached, time
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
@@ -42,8 +42,8 @@ def ladder_table(machine: Machine) -> Table | None:
     def share(row: dict) -> float | None:
         if not time(row, "step"):
             return None
-        reached, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], one.hardware, row["precision"])
-        return 100 * reached / most if reached is not None and most else None
+        own, most = rate(row, "tflops"), matmul_ceiling(machine.tables["ceilings"], one.hardware, row["precision"])
+        return 100 * own / most if own is not None and most else None
 
     def before(row: dict) -> TableCell:
         speed = one.over_before.get(row["cell"])
@@ -76,8 +76,8 @@ def ladder_table(machine: Machine) -> Table | None:
 
 def peak_cell(row: dict) -> TableCell:
     """A rung's peak memory, with `>` where more was asked for than there was."""
-    made = table.number(peak(row), formatting.gib)
-    return dataclasses.replace(made, text=f"> {made.text}") if row["status"] == "oom" and known(peak(row)) else made
+    made = table.number(reached(row), formatting.gib)
+    return dataclasses.replace(made, text=f"> {made.text}") if row["status"] == "oom" and known(reached(row)) else made
 
 
 def time_cell(row: dict) -> TableCell:
