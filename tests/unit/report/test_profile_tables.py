@@ -88,7 +88,27 @@ def test_cost_of_the_profiler(four):
     times = ["without profiler", "with profiler", "with / without"]
     assert [row[f"host's clock, median: {name}"].text for name in times] == ["3.600", "7.200", "2.00"]
     assert row["in the profiled run, mean: difference"].text == "+1.01"
+    assert row["host's clock, median: with profiler"].below == ""  # where the spread is not known
     assert told.agreement(four).numbers["apart"].value == pytest.approx(1 / 0.99 - 1)
+
+
+def test_the_profilers_cost_shows_the_spread_of_both(tmp_path):
+    cell = made.cell(forward_std_ms=0.4321)
+    timings = [made.timing(cell, 20.0, forward_std_ms=0.25)]
+    own = Profile(Tables(made.write(tmp_path, [cell], timings, made.ceilings()), STUDIES))
+    row = line(across.cost_table(own), phase="forward")
+    below = [row[f"host's clock, median: {name} profiler"].below for name in ("without", "with")]
+    assert below == ["± 0.25", "± 0.43"]
+
+
+def test_a_cell_with_more_recorded_is_judged_against_the_same_step_without_a_profiler(tmp_path):
+    plain, detailed = made.cell(), made.cell(detail="autograd", busy=8.0)
+    detailed["cell"] += "/detail=autograd"
+    folder = made.write(tmp_path, [plain, detailed], [made.timing(plain, 20.0)], made.ceilings())
+    own = Profile(Tables(folder, STUDIES))
+    assert [row["options"] for row in own.profiled()] == ["", "detail=autograd"]
+    assert [own.unprofiled(row)["step_median_ms"] for row in own.profiled()] == [20.0, 20.0]
+    assert own.title(own.profiled()[1]).endswith("fp32, detail=autograd")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +184,10 @@ def test_softmax_against_the_products(four):
     scores = line(table, part="attention scores")
     assert (scores["GFLOP"].text, scores["rate"].text) == ("0.0168", "0.0419")
     assert line(table, part="softmax")["GFLOP"].text == "0.00131"
-    assert len(kernels.layers_table(four, row, "s").rows) == 5
+    layers = kernels.layers_table(four, row, "s")
+    assert len(layers.rows) == 5
+    softmax = line(layers, part="softmax")  # 8 kernels and 0.75 ms a step of 2 layers
+    assert (softmax["kernels"].text, softmax["GPU time, one layer (µs): mean"].text) == ("4", "375")
 
 
 def test_checks_that_hold(four):

@@ -22,6 +22,7 @@ from stepscope.report.studies.profile.tables_device import (
     calls_table,
     gaps_table,
     lines_table,
+    memory_table,
     modules_table,
 )
 from stepscope.report.studies.profile.tables_kernels import (
@@ -84,6 +85,7 @@ def _cell(profile: Profile, row: dict) -> dict:
         "layers": layers_table,
         "busy": busy_table,
         "gaps": gaps_table,
+        "memory": memory_table,
         "modules": modules_table,
         "lines": lines_table,
     }

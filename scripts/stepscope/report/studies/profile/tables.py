@@ -376,8 +376,8 @@ def cost_table(profile: Profile) -> Table | None:
     columns = [
         *leading(profile),
         Column("phase", number=False, value="phase", show=label),
-        Column("without profiler", "ms", clock, value="without", show=FOUR_DIGITS),
-        Column("with profiler", "ms", clock, value="with", show=FOUR_DIGITS),
+        Column("without profiler", "ms", clock, value=partial(_with_spread, "without")),
+        Column("with profiler", "ms", clock, value=partial(_with_spread, "with")),
         Column("with / without", group=clock, value="ratio", show=lambda ratio: f"{ratio:.2f}"),
         Column("range", "ms", both, value="range", show=FOUR_DIGITS),
         Column("host's clock", "ms", both, value="clock", show=FOUR_DIGITS),
@@ -385,11 +385,19 @@ def cost_table(profile: Profile) -> Table | None:
     ]
     caption = "What the profiler costs, phase by phase, and how well its ranges agree with the host's clock."
     notes = [
-        "Without profiler: the phased steps of the timing study. Range: what the profiler recorded for the phase. "
+        "Without profiler: the phased steps of the timing study. ±: sample standard deviation between steps. "
+        "Range: what the profiler recorded for the phase. "
         "The range and the clock measure the same steps from two sides, and should agree; their means also hold the "
         "first recorded steps, which can be slower than the median."
     ]
     return _build("cost", caption, columns, costs(profile), notes)
+
+
+def _with_spread(name: str, line: dict) -> TableCell:
+    """A median, and below it the standard deviation between steps."""
+    spread = line.get(f"{name}_std")
+    below = f"± {formatting.significant(spread, 2)}" if formatting.known(spread) else ""
+    return table.number(line.get(name), FOUR_DIGITS, below)
 
 
 def _signed_percentage(share: float) -> str:
