@@ -1,6 +1,6 @@
 """The memory study's part of the report."""
 
-from stepscope.report.data.memory import Memory, is_inference, title
+from stepscope.report.data.memory import Memory, is_cold, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
@@ -62,12 +62,12 @@ def context(tables: Tables) -> dict:
 
 
 def _largest(memory: Memory) -> list[dict]:
-    """The cells that are shown openly: the largest peak of inference, and of what runs backward."""
+    """The cells that are shown openly: the largest peak of inference, of what runs backward, and of the first steps."""
     shown = []
     for kind in (True, False):
-        own = [row for row in memory.measured if is_inference(row) is kind]
+        own = [row for row in memory.first_runs(memory.measured) if is_inference(row) is kind]
         shown += [max(own, key=lambda row: memory.peak(row) or 0)] if own else []
-    return shown
+    return shown + sorted(filter(is_cold, memory.measured), key=lambda row: memory.peak(row) or 0)[-1:]
 
 
 def _shown(memory: Memory, row: dict) -> dict:
