@@ -109,6 +109,10 @@ def test_a_cell_with_more_recorded_is_judged_against_the_same_step_without_a_pro
     assert [row["options"] for row in own.profiled()] == ["", "detail=autograd"]
     assert [own.unprofiled(row)["step_median_ms"] for row in own.profiled()] == [20.0, 20.0]
     assert own.title(own.profiled()[1]).endswith("fp32, detail=autograd")
+    # It is in the table of costs, and in no sentence that speaks of the profiled cells.
+    assert len(across.cost_table(own).rows) == 2 * 3
+    named = {cell for found in told.findings(own) for number in found.numbers.values() for cell in number.cells}
+    assert named == {plain["cell"]}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,11 @@ from stepscope.tables.reader import Tables
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 
 
+def is_detailed(row: dict) -> bool:
+    """Was more recorded of the cell than kernels, calls and ranges? That slows it further."""
+    return row.get("detail") not in (None, "kernels")
+
+
 @dataclass(frozen=True)
 class Words:
     """What an operation is called: a kernel of a GPU, or on a CPU an operator of PyTorch."""
