@@ -11,6 +11,7 @@ from stepscope.report.studies.profile import findings as told
 from stepscope.report.studies.profile import tables as across
 from stepscope.report.studies.profile import tables_device as device
 from stepscope.report.studies.profile import tables_kernels as kernels
+from stepscope.report.studies.profile.findings_modules import elementwise_in_backward
 from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]
@@ -43,6 +44,33 @@ def test_verdicts(four):
     assert row["kernels: step / launches"].text == "20.0"
     assert row["kernels: mean length"].text == "13.1"
     assert [line(table, precision=name)["verdict"].text for name in ("tf32", "bf16")] == ["mixed", "GPU-bound"]
+
+
+def test_the_modules_of_backwards_elementwise_kernels(tmp_path):
+    rows = [made.cell(), made.cell("bf16", detail="autograd")]
+    key = {"cell": rows[1]["cell"], "hardware": "gpu", "size": "s", "context": 128, "precision": "bf16", "repeat": 1}
+    # Milliseconds of all kernels, and of elementwise ones, of each module: 8 and 3 together.
+    times = {"FFN": (4.0, 0.5), "softmax": (2.0, 1.5), "FFN norm": (1.5, 1.0), "LM head": (0.5, 0.0)}
+    lines = [
+        key | {"module": name, "gpu_ms_per_step": whole, "elementwise_ms_per_step": part}
+        for name, (whole, part) in times.items()
+    ]
+    old = [key | {"cell": rows[0]["cell"], "module": "FFN", "gpu_ms_per_step": 9.0, "elementwise_ms_per_step": None}]
+
+    def change(frames):
+        frames["profile_modules"] = pd.DataFrame([*old, *lines])
+
+    own = Profile(Tables(made.write(tmp_path, rows, (), (), change), STUDIES))
+    found = elementwise_in_backward(own, own.profiled(), "gpu")
+    assert {name: number.value for name, number in found.numbers.items()} == {
+        **{"whole": 3.0, "share": 3.0 / 8.0},
+        **{"part0": 1.5, "part1": 1.0, "part2": 0.5},
+    }
+    assert {cell for number in found.numbers.values() for cell in number.cells} == {rows[1]["cell"]}
+    assert found.text.endswith(
+        "take 3.00 ms a step, 38 % of its GPU time; most of it: softmax 1.50, FFN norm 1.00 and FFN 0.500 ms."
+    )
+    assert elementwise_in_backward(own, own.profiled()[:1], "gpu") is None
 
 
 def test_matmul_shares_and_rates(four):

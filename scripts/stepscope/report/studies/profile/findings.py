@@ -10,6 +10,7 @@ from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known, mean_count, percentage
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
+from stepscope.report.studies.profile.findings_modules import elementwise_in_backward
 from stepscope.report.studies.profile.tables_kernels import formula_of
 
 _TOOLS = {"nsys": "Nsight Systems", "torch": "torch.profiler"}
@@ -37,6 +38,7 @@ def findings(profile: Profile) -> list[Finding]:
             _product_shares(profile, rows, hardware),
             _tops(profile, rows, hardware),
             _softmax(profile, rows, hardware),
+            elementwise_in_backward(profile, own, hardware),
             _cost(profile, rows, hardware),
             _lost(profile, hardware),
         ]
