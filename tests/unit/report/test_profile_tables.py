@@ -12,6 +12,7 @@ from stepscope.report.studies.profile import tables as across
 from stepscope.report.studies.profile import tables_device as device
 from stepscope.report.studies.profile import tables_kernels as kernels
 from stepscope.report.studies.profile.findings_modules import elementwise_in_backward
+from stepscope.report.studies.profile.tables_cost import cost_table
 from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]
@@ -112,7 +113,7 @@ def test_cost_of_the_profiler(four):
     assert [row["ratio"] for row in found] == pytest.approx([2.0] * 9)
     # The range took 8 ms, the clock says 0.99 of that.
     assert [row["difference"] for row in found] == pytest.approx([1 / 0.99 - 1] * 9)
-    row = line(across.cost_table(four), precision="fp32", phase="forward")
+    row = line(cost_table(four), precision="fp32", phase="forward")
     times = ["without profiler", "with profiler", "with / without"]
     assert [row[f"host's clock, median: {name}"].text for name in times] == ["3.600", "7.200", "2.00"]
     assert row["in the profiled run, mean: difference"].text == "+1.01"
@@ -124,7 +125,7 @@ def test_the_profilers_cost_shows_the_spread_of_both(tmp_path):
     cell = made.cell(forward_std_ms=0.4321)
     timings = [made.timing(cell, 20.0, forward_std_ms=0.25)]
     own = Profile(Tables(made.write(tmp_path, [cell], timings, made.ceilings()), STUDIES))
-    row = line(across.cost_table(own), phase="forward")
+    row = line(cost_table(own), phase="forward")
     below = [row[f"host's clock, median: {name} profiler"].below for name in ("without", "with")]
     assert below == ["± 0.25", "± 0.43"]
 
@@ -138,7 +139,7 @@ def test_a_cell_with_more_recorded_is_judged_against_the_same_step_without_a_pro
     assert [own.unprofiled(row)["step_median_ms"] for row in own.profiled()] == [20.0, 20.0]
     assert own.title(own.profiled()[1]).endswith("fp32, detail=autograd")
     # It is in the table of costs, and in no sentence that speaks of the profiled cells.
-    assert len(across.cost_table(own).rows) == 2 * 3
+    assert len(cost_table(own).rows) == 2 * 3
     named = {cell for found in told.findings(own) for number in found.numbers.values() for cell in number.cells}
     assert named == {plain["cell"]}
 
@@ -305,7 +306,7 @@ def test_nothing_at_all(tmp_path):
     assert [found.text for found in told.findings(own)] == ["No profile cell is in the tables."]
     assert [found.text for found in told.opening(own)] == ["No cell was profiled."]
     assert across.verdicts_table(own) is None and across.launches_table(own) is None
-    assert across.cost_table(own) is None and told.agreement(own) is None
+    assert cost_table(own) is None and told.agreement(own) is None
 
 
 def test_several_machines_are_told_apart(tmp_path):

@@ -11,12 +11,12 @@ from stepscope.report.studies.profile import findings as profile_findings
 from stepscope.report.studies.profile.captions import cell_picture, pictures
 from stepscope.report.studies.profile.tables import (
     bounds_table,
-    cost_table,
     launches_table,
     products_table,
     tiles_table,
     verdicts_table,
 )
+from stepscope.report.studies.profile.tables_cost import cost_table
 from stepscope.report.studies.profile.tables_device import (
     busy_table,
     calls_table,
