@@ -69,7 +69,7 @@ MISTAKES = {
     "a key without a value": ({"timing": None}, ["timing", "null", "object"]),
     "an unknown device": ({"device": "tpu"}, ["device", "tpu", "auto, cuda, cpu"]),
     "a GPU where there is none": ({"device": "cuda"}, ["device: cuda", "no NVIDIA GPU", "device: cpu"]),
-    "an unknown preset": ({"preset": "smok"}, ["preset", "'smok'", "default, published, smoke"]),
+    "an unknown preset": ({"preset": "smok"}, ["preset", "'smok'", "default, published, published-000"]),
     "a preset that is a number": ({"preset": 7}, ["preset", "7"]),
 }
 

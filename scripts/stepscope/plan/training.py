@@ -5,6 +5,7 @@ import dataclasses
 from stepscope.axes import NEUTRAL
 from stepscope.model.chosen import chosen_of
 from stepscope.model.shape import ModelShape
+from stepscope.plan import recordings
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
 from stepscope.plan.profilers import NSYS_NEUTRAL
@@ -12,6 +13,8 @@ from stepscope.plan.profilers import NSYS_NEUTRAL
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
 AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")
 WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the whole step
+MEMORY_AXES = (*AXES, "start")
+PROFILE_AXES = (*AXES, "detail")
 
 
 def timing_cells(target: Target) -> list[Cell]:
@@ -33,14 +36,14 @@ def timing_cells(target: Target) -> list[Cell]:
 
 def memory_cells(target: Target) -> list[Cell]:
     """The cells of the memory grid, in the configuration's order."""
-    return training_cells(target, counted_steps(target))
+    return training_cells(target, counted_steps(target), MEMORY_AXES)
 
 
 def profile_cells(target: Target) -> list[Cell]:
     """The cells of the profile grid, in the configuration's order. Only where nsys may record they have its options."""
     profiler = target.settings["profiler"]
     of_nsys = nsys_options(target.settings["nsys"]) if target.device == "cuda" and profiler != "torch" else {}
-    return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys)
+    return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES)
 
 
 def warmup_cells(target: Target) -> list[Cell]:
@@ -98,9 +101,13 @@ def training_cells(
     """
     config, study, device = target.config, target.study, target.device
     sizes = shapes(config)
-    neutral = {**NEUTRAL, "batch": config["model"]["batch"]}
+    neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
+    entries = target.settings["grid"][device] if entries is None else entries
+    strange = [axis for entry in entries for axis in entry if axis not in axes]
+    if strange:
+        raise ConfigError(f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it")
     result = []
-    for point in points(study, target.settings["grid"][device] if entries is None else entries, axes):
+    for point in points(study, entries, axes):
         missing = [axis for axis in ("size", "context", "precision") if axis not in point]
         if missing:
             raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
@@ -119,7 +126,8 @@ def training_cells(
             "precision": precision,
             **settings,
             **target.common,
-            **options,
+            **{key: value for key, value in options.items() if key not in recordings.NEUTRAL},
+            **recordings.flags(options),
         }
         result.append(
             target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, chosen_of(spec))

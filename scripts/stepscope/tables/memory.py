@@ -6,6 +6,7 @@ from stepscope.axes import NEUTRAL
 from stepscope.model import footprint, footprint_peak
 from stepscope.model.footprint import Contribution, Setup
 from stepscope.model.footprint_formulas import formula_of
+from stepscope.plan import recordings
 from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
 from stepscope.tables.cells import CellResult, Rows, read_analysis
 from stepscope.tables.columns import REASON, RUN, STATUS, run_columns
@@ -31,7 +32,9 @@ STUDY = (
         "memory",
         "a cell",
         (
-            *(PLACE, STEPS, STATUS, REASON),
+            *(PLACE, STEPS),
+            text("start", "`warm`: steps after the warm-up were recorded; `cold`: the first ones"),
+            *(STATUS, REASON),
             text("recorder", "what recorded: the allocator's history or torch.profiler"),
             text("recorded", "`measured steps`, or `warm-up` where memory ran out before them"),
             text("snapshot", "the snapshot, from the working directory"),
@@ -113,6 +116,7 @@ class Account:
         return {
             **place_columns(cell),
             "steps": cell.entry["spec"]["steps"],
+            "start": recordings.recorded(cell.name, "start"),
             **status_of(cell, mode, lost),
             "recorder": self._about.get("recorder"),
             "recorded": self._about.get("recorded"),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from stepscope.axes import NEUTRAL
+from stepscope.plan import recordings
 from stepscope.tables.cells import CellResult, read_analysis
 from stepscope.tables.columns import REASON, RUN, STATISTICS, STATUS, run_columns, statistics_columns
 from stepscope.tables.profile_fields import ANALYSES
@@ -28,7 +29,9 @@ STUDY = (
         "profile",
         "a cell",
         (
-            *(PLACE, STEPS, STATUS, REASON),
+            *(PLACE, STEPS),
+            text("detail", "what nsys recorded beside `kernels`: ranges of `autograd`, or lines of `python`"),
+            *(STATUS, REASON),
             text("profiler", "what profiled: `nsys` or `torch`"),
             text("profiler_version", "its version"),
             text("profiler_options", "its options"),
@@ -68,6 +71,7 @@ def row(cell: CellResult, lost: str = "") -> dict:
     columns = {
         **place_columns(cell),
         "steps": spec["steps"],
+        "detail": recordings.recorded(cell.name, "detail"),
         **status_of(cell, mode, lost),
         "profiler": trace.get("profiler"),
         "profiler_version": trace.get("version"),

@@ -97,6 +97,13 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
         ),
     ),
     "categories": ("a category of kernels of a phase", ()),
+    "memory_operations": (
+        "a copy, memset or fill of memory of a phase, by name",
+        (
+            text("kind", "`copy` or `memset` of a copy engine, or `fill`: a kernel that writes a constant"),
+            text("name", "direction of a copy, or short name"),
+        ),
+    ),
     "ranges": (
         "a named range that is no phase",
         (
@@ -153,6 +160,8 @@ TABLES: dict[str, tuple[str, tuple[Field, ...]]] = {
         (
             text("module", "module whose forward operators the backward kernels belong to"),
             number("share_of_backward_gpu_time", "share", "share of the backward pass's GPU time"),
+            count("elementwise_per_step", "of these kernels a step those that are elementwise, by their names"),
+            number("elementwise_ms_per_step", "ms", "their time a step"),
         ),
     ),
     "lines": (

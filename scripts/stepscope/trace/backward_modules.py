@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
+from stepscope.trace.categories import category_of
 from stepscope.trace.events import MS
 from stepscope.trace.nesting import climb, latest_before
 
@@ -24,8 +25,11 @@ def modules(found: Attribution) -> pd.DataFrame:
     own = np.flatnonzero(in_backward)
     if not len(own):
         return pd.DataFrame()
-    code = module[own]
-    table = pd.DataFrame({"code": code, "ns": found.durations[own], "kernels": found.is_kernel[own]})
+    code, ns, kernels = module[own], found.durations[own], found.is_kernel[own]
+    alone = _is_elementwise(found)[own]
+    table = pd.DataFrame(
+        {"code": code, "ns": ns, "kernels": kernels, "alone": alone, "alone_ns": np.where(alone, ns, 0)}
+    )
     table = table.groupby("code").sum().sort_values("ns", ascending=False)
     total = table["ns"].sum()
     return pd.DataFrame(
@@ -34,8 +38,17 @@ def modules(found: Attribution) -> pd.DataFrame:
             "kernels_per_step": table["kernels"].to_numpy() / found.steps,
             "gpu_ms_per_step": table["ns"].to_numpy() / MS / found.steps,
             "share_of_backward_gpu_time": table["ns"].to_numpy() / total if total else None,
+            "elementwise_per_step": table["alone"].to_numpy() / found.steps,
+            "elementwise_ms_per_step": table["alone_ns"].to_numpy() / MS / found.steps,
         }
     )
+
+
+def _is_elementwise(found: Attribution) -> np.ndarray:
+    """For each operation whether it is a kernel whose name says elementwise."""
+    codes = found.trace.operations["name"].to_numpy()
+    there = [code for code in np.unique(codes) if category_of(found.trace.names[code]) == "elementwise"]
+    return np.isin(codes, there) & found.is_kernel
 
 
 def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:

@@ -34,6 +34,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("phase", "category", "total_ms", "ms_per_step", "share_of_phase_gpu_time"),
         *("instances", "instances_per_step"),
     ),
+    "memory_operations": (
+        *("phase", "kind", "name", "total_ms", "ms_per_step", "share_of_phase_gpu_time"),
+        *("instances", "instances_per_step"),
+    ),
     "ranges": (
         *("range", "parent", "operator", "count", "count_per_step", *_RANGE_TIMES),
         *("kernels_by_any_thread_per_step", "gpu_by_any_thread_ms_per_step"),
@@ -55,7 +59,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("name", "calls_per_step", "total_ms", "ms_per_step", "share_of_api_time"),
         *("mean_us", "median_us", "max_us"),
     ),
-    "modules": ("module", "kernels_per_step", "gpu_ms_per_step", "share_of_backward_gpu_time"),
+    "modules": (
+        *("module", "kernels_per_step", "gpu_ms_per_step", "share_of_backward_gpu_time"),
+        *("elementwise_per_step", "elementwise_ms_per_step"),
+    ),
     "lines": ("file", "line", "operations_per_step", "gpu_ms_per_step", "share_of_gpu_time"),
     "os_calls": (
         *("name", "calls_per_step", "total_ms", "ms_per_step", "share_of_os_call_time"),

@@ -123,6 +123,15 @@ def test_allocated_and_reserved_over_the_context():
     assert panel.get_xscale() == "log" and panel.get_ylim()[0] == 0
 
 
+def test_a_cold_start_is_a_figure_of_its_own_and_in_none_across_cells():
+    cold = cell_row(context=1024.0, start="cold") | {"cell": "gpu/memory/small/ctx1024/fp32/start=cold"}
+    tables = made([cell_row(start="warm"), cell_row(context=512.0, start="warm"), cold])
+    panels = draw(draw_peaks, tables).axes
+    assert line(panels[0], "fp32")[0] == [256, 512]
+    assert not any("cold" in panel.get_title() for panel in panels)
+    assert "memory_cell_gpu_small_ctx1024_fp32_start-cold" in figures_of("memory", tables)
+
+
 def test_out_of_memory_stands_at_the_capacity_and_the_prediction_where_it_is_known():
     lost = {"status": "oom", "context": 512.0, "peak_allocated_bytes": 19 * GIB}
     cells = [cell_row(), cell_row(predicted_peak_bytes=24 * GIB, **lost),

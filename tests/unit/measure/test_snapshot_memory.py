@@ -1,5 +1,6 @@
 """The program that records a cell's memory, run as a person runs it."""
 
+import csv
 import json
 import pickle
 
@@ -46,3 +47,21 @@ def test_a_folder_that_cannot_be_written_is_one_line(run_program, tmp_path):
     code, _, err = run_program("snapshot_memory.py", f"{QUICK} --out {tmp_path}/file/cell")
     assert code == 1
     assert err.strip().splitlines()[-1].startswith("error: cannot write")
+
+
+def test_without_warm_up_the_recording_shows_the_optimizers_state_being_made(run_program, tmp_path):
+    quick = QUICK.replace("--warmup 1", "--warmup 0")
+    code, out, err = run_program("snapshot_memory.py", f"{quick} --out {tmp_path}")
+    assert code == 0, err
+    (line,) = (each for each in out.splitlines() if each.startswith("parameters:"))
+    # Embedding and LM head of 11 x 8; in each of 2 blocks four products of 8 x 8, three of 8 x 16, two norms; a norm.
+    parameters = 2 * 11 * 8 + 2 * (4 * 8 * 8 + 3 * 8 * 16 + 2 * 8) + 8
+    assert line.split()[1] == f"{parameters / 1e6:.3f}"
+    code, _, err = run_program("analyze_snapshot.py", f"{tmp_path}/snapshot/snapshot.pickle --out {tmp_path}/tables")
+    assert code == 0, err
+    with (tmp_path / "tables/phases.csv").open() as file:
+        phases = {(row["step"], row["phase"]): row for row in csv.DictReader(file)}
+    grown = [
+        int(phases[step, "optimizer"]["end_bytes"]) - int(phases[step, "optimizer"]["start_bytes"]) for step in "01"
+    ]
+    assert grown == [2 * 4 * parameters, 0]  # two moments in fp32, made once

@@ -7,8 +7,8 @@ import math
 import pytest
 from stepscope.axes import PRECISIONS
 from stepscope.model.chosen import names
-from stepscope.plan.config import ConfigError, checked, merged, read_yaml, with_preset
-from stepscope.plan.studies import ATTENTION, STUDIES
+from stepscope.plan.config import ConfigError, checked, merged, read_preset, read_yaml, with_preset
+from stepscope.plan.studies import ATTENTION, STUDIES, WARMUP
 
 NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
 GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
@@ -269,20 +269,40 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
             [
                 40 + 10 + 4,
                 4 + 1,
-                5 * 2 + 3 * 2 + 1,
-                2 * 4 * 2 * 2,
+                5 * 2 + 3 * 2 + 1 + 2,
+                2 * 4 * 2 * 2 + 2,
                 7 * 4 + 3 * 2 + 2 * 2 + 5 * 2,
                 3,
                 5 * 6,
                 3 * 8 + 2 * 4 + 1,
             ],
         ),
-        ("default", "cpu", [2 * 2 * 2 + 1, 2 + 1, 1, 2 * 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
+        ("default", "cpu", [2 * 2 * 2 + 1, 2 + 1, 1, 2 * 2 + 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
         ("smoke", "cuda", [3 * 2 + 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 5]),
         ("smoke", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
-        # published.yaml, entry by entry
-        ("published", "cuda", [6 + 3 + 15 + 20 + 5 + 1 + 2 + 1 + 5 + 3, 4 + 1, 17, 32, 3 * 6 + 2 * 5, 3, 30, 33]),
-        ("published", "cpu", [2 * 2 * 2 + 1, 2 + 1, 1, 4, 5, 3, 4, 6]),
+        # published-000.yaml …: smoke's cells, then entry by entry what these do not hold
+        ("published-common", "cuda", [3 * 2 + 2, 4 + 1, 2, 2 * 2, 3, 3, 5 + 1, 5]),
+        ("published-000", "cuda", [8 + 5, 5, 2 + 2, 4, 3, 3, 6, 5]),
+        ("published-001", "cuda", [8 + 3 + 3, 5, 2 + 3, 4 + 3 + 1 + 1 + 1, 3 + 2 * 4, 3, 6 + 6, 5]),
+        ("published-002", "cuda", [8 + 5 * 4 * 2 - 6 + 5, 5, 2 + 2, 4, 3, 3, 6 + 5 * 6, 5]),
+        ("published-003", "cuda", [8 + 1 + 5 * 2, 5, 2 + 6 * 4 - 1 + 2, 4 + 3 * 2 * 2, 3, 3, 6 + 6, 5]),
+        ("published-004", "cuda", [8 + 1 + 1 + 3, 5, 2 + 3 * 2, 4 + 3, 3 + 2 * 5 + 5, 3, 6 + 6, 5]),
+        # timing by context in fp32, then bf16, fp16, repeats; profile in step, other modes and precisions, in detail
+        (
+            "published",
+            "cuda",
+            [
+                1 + 6 + (5 + 1 + 1) + 5 + 5 + (5 * 4 + 1) + (3 + 1) + (5 + 2),
+                5,
+                6 * 4 + 3 + 3 + 5,
+                4 + 6 + 12 + 3,
+                3 + 2 * 6 + 5,
+                3,
+                (1 + 1 + 5 + 1 + 1) * 6,
+                5,
+            ],
+        ),
+        ("published", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):
@@ -291,4 +311,67 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, 
 
 
 def test_every_preset_is_tested(project_root):
-    assert {path.stem for path in (project_root / "rules/presets").glob("*.yaml")} == {"smoke", "published"}
+    tested = {"smoke", "published", "published-common", *(f"published-00{number}" for number in range(5))}
+    assert {path.stem for path in (project_root / "rules/presets").glob("*.yaml")} == tested
+
+
+@pytest.mark.parametrize("part", [f"published-00{number}" for number in range(5)])
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, device, make_config):
+    """So that running one after the other measures nothing twice."""
+    whole, own = make_config(preset="published"), make_config(preset=part)
+    for study in STUDIES:
+        known = {cell.name: cell.spec for cell in study.cells(whole, device, "machine", 1)}
+        assert known | {cell.name: cell.spec for cell in study.cells(own, device, "machine", 1)} == known
+
+
+@pytest.mark.parametrize("preset", ["smoke", "published"])
+def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset, make_config):
+    default, other = make_config(), make_config(preset=preset)
+    for study in (study for study in STUDIES if study not in (ATTENTION, WARMUP)):  # lengths and counts are a cell's
+        known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
+        own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
+        assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}
+
+
+PARTS = {
+    "one": "a: {grid: [{x: [1, 2], y: [3]}], counts: [0, 5], n: 1}",
+    "two": "presets: [one]\na: {grid: [{y: [3, 4], x: [2]}], counts: [5, 1], n: 2}\nb: {lists: [{l: [1, 2]}]}",
+    "both": "presets: [two, one]",
+}
+
+
+def in_folder(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+
+
+def test_a_preset_of_presets_holds_each_point_of_a_grid_once(tmp_path):
+    in_folder(tmp_path, **PARTS)
+    points = [{"x": [1], "y": [3]}, {"x": [2], "y": [3]}, {"x": [2], "y": [4]}]
+    whole = {"a": {"grid": points, "counts": [0, 5, 1], "n": 2}, "b": {"lists": [{"l": [1]}, {"l": [2]}]}}
+    assert read_preset("two", tmp_path) == whole
+    assert read_preset("both", tmp_path) == {**whole, "a": {**whole["a"], "n": 1}}  # the later one's single value
+
+
+def test_lengths_are_of_one_point(tmp_path):
+    in_folder(tmp_path, one="grid: [{d: [1, 2], lengths: [8, 9]}]")
+    points = [{"d": [1], "lengths": [8, 9]}, {"d": [2], "lengths": [8, 9]}]
+    assert read_preset("one", tmp_path) == {"grid": points}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (
+            "lost",
+            "rules/presets/lost.yaml, key presets: there is no preset 'gone'; choose from default, loop, lost, ring",
+        ),
+        ("loop", "rules/presets/ring.yaml, key presets: 'loop' holds itself; remove it"),
+    ],
+)
+def test_a_preset_whose_parts_are_wrong_is_one_line(name, shown, tmp_path):
+    in_folder(tmp_path, lost="presets: [gone]", loop="presets: [ring]", ring="presets: [loop]")
+    with pytest.raises(ConfigError) as refused:
+        with_preset({"preset": name}, {}, tmp_path)
+    assert str(refused.value) == shown

@@ -3,7 +3,8 @@
 import pytest
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import command_of, flags_of, options_path, points
-from stepscope.plan.studies import CEILINGS, TIMING
+from stepscope.plan.recordings import recorded
+from stepscope.plan.studies import CEILINGS, MEMORY, PROFILE, TIMING
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
@@ -131,3 +132,42 @@ def test_a_cells_flags_are_sorted_by_name(cells_of):
 def test_paths_of_options():
     assert options_path({}) == ""
     assert options_path({"batch": 64, "mode": "forward-backward"}) == "/batch=64/mode=forward-backward"
+
+
+@pytest.fixture
+def grid_of(make_config):
+    """The cells of one grid entry of a study on a CPU."""
+
+    def cells(study, **entry):
+        config = make_config()
+        config[study.name] |= {"grid": {"cpu": [{**ENTRY, **entry}]}}
+        return study.cells(config, "cpu", "machine", 3)
+
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("study", "axis", "neutral", "value", "changed"),
+    [
+        (MEMORY, "start", "warm", "cold", {"warmup": 0, "steps": 2}),
+        (PROFILE, "detail", "kernels", "autograd", {"nsys_pytorch": "autograd-nvtx"}),
+        (PROFILE, "detail", "kernels", "python", {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"}),
+    ],
+)
+def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
+    study, axis, neutral, value, changed, grid_of
+):
+    (plain,) = grid_of(study)
+    same, other = grid_of(study, **{axis: [neutral, value]})
+    assert same == plain
+    assert other.name == f"{plain.name}/{axis}={value}"
+    assert other.spec == plain.spec | changed
+    assert (recorded(plain.name, axis), recorded(other.name, axis)) == (neutral, value)
+
+
+@pytest.mark.parametrize(("study", "axis"), [(TIMING, "start"), (MEMORY, "detail"), (PROFILE, "start")])
+def test_an_axis_of_another_study_is_named(study, axis, grid_of):
+    with pytest.raises(
+        ConfigError, match=rf"^config key {study.name}\.grid\.cpu: its cells have no {axis}; remove it$"
+    ):
+        grid_of(study, **{axis: ["x"]})

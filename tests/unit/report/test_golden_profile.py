@@ -36,10 +36,16 @@ def changed(frames: dict[str, pd.DataFrame]) -> None:
     key = {"cell": first, "hardware": "gpu", "size": "s", "context": 128, "precision": "fp32", "repeat": 1}
     times = {"ms_per_step": 1.25, "mean_us": 50.0, "median_us": 40.0, "max_us": 900.0}
     module = {"module": "blocks.0.attn", "kernels_per_step": 3, "gpu_ms_per_step": 1.0}
+    module |= {"elementwise_per_step": 2, "elementwise_ms_per_step": 0.25}
+    moved = [("forward", "copy", "Host-to-Device", 0.5), ("backward", "fill", "fill fp32", 0.125)]
+    moves = [dict(zip(("phase", "kind", "name", "ms_per_step"), each, strict=True)) for each in moved]
     line = {"file": "model.py", "operations_per_step": 3.5, "gpu_ms_per_step": 1.0, "share_of_gpu_time": 0.5}
     calls = [{"name": f"call {at}", "calls_per_step": at, "share_of_os_call_time": 0.0625} | times for at in range(14)]
     frames |= {
         "profile_modules": pd.DataFrame([key | module | {"share_of_backward_gpu_time": 0.0004}]),
+        "profile_memory_operations": pd.DataFrame(
+            [key | each | {"instances_per_step": 4, "share_of_phase_gpu_time": 0.0625} for each in moves]
+        ),
         "profile_lines": pd.DataFrame([key | line | {"line": 12}, key | line | {"line": None}]),
         "profile_os_calls": pd.DataFrame([key | call for call in calls]),
     }

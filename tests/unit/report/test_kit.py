@@ -19,6 +19,7 @@ from stepscope.report.kit.finding import (
     without_verdict,
 )
 from stepscope.report.kit.markdown import MarkdownBlocks
+from stepscope.report.kit.order import options, plainly_recorded, way_of
 from stepscope.report.kit.webpage import WebBlocks
 
 
@@ -194,3 +195,13 @@ def test_an_anchor_is_a_headings_name_in_either_page():
     assert web.anchor(words, "chapter-time") == "#chapter-time"
     assert plain.heading(2, words, "chapter-time") == r"## Time, throughput: one \[x\]"
     assert plain.anchor(words, "chapter-time") == "#time-throughput-one-x"  # as GitHub names it
+
+
+def test_what_was_recorded_is_an_option_but_no_other_way_to_run():
+    rows = [{}, {"detail": "python"}, {"start": "cold", "attention": "sdpa"}, {"start": "warm", "detail": "kernels"}]
+    frame = pd.DataFrame(rows)
+    found = options(frame).tolist()
+    assert found == ["", "detail=python", "attention=sdpa start=cold", ""]
+    assert [way_of(each) for each in found] == ["", "", "attention=sdpa", ""]
+    assert plainly_recorded(frame).index.tolist() == [0, 3]
+    assert plainly_recorded(frame[[]]).index.tolist() == [0, 1, 2, 3]  # a table of before these columns

@@ -223,7 +223,7 @@ def test_only_out_of_memory(tmp_path):
 def test_the_opening_counts_what_recorded(tmp_path):
     cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
     recorded, unknown = memory_findings.opening(memory_of(tmp_path, cells))
-    assert values(recorded) == {"whole_0": 2, "early_0": 1} and values(unknown) == {"unknown": 0}
+    assert values(recorded) == {"whole_0": 2, "cold_0": 0, "early_0": 1} and values(unknown) == {"unknown": 0}
 
 
 def test_bytes_without_a_category_are_said(tmp_path):

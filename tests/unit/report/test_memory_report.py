@@ -8,7 +8,12 @@ from pages import Page, data_pages, markdown_page
 from report_maker import ROOT
 from stepscope.figures import theme
 from stepscope.plan.training import figure_name
+from stepscope.report.data.memory import Memory, limits
+from stepscope.report.kit.finding import texts
 from stepscope.report.page import Request
+from stepscope.report.studies.memory.findings import opening
+from stepscope.report.studies.memory.section import context
+from stepscope.tables.reader import Tables
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 ACROSS = ("memory_peaks", "memory_peak_categories", "memory_predicted")
@@ -137,3 +142,18 @@ def test_a_table_may_be_missing(tmp_path, lacking):
     cells = [made.cell(), made.cell("bf16"), made.out_of_memory(made.cell(context=1024))]
     text, html = pages(tmp_path, cells, change=lambda frames: frames.pop(f"memory_{lacking}"))
     assert "### Peak memory" in text and (" class=part>" in html) == (lacking != "summary")
+
+
+def test_a_cold_start_is_shown_and_compared_with_nothing(tmp_path):
+    cold = made.cell(start="cold", steps=2, warmup=0)
+    cold["cell"] += "/start=cold"
+    other = made.cell(start="warm", context=256)
+    memory = Memory(Tables(made.write(tmp_path, [made.cell(start="warm"), cold, other]), ["timing", "memory"]))
+    assert [row["options"] for row in memory.all] == ["", "start=cold", ""]
+    assert [row["context"] for row in memory.first_runs(memory.all)] == [128, 256]
+    (limit,) = limits(memory)
+    assert [row["context"] for row in limit.rows] == [128, 256]
+    told = texts(opening(memory))[0]
+    assert told.endswith("recorded 1 step of 2 cells after the warm-up, and the first 2 steps of one cell.")
+    shown = [each["title"] for each in context(Tables(tmp_path, ["timing", "memory"]))["shown"]]
+    assert shown == ["s, context 128, fp32, step", "s, context 128, fp32, step, start=cold"]

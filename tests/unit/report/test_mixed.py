@@ -91,6 +91,14 @@ def test_pairs_are_of_the_same_point_only(made):
     assert mixed.pairs == [] and speedup_tables(mixed) == []
 
 
+def test_the_table_has_the_speed_up_of_forward_and_backward_together(made):
+    times = {f"forward_backward_{name}_ms": 8.0 for name in ("median", "ci_low", "ci_high")}
+    mixed, _ = made(timing(ms=10.0, **times), timing(ms=5.0, precision="bf16", **dict.fromkeys(times, 2.0)))
+    (table,) = speedup_tables(mixed)
+    at = [column.label for column in table.columns].index("forward+backward")
+    assert table.rows[0][at].text == "4.00"
+
+
 def test_the_table_marks_what_is_slower_unclear_or_did_not_fit(made):
     rows = [*both(mixed_ms=12.5), *both(mixed_ms=9.9, context=256), *both(mixed_ms=2.5, context=512)]
     rows[-1]["step_peak_allocated_bytes"] = 3 * GIB

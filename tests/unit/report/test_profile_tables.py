@@ -11,6 +11,8 @@ from stepscope.report.studies.profile import findings as told
 from stepscope.report.studies.profile import tables as across
 from stepscope.report.studies.profile import tables_device as device
 from stepscope.report.studies.profile import tables_kernels as kernels
+from stepscope.report.studies.profile.findings_modules import elementwise_in_backward
+from stepscope.report.studies.profile.tables_cost import cost_table
 from stepscope.tables.reader import Tables
 
 STUDIES = ["timing", "ceilings", "profile"]
@@ -43,6 +45,33 @@ def test_verdicts(four):
     assert row["kernels: step / launches"].text == "20.0"
     assert row["kernels: mean length"].text == "13.1"
     assert [line(table, precision=name)["verdict"].text for name in ("tf32", "bf16")] == ["mixed", "GPU-bound"]
+
+
+def test_the_modules_of_backwards_elementwise_kernels(tmp_path):
+    rows = [made.cell(), made.cell("bf16", detail="autograd")]
+    key = {"cell": rows[1]["cell"], "hardware": "gpu", "size": "s", "context": 128, "precision": "bf16", "repeat": 1}
+    # Milliseconds of all kernels, and of elementwise ones, of each module: 8 and 3 together.
+    times = {"FFN": (4.0, 0.5), "softmax": (2.0, 1.5), "FFN norm": (1.5, 1.0), "LM head": (0.5, 0.0)}
+    lines = [
+        key | {"module": name, "gpu_ms_per_step": whole, "elementwise_ms_per_step": part}
+        for name, (whole, part) in times.items()
+    ]
+    old = [key | {"cell": rows[0]["cell"], "module": "FFN", "gpu_ms_per_step": 9.0, "elementwise_ms_per_step": None}]
+
+    def change(frames):
+        frames["profile_modules"] = pd.DataFrame([*old, *lines])
+
+    own = Profile(Tables(made.write(tmp_path, rows, (), (), change), STUDIES))
+    found = elementwise_in_backward(own, own.profiled(), "gpu")
+    assert {name: number.value for name, number in found.numbers.items()} == {
+        **{"whole": 3.0, "share": 3.0 / 8.0},
+        **{"part0": 1.5, "part1": 1.0, "part2": 0.5},
+    }
+    assert {cell for number in found.numbers.values() for cell in number.cells} == {rows[1]["cell"]}
+    assert found.text.endswith(
+        "take 3.00 ms a step, 38 % of its GPU time; most of it: softmax 1.50, FFN norm 1.00 and FFN 0.500 ms."
+    )
+    assert elementwise_in_backward(own, own.profiled()[:1], "gpu") is None
 
 
 def test_matmul_shares_and_rates(four):
@@ -84,11 +113,35 @@ def test_cost_of_the_profiler(four):
     assert [row["ratio"] for row in found] == pytest.approx([2.0] * 9)
     # The range took 8 ms, the clock says 0.99 of that.
     assert [row["difference"] for row in found] == pytest.approx([1 / 0.99 - 1] * 9)
-    row = line(across.cost_table(four), precision="fp32", phase="forward")
+    row = line(cost_table(four), precision="fp32", phase="forward")
     times = ["without profiler", "with profiler", "with / without"]
     assert [row[f"host's clock, median: {name}"].text for name in times] == ["3.600", "7.200", "2.00"]
     assert row["in the profiled run, mean: difference"].text == "+1.01"
+    assert row["host's clock, median: with profiler"].below == ""  # where the spread is not known
     assert told.agreement(four).numbers["apart"].value == pytest.approx(1 / 0.99 - 1)
+
+
+def test_the_profilers_cost_shows_the_spread_of_both(tmp_path):
+    cell = made.cell(forward_std_ms=0.4321)
+    timings = [made.timing(cell, 20.0, forward_std_ms=0.25)]
+    own = Profile(Tables(made.write(tmp_path, [cell], timings, made.ceilings()), STUDIES))
+    row = line(cost_table(own), phase="forward")
+    below = [row[f"host's clock, median: {name} profiler"].below for name in ("without", "with")]
+    assert below == ["± 0.25", "± 0.43"]
+
+
+def test_a_cell_with_more_recorded_is_judged_against_the_same_step_without_a_profiler(tmp_path):
+    plain, detailed = made.cell(), made.cell(detail="autograd", busy=8.0)
+    detailed["cell"] += "/detail=autograd"
+    folder = made.write(tmp_path, [plain, detailed], [made.timing(plain, 20.0)], made.ceilings())
+    own = Profile(Tables(folder, STUDIES))
+    assert [row["options"] for row in own.profiled()] == ["", "detail=autograd"]
+    assert [own.unprofiled(row)["step_median_ms"] for row in own.profiled()] == [20.0, 20.0]
+    assert own.title(own.profiled()[1]).endswith("fp32, detail=autograd")
+    # It is in the table of costs, and in no sentence that speaks of the profiled cells.
+    assert len(cost_table(own).rows) == 2 * 3
+    named = {cell for found in told.findings(own) for number in found.numbers.values() for cell in number.cells}
+    assert named == {plain["cell"]}
 
 
 @pytest.mark.parametrize(
@@ -164,7 +217,10 @@ def test_softmax_against_the_products(four):
     scores = line(table, part="attention scores")
     assert (scores["GFLOP"].text, scores["rate"].text) == ("0.0168", "0.0419")
     assert line(table, part="softmax")["GFLOP"].text == "0.00131"
-    assert len(kernels.layers_table(four, row, "s").rows) == 5
+    layers = kernels.layers_table(four, row, "s")
+    assert len(layers.rows) == 5
+    softmax = line(layers, part="softmax")  # 8 kernels and 0.75 ms a step of 2 layers
+    assert (softmax["kernels"].text, softmax["GPU time, one layer (µs): mean"].text) == ("4", "375")
 
 
 def test_checks_that_hold(four):
@@ -250,7 +306,7 @@ def test_nothing_at_all(tmp_path):
     assert [found.text for found in told.findings(own)] == ["No profile cell is in the tables."]
     assert [found.text for found in told.opening(own)] == ["No cell was profiled."]
     assert across.verdicts_table(own) is None and across.launches_table(own) is None
-    assert across.cost_table(own) is None and told.agreement(own) is None
+    assert cost_table(own) is None and told.agreement(own) is None
 
 
 def test_several_machines_are_told_apart(tmp_path):

@@ -142,7 +142,10 @@ def test_a_trace_with_a_gpu(packed, tmp_path):
     assert phases["kernels_by_thread_rule_total"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
     assert tables["modules"].to_dict("records") == [
         {"module": "FFN", "kernels_per_step": 1, "gpu_ms_per_step": 0.00725, "share_of_backward_gpu_time": 1}
+        | {"elementwise_per_step": 0, "elementwise_ms_per_step": 0}
     ]
+    moved = tables["memory_operations"].query("phase == 'step'").to_dict("records")
+    assert [(row["kind"], row["name"], row["instances_per_step"]) for row in moved] == [("copy", "Host-to-Device", 1)]
     names = set(tables["kernels"]["full_name"])
     assert names == {"void gemm<float, 4>(int)"}
     busy = tables["busy"].set_index("phase").loc["step"]

@@ -82,6 +82,21 @@ def test_calls_and_sums(recording):
     assert tables["busy"]["busy_share_of_wall"].between(0, 1).all()
 
 
+def test_copies_and_memsets(recording):
+    tables, sql = recording
+    table = tables["memory_operations"]
+    own = table[(table["phase"] == "all") & (table["kind"] != "fill")]
+    there = {name for (name,) in sql("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    expected = {}
+    for kind, name in (("copy", "MEMCPY"), ("memset", "MEMSET")):
+        query = f"SELECT COUNT(*), COALESCE(SUM(end - start), 0) FROM CUPTI_ACTIVITY_KIND_{name}"
+        ((count, ns),) = sql(query) if f"CUPTI_ACTIVITY_KIND_{name}" in there else [(0, 0)]
+        expected |= {kind: [count, ns / 1e6]} if count else {}
+    sums = own.groupby("kind")[["instances", "total_ms"]].sum()
+    assert {kind: pytest.approx(numbers) for kind, numbers in expected.items()} == sums.T.to_dict("list")
+    assert "copy" in expected
+
+
 def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     """Two recordings of one cell, by tools that share no code above CUPTI."""
     ours, theirs = (

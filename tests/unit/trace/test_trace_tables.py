@@ -236,12 +236,12 @@ def test_gaps_between_cuda_calls_are_each_threads_own(export, analyse):
     assert calls.loc["cudaMalloc_v3020", "share_of_api_time"] == pytest.approx(20 / (10 + 3 + 10 + 15 + 5 + 20 + 5 + 5))
 
 
-def backward(export, tid, start, function, sequence, length, name="aten::mm"):
+def backward(export, tid, start, function, sequence, length, name="aten::mm", kernel=GEMM):
     """A backward function with one kernel, as torch.autograd.profiler.emit_nvtx names its ranges."""
     export.range(f"autograd::engine::evaluate_function: {function}, op_id = 90", start, start + 50, tid)
     export.range(f"{function}, seq = {sequence}, op_id = 91", start + 5, start + 45, tid)
     export.range(f"{name}, op_id = 92", start + 10, start + 40, tid)
-    export.launch(GEMM, start + 20, start + 22, start + 22 + length, tid)
+    export.launch(kernel, start + 20, start + 22, start + 22 + length, tid)
 
 
 def test_a_look_up_before_a_launch_is_no_call_with_a_gap(export, analyse):
@@ -281,6 +281,51 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
     assert not ranges.loc["attention", "operator"]
     kernels = tables["kernels"].set_index(["phase", "full_name"])
     assert kernels.loc[("backward", GEMM), "layer_modules"] == "1 FFN, 1 LM head, 1 attention"
+
+
+def test_the_elementwise_kernels_of_a_modules_backward_pass_are_told_apart(export, analyse):
+    export.range("step", 0, 2000, MAIN)
+    export.range("forward", 0, 400, MAIN)
+    for number, module in enumerate(("softmax", "FFN")):
+        export.range(module, 100 * number, 100 * number + 90, MAIN)
+        export.range(f"aten::exp, seq = {number}, op_id = {number}", 100 * number + 10, 100 * number + 80, MAIN)
+    export.range("backward", 400, 1900, MAIN)
+    scale = "void at::native::elementwise_kernel<(int)128, (int)2>(int)"
+    backward(export, AUTOGRAD, 410, "ExpBackward0", 0, 7, "aten::mul", scale)
+    backward(export, AUTOGRAD, 510, "ExpBackward0", 0, 6, "aten::mul", scale)
+    backward(export, AUTOGRAD, 610, "MmBackward0", 1, 9)
+    backward(export, AUTOGRAD, 710, "MmBackward0", 1, 4, "aten::mul", scale)
+    modules = analyse(export)["modules"].set_index("module")
+    assert modules["elementwise_per_step"].to_dict() == {"softmax": 2, "FFN": 1}
+    assert modules["elementwise_ms_per_step"].to_dict() == pytest.approx({"softmax": 13e-6, "FFN": 4e-6})
+    assert modules["gpu_ms_per_step"].to_dict() == pytest.approx({"softmax": 13e-6, "FFN": 13e-6})
+
+
+FILL = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::FillFunctor<float>>(int)"
+
+
+def test_copies_stand_by_direction_and_memsets_apart_from_kernels_that_fill(export, analyse):
+    for step in range(2):
+        start = 1000 * step
+        export.range("step", start, start + 900, MAIN)
+        export.range("forward", start + 10, start + 800, MAIN)
+        for at, length in ((20, 3), (40, 5)):
+            call = export.call(start + at, start + at + 1, MAIN)
+            export.copy(HOST_TO_DEVICE, start + at, start + at + length, call)
+        export.copy(DEVICE_TO_DEVICE, start + 60, start + 67, export.call(start + 60, start + 61, MAIN))
+        export.fill(start + 80, start + 82, export.call(start + 80, start + 81, MAIN))
+        export.launch(FILL, start + 100, start + 101, start + 105, MAIN)
+        export.launch(GEMM, start + 120, start + 121, start + 121 + 79, MAIN)
+    table = analyse(export)["memory_operations"]
+    own = table[table["phase"] == "forward"]
+    found = [(row.kind, row.instances_per_step, row.instances) for row in own.itertuples()]
+    # A step: 3 + 5 ns of the host's two copies, 7 on the device, 2 of a memset, 4 of a kernel that fills, 79 of others.
+    assert found == [("copy", 2, 4), ("copy", 1, 2), ("fill", 1, 2), ("memset", 1, 2)]
+    assert own["name"].tolist()[:2] == ["Host-to-Device", "Device-to-Device"]
+    assert own["ms_per_step"].tolist() == pytest.approx([8e-6, 7e-6, 4e-6, 2e-6])
+    assert own["total_ms"].tolist() == pytest.approx([16e-6, 14e-6, 8e-6, 4e-6])
+    assert own["share_of_phase_gpu_time"].tolist() == pytest.approx([0.08, 0.07, 0.04, 0.02])
+    assert set(table["phase"]) == {"all", "step", "forward"}
 
 
 def test_a_number_used_again_means_the_latest_before_the_backward_function(export, analyse):

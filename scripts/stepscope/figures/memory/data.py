@@ -6,7 +6,7 @@ from stepscope import colours
 from stepscope.figures.facets import Facets, cells_in_order, part, pick
 from stepscope.figures.labels import byte_unit, short, size_name
 from stepscope.figures.marks import log_axis
-from stepscope.report.kit.order import column, machine_labels, ordered
+from stepscope.report.kit.order import column, machine_labels, ordered, plainly_recorded
 
 NOTHING = "No memory cell has been measured: nothing to draw."
 CATEGORIES = tuple(colours.MEMORY)
@@ -19,7 +19,7 @@ def measured(tables, cell: str | None = None) -> pd.DataFrame:
     """The study's cells in one order for all figures, or one cell; NUMBERS are floats, missing where they are not
     known, and so is `peak_bytes`: the allocator's counter, on a CPU the recording's largest sum."""
     table = tables["memory"]
-    cells = cells_in_order(table if cell is None else table[table["cell"] == cell])
+    cells = cells_in_order(plainly_recorded(table) if cell is None else table[table["cell"] == cell])
     if cells.empty:
         return cells
     numbers = {name: pd.to_numeric(column(cells, name), errors="coerce").astype(float) for name in NUMBERS}

@@ -16,7 +16,7 @@ from stepscope.figures.marks import bar_axis
 from stepscope.figures.profile.data import MOST_ROWS, NOTHING, by_phase, on_host, words
 from stepscope.report.data.unprofiled import free_step, same_point
 from stepscope.report.kit.formatting import known, significant
-from stepscope.report.kit.order import machine_labels, with_order
+from stepscope.report.kit.order import machine_labels, plainly_recorded, with_order
 
 PALE = 0.28
 IDLE = "not busy, without a profiler"
@@ -44,7 +44,7 @@ def bound_rows(tables, cells: pd.DataFrame) -> list[dict]:
 
 def draw_bound(tables) -> Figure:
     """The GPU's busy time against the step without a profiler and the profiled one."""
-    cells = cells_in_order(tables["profile"])
+    cells = cells_in_order(plainly_recorded(tables["profile"]))
     rows = bound_rows(tables, cells) if len(cells) else []
     if not any(row["busy"] for row in rows):
         return theme.empty(NOTHING)

@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope import colours
 from stepscope.figures.facets import cells_in_order
-from stepscope.report.kit.order import column
+from stepscope.report.kit.order import column, plainly_recorded
 
 NOTHING = "No cell has been profiled: nothing to draw."
 MOST_ROWS = 30
@@ -41,7 +41,7 @@ def by_category(tables) -> dict[tuple[str, str], dict[str, float]]:
 
 def traced(tables) -> tuple[pd.DataFrame, dict]:
     """The cells in order, and `by_category`; no cells if not one has a trace."""
-    cells, times = cells_in_order(tables["profile"]), by_category(tables)
+    cells, times = cells_in_order(plainly_recorded(tables["profile"])), by_category(tables)
     return (cells, times) if times and len(cells) else (cells[:0], {})
 
 

@@ -11,7 +11,7 @@ from stepscope.figures.labels import doubts, short, size_name, tick, trouble, un
 from stepscope.figures.marks import bar_axis, label_lines, precision_look, stack
 from stepscope.figures.profile.data import MOST_ROWS, NOTHING, PHASES, by_phase, traced, words
 from stepscope.report.kit.formatting import significant
-from stepscope.report.kit.order import machine_labels, ordered, precision_rank
+from stepscope.report.kit.order import machine_labels, ordered, plainly_recorded, precision_rank
 
 # The share of matrix products -----------------------------------------------------------------------------------------
 
@@ -108,7 +108,7 @@ def launches(cell: dict, kernels: dict, seen: dict) -> list[tuple[str, float, fl
 
 def draw_launches(tables) -> Figure:
     """Kernels launched in a step by phase: over the size on the left, over the context on the right."""
-    cells = cells_in_order(tables["profile"])
+    cells = cells_in_order(plainly_recorded(tables["profile"]))
     kernels = by_phase(tables, "phases", "kernels_per_step")
     seen = by_phase(tables, "phases", "kernels_by_thread_rule_per_step")
     if cells.empty or not kernels:

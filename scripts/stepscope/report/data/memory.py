@@ -87,8 +87,8 @@ class Memory:
         return self._timed[row["cell"]]
 
     def first_runs(self, rows: list[dict]) -> list[dict]:
-        """Those of the first run of each point."""
-        return [row for row in rows if row["repeat"] == 1]
+        """Those of the first run of each point, after its warm-up: a cold start is the same point again."""
+        return [row for row in rows if row["repeat"] == 1 and not is_cold(row)]
 
     def varies(self, name: str) -> bool:
         """Whether the cells differ in a column."""
@@ -112,6 +112,11 @@ def _in_order(cells: pd.DataFrame) -> pd.DataFrame:
     keys = ["context", "batch", "options", "repeat"]
     ranks[keys] = cells[keys]
     return cells.loc[ranks.sort_values(list(ranks), kind="stable").index].reset_index(drop=True)
+
+
+def is_cold(row: dict) -> bool:
+    """Were the cell's first steps recorded, without a warm-up before them?"""
+    return row.get("start") == "cold"
 
 
 def is_inference(row: dict) -> bool:

@@ -14,6 +14,11 @@ from stepscope.tables.reader import Tables
 PHASES = ("inference", "forward", "loss", "backward", "optimizer", "step")
 
 
+def is_detailed(row: dict) -> bool:
+    """Was more recorded of the cell than kernels, calls and ranges? That slows it further."""
+    return row.get("detail") not in (None, "kernels")
+
+
 @dataclass(frozen=True)
 class Words:
     """What an operation is called: a kernel of a GPU, or on a CPU an operator of PyTorch."""
@@ -132,7 +137,8 @@ class Profile:
 def costs(profile: Profile) -> list[dict]:
     """A row for each profiled cell and phase: the cell's own row with these fields, times in ms.
 
-    `without`, `with`: medians of the host's clock in the timing study and in the profiled run; `ratio` their quotient.
+    `without`, `with`: medians of the host's clock in the timing study and in the profiled run; `ratio` their quotient;
+    `without_std`, `with_std`: sample standard deviations between the steps of both.
     `range`, `clock`: means of the phase's range and of the clock in the profiled run; `difference` = range / clock - 1.
     """
     found = []
@@ -141,12 +147,13 @@ def costs(profile: Profile) -> list[dict]:
             profiled, clock = row.get(f"{phase}_median_ms"), row.get(f"{phase}_mean_ms")
             if not known(profiled):
                 continue
-            plain = profile.unprofiled(row).get(f"{phase}_median_ms")
+            plain, plain_std = (profile.unprofiled(row).get(f"{phase}_{key}_ms") for key in ("median", "std"))
             own = profile.row("phases", row["cell"], phase=phase)
             around = own["host_ms_total"] / own["count"] if own.get("count") else None
             agreement = around / clock - 1 if known(around) and known(clock) else None
             found.append(
                 {**row, "phase": phase, "without": plain, "with": profiled, "range": around, "clock": clock}
+                | {"without_std": plain_std, "with_std": row.get(f"{phase}_std_ms")}
                 | {"ratio": profiled / plain if known(plain) else None, "difference": agreement}
             )
     return found

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from stepscope.report.kit.order import way_of
+
 # A cell's mode -> the column of its free steps in the timing table.
 FREE = {"inference": "inference", "forward": "free_forward", "forward_backward": "forward_backward", "step": "step"}
 _POINT = ("hardware", "size", "context", "precision", "batch", "options")
@@ -15,11 +17,11 @@ def mode(row: dict) -> str:
 def same_point(timing: pd.DataFrame, row: dict) -> dict:
     """The timing study's row of the same point: the same run if there is one; empty where it was not measured.
 
-    timing: the timing table with its column `options`.
+    timing: the timing table with its column `options`. What the cell recorded makes no other point of it.
     """
-    same = timing
+    same, point = timing, {**row, "options": way_of(row["options"])}
     for key in _POINT:
-        same = same[same[key] == row[key]] if key in same else same.iloc[:0]
+        same = same[same[key] == point[key]] if key in same else same.iloc[:0]
     if same.empty:
         return {}
     free = same.get(f"{FREE.get(mode(row))}_median_ms", pd.Series(index=same.index, dtype=float))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from stepscope import axes
+from stepscope.plan import recordings
 
 PRECISIONS = tuple(axes.PRECISIONS)
 PHASES = tuple(axes.PHASES)
@@ -59,9 +60,12 @@ def column(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def options(frame: pd.DataFrame) -> pd.Series:
-    """The options of each cell that are not at their neutral value, as `attention=sdpa compile=block`; else empty."""
+    """The options of each cell that are not at their neutral value, as `attention=sdpa compile=block`; else empty.
+
+    What was recorded is one of them: cells that differ in it are not compared with each other.
+    """
     text = pd.Series([""] * len(frame), index=frame.index, dtype="object")
-    for name, neutral in NEUTRAL.items():
+    for name, neutral in {**NEUTRAL, **recordings.NEUTRAL}.items():
         values = column(frame, name).fillna(neutral).astype(str).str.removesuffix(".0")
         text = text + values.map(
             lambda value, name=name, neutral=neutral: "" if value == neutral else f"{name}={value} "
@@ -83,6 +87,18 @@ def with_order(frame: pd.DataFrame) -> pd.DataFrame:
     keys = [key for key in keys if key in frame]
     frame = frame.sort_values(keys, kind="stable").reset_index(drop=True)
     return frame.drop(columns=["_hardware", "_precision", "_parameters"])
+
+
+def way_of(options: str) -> str:
+    """The options that change what runs: those of options() without what was recorded."""
+    return " ".join(word for word in options.split() if word.partition("=")[0] not in recordings.NEUTRAL)
+
+
+def plainly_recorded(frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells at which nothing but the usual was recorded: those that figures of a whole study show."""
+    for name, neutral in recordings.NEUTRAL.items():
+        frame = frame[column(frame, name).fillna(neutral) == neutral]
+    return frame
 
 
 def main_grid(frame: pd.DataFrame) -> pd.DataFrame:

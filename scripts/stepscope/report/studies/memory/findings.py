@@ -8,6 +8,7 @@ from stepscope.report.data.memory import (
     Limit,
     Memory,
     PeakChange,
+    is_cold,
     is_inference,
     limits,
     part,
@@ -354,18 +355,25 @@ def opening(memory: Memory) -> list[Finding]:
     numbers, parts = {}, []
     for place, recorder in enumerate(ordered([_recorder(row) for row in memory.recorded])):
         own = [row for row in memory.recorded if _recorder(row) == recorder]
-        whole = [row for row in own if row["recorded"] != "warm-up"]
+        cold = [row for row in own if row["recorded"] != "warm-up" and is_cold(row)]
+        whole = [row for row in own if row["recorded"] != "warm-up" and not is_cold(row)]
         early = [row for row in own if row["recorded"] == "warm-up"]
         numbers |= {
             f"{name}_{place}": Number(len(rows), _cells(rows), _cells_text)
-            for name, rows in (("whole", whole), ("early", early))
+            for name, rows in (("whole", whole), ("cold", cold), ("early", early))
         }
-        steps = formatting.listing([formatting.count(value) for value in ordered([row["steps"] for row in whole])])
-        every = f"{steps or 'a few'} step{'s' * (steps != '1')} of {{whole_{place}}} after the warm-up"
+        every = f"{_steps(whole)} of {{whole_{place}}} after the warm-up"
+        first = f"the first {_steps(cold)} of {{cold_{place}}}"
         lost = f"the warm-up itself of {{early_{place}}}, which ran out of memory in it"
-        told = [text for text, there in ((every, whole), (lost, early)) if there]
+        told = [text for text, there in ((every, whole), (first, cold), (lost, early)) if there]
         parts.append(f"{_RECORDERS.get(recorder, recorder)} recorded {', and '.join(told)}")
     return [Finding("what was recorded", f"{'; '.join(parts)}.", numbers), *_doubts(memory)]
+
+
+def _steps(rows: list[dict]) -> str:
+    """`1 step`, `1 and 2 steps`: how many were recorded of each of these cells."""
+    steps = formatting.listing([formatting.count(value) for value in ordered([row["steps"] for row in rows])])
+    return f"{steps or 'a few'} step{'s' * (steps != '1')}"
 
 
 def _cells_text(count: int) -> str:

@@ -1,6 +1,6 @@
 """The memory study's part of the report."""
 
-from stepscope.report.data.memory import Memory, is_inference, title
+from stepscope.report.data.memory import Memory, is_cold, is_inference, title
 from stepscope.report.kit.blocks import Fold, Table
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
@@ -63,16 +63,19 @@ def context(tables: Tables) -> dict:
 
 
 def _largest(memory: Memory) -> list[dict]:
-    """The cells that are shown openly: the largest peak of what runs backward, and inference at the same point.
+    """The cells that are shown openly: the largest peak of what runs backward, inference at the same point, and the
+    largest of the first steps.
 
-    Where no point has both, the largest of each.
+    Where no point has both of the former, the largest of each.
     """
-    inference, backward = ([row for row in memory.measured if is_inference(row) is kind] for kind in (True, False))
+    cold = sorted(filter(is_cold, memory.measured), key=lambda row: memory.peak(row) or 0)[-1:]
+    first = memory.first_runs(memory.measured)
+    inference, backward = ([row for row in first if is_inference(row) is kind] for kind in (True, False))
     both = [row for row in backward if _point(row) in map(_point, inference)]
     if both:
         last = max(both, key=lambda row: memory.peak(row) or 0)
-        return [next(row for row in inference if _point(row) == _point(last)), last]
-    return [max(own, key=lambda row: memory.peak(row) or 0) for own in (inference, backward) if own]
+        return [next(row for row in inference if _point(row) == _point(last)), last, *cold]
+    return [max(own, key=lambda row: memory.peak(row) or 0) for own in (inference, backward) if own] + cold
 
 
 def _point(row: dict) -> tuple:

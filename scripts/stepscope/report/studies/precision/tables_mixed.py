@@ -1,5 +1,6 @@
 """Tables of mixed precision across the timing grid: the speed-up over fp32, and where it is slower."""
 
+from stepscope import axes
 from stepscope.report.data.mixed import PHASES, REFERENCE, Mixed, MixedPair, bound
 from stepscope.report.data.profile import Profile
 from stepscope.report.kit import formatting, table
@@ -24,7 +25,7 @@ def speedup_tables(mixed: Mixed) -> list[Table]:
 def _speedup_table(mixed: Mixed, hardware: str, precision: str) -> Table:
     pairs = mixed.of(hardware, precision)
     extra = table.varying([pair.row for pair in pairs], ("batch", "mode", "options"))
-    phases = [phase for phase in PHASES if any(phase in pair.speeds for pair in pairs)] or ["step"]
+    phases = [phase for phase in axes.PHASES if any(phase in pair.speeds for pair in pairs)] or ["step"]
     modes = [phase for phase in _MEMORY if any(None not in pair.peaks(phase) for pair in pairs)]
     columns = [
         _SIZE,
@@ -43,7 +44,7 @@ def _speedup_table(mixed: Mixed, hardware: str, precision: str) -> Table:
 
 
 def _speed_column(phase: str) -> Column:
-    return Column(PHASES[phase], group="speed-up", value=lambda row: speed_cell(row["pair"], phase))
+    return Column(axes.PHASES[phase], group="speed-up", value=lambda row: speed_cell(row["pair"], phase))
 
 
 def _peak_column(mode: str) -> Column:
@@ -76,7 +77,8 @@ def _notes(pairs: list[MixedPair], shown: set[str]) -> list[str]:
     speeds = [speed for pair in pairs for phase, speed in pair.speeds.items() if phase in shown]
     only_reference_lost = any(pair.status(phase) == ("oom", "ok") for pair in pairs for phase in shown)
     return [
-        "Speed-up: fp32's median over that in 16 bits; forward, backward and optimizer of synchronised phases.",
+        "Speed-up: fp32's median over that in 16 bits; forward, backward and optimizer of synchronised phases, "
+        "forward+backward of free steps.",
         table.verdict_note(speeds),
         f"With the name {REFERENCE}: only {REFERENCE} ran out of memory there." if only_reference_lost else "",
     ]

@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 
 from stepscope.report.data.bound import occupation
-from stepscope.report.data.profile import GPU, Profile, Words, costs
+from stepscope.report.data.profile import GPU, Profile, Words, costs, is_detailed
 from stepscope.report.data.profile_parts import SoftmaxRatios, softmax_against_products
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known, mean_count, percentage
 from stepscope.report.kit.order import label, machine_labels, ordered, precision_rank
+from stepscope.report.studies.profile.findings_modules import elementwise_in_backward
 from stepscope.report.studies.profile.tables_kernels import formula_of
 
 _TOOLS = {"nsys": "Nsight Systems", "torch": "torch.profiler"}
@@ -30,12 +31,14 @@ def findings(profile: Profile) -> list[Finding]:
         return [Finding("profile", "No profile cell is in the tables.")]
     found = []
     for hardware in machine_labels(profile.cells["hardware"]):
-        rows = [row for row in profile.profiled() if row["hardware"] == hardware]
+        own = [row for row in profile.profiled() if row["hardware"] == hardware]
+        rows = [row for row in own if not is_detailed(row)] or own
         found += [
             _bound(profile, rows, hardware),
             _product_shares(profile, rows, hardware),
             _tops(profile, rows, hardware),
             _softmax(profile, rows, hardware),
+            elementwise_in_backward(profile, own, hardware),
             _cost(profile, rows, hardware),
             _lost(profile, hardware),
         ]
@@ -172,7 +175,8 @@ def _two_digits(values: list[float]) -> str:
 
 def _cost(profile: Profile, rows: list[dict], hardware: str) -> Finding | None:
     """How much slower the profiler makes the phases, and whether its ranges agree with the clock."""
-    found = [line for line in costs(profile) if line["hardware"] == hardware]
+    cells = set(_names(rows))
+    found = [line for line in costs(profile) if line["cell"] in cells]
     compared, numbers, parts = [line for line in found if known(line["ratio"])], {}, []
     if compared:
         tools = ordered([_TOOLS.get(row.get("profiler"), row.get("profiler")) for row in rows])

@@ -11,17 +11,18 @@ from stepscope.report.studies.profile import findings as profile_findings
 from stepscope.report.studies.profile.captions import cell_picture, pictures
 from stepscope.report.studies.profile.tables import (
     bounds_table,
-    cost_table,
     launches_table,
     products_table,
     tiles_table,
     verdicts_table,
 )
+from stepscope.report.studies.profile.tables_cost import cost_table
 from stepscope.report.studies.profile.tables_device import (
     busy_table,
     calls_table,
     gaps_table,
     lines_table,
+    memory_table,
     modules_table,
 )
 from stepscope.report.studies.profile.tables_kernels import (
@@ -84,6 +85,7 @@ def _cell(profile: Profile, row: dict) -> dict:
         "layers": layers_table,
         "busy": busy_table,
         "gaps": gaps_table,
+        "memory": memory_table,
         "modules": modules_table,
         "lines": lines_table,
     }

@@ -19,13 +19,12 @@ from stepscope.report.data.bound import (
     unprofiled_step,
 )
 from stepscope.report.data.ceilings import matmul_ceiling
-from stepscope.report.data.profile import GPU, PHASES, Profile, costs
+from stepscope.report.data.profile import GPU, PHASES, Profile
 from stepscope.report.data.roofline import measured_roof
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.formatting import known, mean_count, percentage, rounded
-from stepscope.report.kit.order import label
 
 # Categories that the table of bounds judges elsewhere, or cannot judge.
 _NOT_JUDGED = (*PRODUCTS, "communication", "other")
@@ -42,7 +41,8 @@ def _size(row: dict) -> TableCell:
     return TableCell(str(row["size"] or "?"), badges=table.lost(row) + table.disturbed(row))
 
 
-def _build(name: str, caption: str, columns: list[Column], rows: list[dict], notes: list[str]) -> Table | None:
+def built(name: str, caption: str, columns: list[Column], rows: list[dict], notes: list[str]) -> Table | None:
+    """A table across the study's cells, folded where it is long."""
     return table.build(name, caption, columns, rows, notes, folded=len(rows) > table.LONG)
 
 
@@ -66,7 +66,7 @@ def verdicts_table(profile: Profile) -> Table | None:
     caption = "Launch-bound or GPU-bound: the GPU's busy time against the step without a profiler."
     if not on_gpu:
         caption = "The step without and with the profiler, and how much of the profiled one an operator runs."
-    return _build("verdicts", caption, columns, rows, [*_verdict_notes(profile, on_gpu), *_reasons(profile, rows)])
+    return built("verdicts", caption, columns, rows, [*_verdict_notes(profile, on_gpu), *_reasons(profile, rows)])
 
 
 _BUSY = (
@@ -176,7 +176,7 @@ def products_table(profile: Profile) -> Table | None:
         )
     if rows and profile.cells["options"].str.contains("checkpoint=").any():
         notes.append("The operations that checkpointing runs again are not counted in the rate.")
-    return _build("products", caption, columns, rows, notes)
+    return built("products", caption, columns, rows, notes)
 
 
 def _phases_of(profile: Profile, rows: list[dict], wanted: tuple[str, ...]) -> list[str]:
@@ -229,7 +229,7 @@ def launches_table(profile: Profile) -> Table | None:
         )
     else:
         caption = "Operators by phase: how many run in a step, and below it their mean length in µs."
-    return _build("launches", caption, columns, rows, notes)
+    return built("launches", caption, columns, rows, notes)
 
 
 def _launches(profile: Profile, phase: str, row: dict) -> TableCell:
@@ -261,7 +261,7 @@ def tiles_table(profile: Profile) -> Table | None:
         "A tile m×n×k, from the kernel's name: m×n values of the result are made together, k products at a time. "
         "fp32 with TF32 off runs without tensor cores (SIMT)."
     ]
-    return _build("tiles", caption, columns, rows, notes)
+    return built("tiles", caption, columns, rows, notes)
 
 
 def _matmul_kernels(profile: Profile, phase: str, row: dict) -> tuple[pd.DataFrame, float]:
@@ -323,7 +323,7 @@ def bounds_table(profile: Profile) -> Table | None:
         notes.append(
             f"Without a measured matmul and copy rate there is no ridge: {formatting.listing(lacking, 4, '; ')}."
         )
-    return _build("bounds", caption, columns, rows, notes)
+    return built("bounds", caption, columns, rows, notes)
 
 
 def _bound(profile: Profile, row: dict) -> dict:
@@ -368,30 +368,3 @@ def _bound_by(bound: str, own: dict) -> TableCell | None:
         return None
     mean = formatting.significant(_mean_us(own["ms"], own["kernels"]))
     return TableCell(bound.removesuffix("-bound"), f"{formatting.count(own['kernels'])} × {mean}")
-
-
-def cost_table(profile: Profile) -> Table | None:
-    """Phase by phase: without and with the profiler, and the ranges against the clock of the same run."""
-    clock, both = "host's clock, median", "in the profiled run, mean"
-    columns = [
-        *leading(profile),
-        Column("phase", number=False, value="phase", show=label),
-        Column("without profiler", "ms", clock, value="without", show=FOUR_DIGITS),
-        Column("with profiler", "ms", clock, value="with", show=FOUR_DIGITS),
-        Column("with / without", group=clock, value="ratio", show=lambda ratio: f"{ratio:.2f}"),
-        Column("range", "ms", both, value="range", show=FOUR_DIGITS),
-        Column("host's clock", "ms", both, value="clock", show=FOUR_DIGITS),
-        Column("difference", "%", both, value="difference", show=_signed_percentage),
-    ]
-    caption = "What the profiler costs, phase by phase, and how well its ranges agree with the host's clock."
-    notes = [
-        "Without profiler: the phased steps of the timing study. Range: what the profiler recorded for the phase. "
-        "The range and the clock measure the same steps from two sides, and should agree; their means also hold the "
-        "first recorded steps, which can be slower than the median."
-    ]
-    return _build("cost", caption, columns, costs(profile), notes)
-
-
-def _signed_percentage(share: float) -> str:
-    sign = "+" if share > 0 else "\N{MINUS SIGN}" if share < 0 else ""
-    return f"{sign}{formatting.fixed(100 * abs(share), 2)}"

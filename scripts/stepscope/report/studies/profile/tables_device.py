@@ -118,6 +118,27 @@ def calls_table(profile: Profile, row: dict, name: str, kind: str) -> Table | No
     return table.build(f"{kind}-{row['cell']}", f"{name}: {what} by name.", columns, shown, note)
 
 
+def memory_table(profile: Profile, row: dict, name: str) -> Table | None:
+    """Copies by their direction, memsets, and kernels that fill, by phase; None where there were none."""
+    rows = profile.rows("memory_operations", row["cell"])
+    rows = rows[rows["phase"] != "all"] if len(rows) and set(rows["phase"]) != {"all"} else rows
+    words = profile.words(row)
+    columns = [
+        _PHASE,
+        Column("kind", number=False, value="kind"),
+        Column("direction or name", number=False, wrap=True, value=lambda line: table.named(line["name"], 70)),
+        Column("number", "a step", value="instances_per_step", show=mean_count),
+        Column("time", "ms a step", value="ms_per_step", show=rounded),
+        Column(f"share of the phase's {words.time}", "%", value="share_of_phase_gpu_time", show=percentage),
+    ]
+    lines = in_order(rows, PHASES) if len(rows) else []
+    note = (
+        f"Fill: a {words.operation} that writes one constant; a memset needs none. What a {words.operation} copies or "
+    )
+    note += "casts stands in the categories."
+    return table.build(f"memory-{row['cell']}", f"{name}: what moved or set memory, by phase.", columns, lines, [note])
+
+
 def modules_table(profile: Profile, row: dict, name: str) -> Table | None:
     """Which modules the backward pass's kernels belong to; None where the trace does not tell."""
     rows, words = profile.rows("modules", row["cell"]), profile.words(row)
@@ -127,6 +148,8 @@ def modules_table(profile: Profile, row: dict, name: str) -> Table | None:
         Column(words.operations, "a step", value="kernels_per_step", show=mean_count),
         Column(words.time, "ms a step", value="gpu_ms_per_step", show=rounded),
         Column(share, "%", value="share_of_backward_gpu_time", show=percentage),
+        Column("number", "a step", "elementwise", value="elementwise_per_step", show=mean_count, optional=True),
+        Column("time", "ms a step", "elementwise", value="elementwise_ms_per_step", show=rounded, optional=True),
     ]
     caption = f"{name}: {words.operations} of the backward pass, by the module whose forward pass they belong to."
     return table.build(f"modules-{row['cell']}", caption, columns, rows.head(_MOST_LINES).to_dict("records"))

@@ -295,8 +295,18 @@ def layers_table(profile: Profile, row: dict, name: str) -> Table | None:
         ]
     if not columns:
         return None
+    layers = profile.number_of(row["cell"], "layers")
+    columns.insert(
+        0, Column(words.operations, "one layer", value=partial(_a_layer, layers), show=mean_count, optional=True)
+    )
     caption = f"{name}: inside attention, one layer in one step. The spread is over layers and steps."
     return table.build(f"layers-{row['cell']}", caption, [_PART, *columns], rows.to_dict("records"))
+
+
+def _a_layer(layers: float, part: dict) -> float | None:
+    """Kernels that one layer's call launches."""
+    kernels = part.get("kernels_per_step")
+    return kernels / layers if known(kernels) and layers > 0 else None
 
 
 def _top_share(part: dict) -> float | None:

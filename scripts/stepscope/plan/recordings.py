@@ -1,0 +1,37 @@
+"""Axes of the profile and the memory study that say what is recorded: a name in the grid, more than one flag of the
+program. Standard library only.
+
+Like any axis they stand in a cell's path unless neutral; its spec has the flags that the name stands for.
+"""
+
+NEUTRAL = {"detail": "kernels", "start": "warm"}
+"""Axis → the value that stands neither in a path nor in a spec."""
+
+FLAGS: dict[str, dict[str, dict]] = {
+    "detail": {
+        # What nsys records beside kernels, calls and our own ranges. Each slows the program further, so that a few
+        # cells have it: a range for each of autograd's operators, which links a kernel of backward to its module; and
+        # the line of Python behind each call with what the threads ask of the operating system.
+        "autograd": {"nsys_pytorch": "autograd-nvtx"},
+        "python": {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
+    },
+    "start": {
+        # The first step, in which the optimizer's state is made, and the second beside it.
+        "cold": {"warmup": 0, "steps": 2},
+    },
+}
+"""Axis → value → parts of the spec, as a person gives them to the program."""
+
+
+def flags(point: dict) -> dict:
+    """What a grid's point changes in the spec by the names that it has on these axes."""
+    found: dict = {}
+    for axis, names in FLAGS.items():
+        found |= names.get(point.get(axis, NEUTRAL[axis]), {})
+    return found
+
+
+def recorded(cell: str, axis: str) -> str:
+    """The value of one of these axes in a cell's name, `gpu/memory/small/ctx64/fp32/start=cold`."""
+    parts = [part.partition("=") for part in cell.split("/")]
+    return next((value for name, _, value in parts if name == axis), NEUTRAL[axis])
