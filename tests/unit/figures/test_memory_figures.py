@@ -128,7 +128,7 @@ def test_a_cold_start_is_a_figure_of_its_own_and_in_none_across_cells():
     tables = made([cell_row(start="warm"), cell_row(context=512.0, start="warm"), cold])
     panels = draw(draw_peaks, tables).axes
     assert line(panels[0], "fp32")[0] == [256, 512]
-    assert not any("cold" in panel.get_title() for panel in panels)
+    assert not any("cold" in panel.get_title("left") for panel in panels)
     assert "memory_cell_gpu_small_ctx1024_fp32_start-cold" in figures_of("memory", tables)
 
 
