@@ -25,15 +25,30 @@ class Spread:
     """Standard deviation of the logarithm of a process's value, and its degrees of freedom.
 
     cells: that of the logarithm of a cell, beyond what its processes explain; 0 where nothing tells of it.
+    cells_degrees: of that; 0 where it is known and not estimated.
     """
 
     deviation: float
     degrees: int
     cells: float = 0.0
+    cells_degrees: int = 0
 
     def error(self, processes: int) -> float:
         """Standard error of the logarithm of a cell's value (the nested random effects of Kalibera and Jones)."""
         return math.hypot(self.deviation / math.sqrt(processes), self.cells)
+
+    def parts(self, *processes: int) -> list[tuple[float, int]]:
+        """(variance, degrees of freedom) of what the error of a sum of cells with so many processes is made of."""
+        within = self.deviation**2 * math.fsum(1 / each for each in processes)
+        return [(within, self.degrees), (len(processes) * self.cells**2, self.cells_degrees)]
+
+
+def freedom(parts: Sequence[tuple[float, int]]) -> float:
+    """Degrees of freedom of a sum of estimated variances (Satterthwaite 1946); a variance that is known has 0."""
+    lost = math.fsum(variance**2 / degrees for variance, degrees in parts if degrees)
+    if lost == 0:
+        return min((degrees for _, degrees in parts if degrees), default=1)
+    return math.fsum(variance for variance, _ in parts) ** 2 / lost
 
 
 def centre(values: Sequence[float]) -> float:
@@ -117,7 +132,7 @@ def interval(middle: float, processes: int, spread: Spread | None) -> tuple[floa
     """95 % confidence interval of a cell's centre, in its unit; None without a spread, or of a single process."""
     if spread is None or processes < 2:
         return None
-    half = quantile(spread.degrees) * spread.error(processes)
+    half = quantile(freedom(spread.parts(processes))) * spread.error(processes)
     return middle * math.exp(-half), middle * math.exp(half)
 
 
@@ -148,19 +163,17 @@ def difference(
 ) -> Difference | None:
     """ln(over / under), each as (centre, processes, spread of its class).
 
-    None where one was measured by a single process. In one class the spread is the same number and keeps its degrees
-    of freedom; else they are Welch's (1947), by Satterthwaite's formula (1946).
+    None where one was measured by a single process. In one class the spread is the same number for both; else each
+    variance is an estimate of its own, as Welch (1947) has it.
     """
     if any(spread is None or processes < 2 for _, processes, spread in (over, under)):
         return None
-    variances = [spread.error(processes) ** 2 for _, processes, spread in (over, under)]
-    total = math.fsum(variances)
-    degrees = [spread.degrees for _, _, spread in (over, under)]
-    if is_one_class or not total:
-        free = min(degrees)
+    if is_one_class:
+        parts = over[2].parts(over[1], under[1])
     else:
-        free = total**2 / math.fsum(v**2 / d for v, d in zip(variances, degrees, strict=True))
-    return Difference(math.log(over[0] / under[0]), math.sqrt(total), free)
+        parts = [part for _, processes, spread in (over, under) for part in spread.parts(processes)]
+    error = math.sqrt(math.fsum(variance for variance, _ in parts))
+    return Difference(math.log(over[0] / under[0]), error, freedom(parts))
 
 
 def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> list[bool]:

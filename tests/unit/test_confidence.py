@@ -130,3 +130,14 @@ def test_between_cells_is_what_processes_do_not_explain():
     assert confidence.between_cells(twice, Spread(0.1, 2)) == pytest.approx(math.sqrt(0.02 - 0.1**2 / 2))
     assert confidence.between_cells(twice, Spread(0.3, 2)) == 0
     assert confidence.between_cells([[[1.0, 2.0]]], Spread(0.1, 2)) == 0
+
+
+def test_a_control_of_few_cells_costs_degrees_of_freedom():
+    # Variances 0.01 / 2 of 40 degrees and 0.01 of 2: (0.015)^2 / (0.005^2 / 40 + 0.01^2 / 2) = 4.4445 (Satterthwaite).
+    spread = Spread(0.1, 40, cells=0.1, cells_degrees=2)
+    assert confidence.freedom(spread.parts(2)) == pytest.approx(2.25e-4 / (0.005**2 / 40 + 0.01**2 / 2))
+    _, high = interval(1.0, 2, spread)
+    assert math.log(high) == pytest.approx(2.670 * math.sqrt(0.015), rel=2e-3)  # t of 4.44 degrees is 2.670
+    # Of two cells of that class both parts are twice as large: the degrees stay.
+    found = difference((1.0, 2, spread), (1.0, 2, spread), is_one_class=True)
+    assert found.error == pytest.approx(math.sqrt(0.03)) and found.degrees == pytest.approx(4.4335, rel=1e-2)

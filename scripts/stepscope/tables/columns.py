@@ -61,9 +61,10 @@ STATISTICS = Group(
         number(
             "spread_cells",
             "share",
-            "standard deviation of a cell's logarithm beyond that, by the timing study's control",
+            "standard deviation of a cell's logarithm beyond that, by the timing study's control and the clock's steps",
             is_optional=True,
         ),
+        count("spread_cells_degrees", "degrees of freedom of that control: cells measured again", is_optional=True),
         flag(
             "unsteady",
             "its processes differ by more than chance allows in its class: `spread` is its own",
@@ -76,10 +77,15 @@ LAUNCH_LIMITED = 0.9  # the launch share from which on the host's launches may f
 # A host that is ahead waits once CUDA's queue is full (about a thousand kernels), so that its share is high too. But
 # then the GPU works on for as long as these kernels take: at least this, since each takes longer than its launch.
 QUEUED_MS = 2.0
+# A CUDA event's time comes in steps of about half a microsecond (cudaEventElapsedTime of the CUDA runtime): each of the
+# two has an error that is uniform over such a step, of 1 / sqrt(12) of it.
+EVENT_ERROR_MS = 0.0005 * math.sqrt(2 / 12)
 SLOW_HOST = 1.25  # how many times as long as in the quickest cell the loop of plain Python takes in a slow moment
 
-# (hardware, what limits a series) -> standard deviation of a cell's logarithm beyond what its processes explain.
-BetweenCells = Mapping[tuple[str, str | None], float]
+# (hardware, what limits a series) -> standard deviation of a cell's logarithm beyond what its processes explain, and
+# its degrees of freedom.
+BetweenCells = Mapping[tuple[str, str | None], tuple[float, int]]
+NOTHING = (0.0, 0)
 NO_CONTROL: BetweenCells = MappingProxyType({})
 
 PROCESS = number("process", "", "number of the cell's process, from 1", is_optional=True)
@@ -263,12 +269,12 @@ def with_intervals(
         common = _spread_of_class(
             [(each, own) for place, (each, own) in enumerate(zip(series, medians, strict=True)) if place not in alone],
             point,
-            control.get(which, 0.0),
+            control.get(which, NOTHING),
         )
         for place, (row, prefix) in enumerate(series):
             row[f"{prefix}unsteady"] = place in alone
-            own = _own_spread(medians[place], control.get(which, 0.0)) if place in alone else common
-            _fill_in(row, prefix, own)
+            own = _own_spread(medians[place], control.get(which, NOTHING)) if place in alone else common
+            _fill_in(row, prefix, _with_clock(own, row[f"{prefix}median_ms"]) if is_queued else own)
             if place in alone:
                 row[f"{prefix}noisy"] = True
 
@@ -288,23 +294,31 @@ def _mark_slow_hosts(rows: list[dict]) -> None:
 def _spread_of_class(
     series: list[tuple[tuple[dict, str], list[float]]],
     point: Callable[[dict], Hashable] | None,
-    between: float,
+    between: tuple[float, int],
 ) -> confidence.Spread | None:
     spread = confidence.pooled([medians for _, medians in series])
     if spread is None:
         return None
     if point is None:
-        return dataclasses.replace(spread, cells=between)
+        return dataclasses.replace(spread, cells=between[0], cells_degrees=between[1])
     twice: dict[Hashable, list[list[float]]] = {}
     for (row, prefix), medians in series:
         twice.setdefault((point(row), prefix), []).append(medians)
-    return dataclasses.replace(spread, cells=confidence.between_cells(twice.values(), spread))
+    again = {where: len(times) - 1 for (where, _), times in twice.items() if len(times) > 1}
+    cells = confidence.between_cells(twice.values(), spread)
+    # Phases of one cell do not vary independently: what counts is the cells.
+    return dataclasses.replace(spread, cells=cells, cells_degrees=sum(again.values()))
 
 
-def _own_spread(medians: list[float], between: float) -> confidence.Spread | None:
+def _own_spread(medians: list[float], between: tuple[float, int]) -> confidence.Spread | None:
     """The spread of an unsteady series; None of two processes, of which an interval would say nothing."""
     spread = confidence.pooled([medians]) if len(medians) > 2 else None
-    return dataclasses.replace(spread, cells=between) if spread else None
+    return dataclasses.replace(spread, cells=between[0], cells_degrees=between[1]) if spread else None
+
+
+def _with_clock(spread: confidence.Spread | None, median_ms: float) -> confidence.Spread | None:
+    """The spread of a series that CUDA events time, with the error of their two time stamps."""
+    return dataclasses.replace(spread, cells=math.hypot(spread.cells, EVENT_ERROR_MS / median_ms)) if spread else None
 
 
 def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:
@@ -312,6 +326,7 @@ def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:
     middle, mark = row[f"{prefix}median_ms"], row["noise_mark"]
     if spread:
         own = {"spread": spread.deviation, "spread_degrees": spread.degrees, "spread_cells": spread.cells}
+        own["spread_cells_degrees"] = spread.cells_degrees
         row |= {f"{prefix}{name}": value for name, value in own.items()}
     if ends := confidence.interval(middle, row[f"{prefix}processes"], spread):
         row[f"{prefix}ci_low_ms"], row[f"{prefix}ci_high_ms"] = ends

@@ -8,11 +8,17 @@ from stepscope.tables.timing import PHASES
 
 
 def between_cells(timing: Path) -> BetweenCells:
-    """The `spread_cells` of each class of series in timing.csv. Raises OSError where it cannot be read."""
-    found: dict[tuple[str, str | None], float] = {}
+    """The `spread_cells` of each class of series in timing.csv, with its degrees of freedom.
+
+    Raises OSError where it cannot be read.
+    """
+    found: dict[tuple[str, str | None], tuple[float, int]] = {}
     with timing.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             for name in PHASES:
                 if deviation := row[f"{name}_spread_cells"]:
-                    found[row["hardware"], row[f"{name}_limited_by"] or None] = float(deviation)
+                    found[row["hardware"], row[f"{name}_limited_by"] or None] = (
+                        float(deviation),
+                        int(row[f"{name}_spread_cells_degrees"]),
+                    )
     return found

@@ -75,15 +75,16 @@ def test_what_cells_differ_by_that_were_measured_twice_widens_all_intervals_of_t
     cells = math.sqrt(math.log(1.2) ** 2 / 2 - spread**2 / 2)
     for each in (first, again, other):
         assert (each["spread"], each["spread_cells"]) == pytest.approx((spread, cells))
-        half = 3.182 * math.hypot(spread / math.sqrt(2), cells)  # Student's t of 3 degrees
+        # Nearly all of it is that of one cell that was measured again: Student's t of 1 degree.
+        half = 12.706 * math.hypot(spread / math.sqrt(2), cells)
         assert each["ci_high_ms"] == pytest.approx(each["median_ms"] * math.exp(half), rel=1e-3)
 
 
 def test_the_timing_studys_control_widens_the_intervals_of_another_study():
     series, free = row(5, 5 * 1.001, launch=0.3), row(0.007, 0.007 * 1.001, launch=0.999)
-    with_intervals([series, free], [""], control={(series["hardware"], GPU): 0.04})
+    with_intervals([series, free], [""], control={(series["hardware"], GPU): (0.04, 5)})
     assert (series["spread_cells"], free["spread_cells"]) == (0.04, 0.0)
-    half = 12.706 * math.hypot(math.log(1.001) / 2, 0.04)  # Student's t of 1 degree; deviation / sqrt(2)
+    half = 2.571 * math.hypot(math.log(1.001) / 2, 0.04)  # Student's t of 5 degrees; deviation / sqrt(2)
     assert series["ci_high_ms"] == pytest.approx(series["median_ms"] * math.exp(half), rel=1e-3)
 
 
@@ -144,3 +145,12 @@ def test_an_unsteady_series_of_two_processes_has_no_interval_and_is_noisy():
     with_intervals([*calm, wild], [""])
     assert (wild["unsteady"], wild["noisy"], wild["ci_low_ms"], wild["spread"]) == (True, True, None, None)
     assert calm[0]["spread_degrees"] == 8
+
+
+def test_a_short_pass_between_cuda_events_is_as_unsure_as_their_clock():
+    short, long = row(10e-6, 10e-6, 10e-6), row(10e-3, 10e-3, 10e-3)
+    with_intervals([short, long], [""], is_queued=True)
+    # Two time stamps in steps of 0.5 us, each uniform over a step: 0.5 / sqrt(12) * sqrt(2) = 0.204 us of 10.
+    assert short["spread_cells"] == pytest.approx(0.0204, rel=1e-2) and long["spread_cells"] < 3e-5
+    half = T[4] * short["spread_cells"]  # the clock is known, and no degree is lost by it
+    assert short["ci_high_ms"] == pytest.approx(short["median_ms"] * math.exp(half), rel=1e-3)

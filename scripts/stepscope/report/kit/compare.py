@@ -53,7 +53,9 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         return None
     ends = [row.get(f"{prefix}ci_{end}_ms") for end in ("low", "high")]
     low, high = ends if all(map(known, ends)) and min(ends) > 0 else (None, None)
-    deviation, degrees, cells = (row.get(f"{prefix}spread{end}") for end in ("", "_degrees", "_cells"))
+    ends = ("", "_degrees", "_cells", "_cells_degrees")
+    deviation, degrees, *between = (row.get(f"{prefix}spread{end}") for end in ends)
+    cells, cells_degrees = (value if known(value) else 0 for value in between)
     processes, clock = row.get(f"{prefix}processes"), row.get("sm_clock_median_mhz")
     limited_by = row.get(f"{prefix}limited_by")
     return Timed(
@@ -62,9 +64,7 @@ def timed(row: Mapping, prefix: str = "") -> Timed | None:
         high,
         bool(row.get(f"{prefix}noisy")),
         int(processes) if known(processes) else 1,
-        Spread(deviation, int(degrees), cells if known(cells) else 0.0)
-        if known(deviation) and known(degrees)
-        else None,
+        Spread(deviation, int(degrees), cells, int(cells_degrees)) if known(deviation) and known(degrees) else None,
         row.get("hardware") or "",
         limited_by if isinstance(limited_by, str) else None,  # missing text may be NaN, which equals nothing
         clock if known(clock) else None,
