@@ -183,6 +183,16 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
         assert "Use " in told[question].finding.reasons and told[question].finding.reasons.endswith("(small at 128).")
 
 
+def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):
+    cells, timing = made.both(processes=3)
+    rungs = [rung for rung in synthetic_ladder.chain() if rung.entry["spec"].get("compile") != "block"]
+    told = found(made.write(tmp_path, cells, timing, rungs=rungs))
+    text = told["what does waiting for launches cost"].finding.text
+    # Without 8 ms idle and 1.05 others of 20; 15 to 5 ms on the ladder.
+    assert "Use compiled blocks in CUDA graphs: at most × 1.83 here; measured × 3.00" in text
+    assert "measured" not in told["what do memory-bound kernels cost"].finding.text
+
+
 def test_what_did_not_help_is_not_advised(tmp_path):
     steps = [list(each) for each in synthetic_ladder.STEPS]
     steps[5][2] = 20.0  # compiling makes 15 ms 20

@@ -32,6 +32,11 @@ class Change:
         word = f", {self.speed.verdict}" if self.speed.has_interval else ""
         return Number(self.speed.ratio, self.cells, lambda _: f"{text}{word}")
 
+    def is_from(self, option: str, value: str) -> bool:
+        """Whether the rung before had this value of an option."""
+        before = self.ladder.at(self.row.get("compared_with")) or {}
+        return str(before.get(option) or NEUTRAL[option]) == value
+
     def is_at(self, own: StepParts) -> bool:
         """Whether it was measured at a step's own place."""
         return (self.ladder.size, self.ladder.context, self.ladder.batch) == own.place

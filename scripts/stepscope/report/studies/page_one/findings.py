@@ -95,9 +95,9 @@ def _step_text(step: Timed) -> str:
     return formatting.median_and_interval(step.median, step.low, step.high)
 
 
-def _without(own: StepParts, part: str) -> float | None:
-    """How many times as fast the step would be without a part; None where nothing else is in it."""
-    rest = own.total - getattr(own, part)
+def _without(own: StepParts, *parts: str) -> float | None:
+    """How many times as fast the step would be without these parts; None where nothing else is in it."""
+    rest = own.total - sum(getattr(own, part) for part in parts)
     return own.total / rest if rest > 0 else None
 
 
@@ -136,7 +136,7 @@ def _other(machine: Machine) -> Cost | None:
     if largest:
         cause = f"Most is {largest[0]}: {{most}} ms, with that of attention."
         numbers["most"] = Number(largest[1], cells)
-    made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model", "graphs"))
+    made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model"))
     text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
     found = Finding("what do memory-bound kernels cost",
                     "Other memory-bound kernels cost {cost} ms, {share}.",
@@ -169,7 +169,10 @@ def _idle(machine: Machine) -> Cost | None:
         said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."
         cause = ""
     made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
-    text, more = advice(own, "CUDA graphs", "at most", _without(own, "idle"), made)
+    thing, without = "CUDA graphs", ("idle",)
+    if made and not made.is_from("compile", "block"):
+        thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
+    text, more = advice(own, thing, "at most", _without(own, *without), made)
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
     return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
 
