@@ -41,7 +41,7 @@ def main() -> None:
     except (TraceError, limits.LimitError) as error:
         sys.exit(f"error: {plain(error, 1000)}")
     except OSError as error:
-        sys.exit(plain(f"error: cannot write {error.filename or given.out}: {error.strerror}", 1000))
+        sys.exit(plain(f"error: {files.complaint(error, given.out)}", 1000))
     show(text)
 
 

@@ -44,10 +44,15 @@ def test_studies_that_disagree_are_named_with_what_differed(tmp_path):
 
 
 def test_what_unchanged_cells_differ_by_is_no_disagreement(tmp_path):
-    # The control differs by 40 %, the studies by 30 %.
-    control = [row(ms=10.0), row(ms=14.0, repeat=2)]
-    (finding,) = agreement_findings(tables(tmp_path, control, [row("ladder", ms=13.0)]))
-    assert "the same within 40 % in 1 of 1 comparisons" in finding.text
+    # The control differs by 24 %, the studies by 15 %.
+    control = [row(ms=10.0), row(ms=12.4, repeat=2)]
+    (finding,) = agreement_findings(tables(tmp_path, control, [row("ladder", ms=11.5)]))
+    assert "the same within 24 % in 1 of 1 comparisons" in finding.text
+
+
+def test_where_unchanged_cells_differ_by_much_nothing_is_the_same(tmp_path):
+    control = [row(ms=10.0), row(ms=14.0, repeat=2)]  # 40 %
+    assert agreement_findings(tables(tmp_path, control, [row("ladder", ms=13.0)])) == []
 
 
 @pytest.mark.parametrize(

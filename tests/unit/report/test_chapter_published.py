@@ -22,7 +22,6 @@ def own(folder, *figures, **tables):
 
 
 def test_without_a_figure_of_a_measured_cell_there_is_no_chapter(tmp_path):
-    assert chapter(example()) is None  # whose tables are older than published.csv
     assert chapter(Machine(made.write(tmp_path / "none"))) is None
     assert chapter(Machine(made.write(tmp_path / "other", [made.figure(3.0, context=12)]))) is None
 

@@ -81,16 +81,17 @@ def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
 
 
 def advice(
-    own: StepParts, thing: str, bound: str, predicted: float | None, made: Change | None
+    own: StepParts, thing: str, bound: str, predicted: float | None, made: Change | None, where: str = "here"
 ) -> tuple[str, dict[str, Number]]:
     """(`Use compiled blocks: at most {predicted} here; measured {gain} (medium at 512).`, its numbers).
 
     predicted: how many times as fast the step would be. bound: what is said instead of `predicted`, such as `at most`.
-    A gain that was measured at another place than the step's is not what was predicted, and says so.
+    where: a word for the step's place. A gain that was measured at another place is not the one that was predicted, and
+    says so.
     """
     parts, numbers = [], {}
     if predicted:
-        parts.append(f"{bound or 'predicted'} {{predicted}} here")
+        parts.append(f"{bound or 'predicted'} {{predicted}} {where}")
         numbers["predicted"] = Number(predicted, (own.row["cell"],), formatting.times)
     if made:
         parts.append("measured {gain}" if made.is_at(own) else f"measured {{gain}} ({made.place})")

@@ -172,7 +172,8 @@ def _idle(machine: Machine) -> Cost | None:
     thing, without = "CUDA graphs", ("idle",)
     if made and not made.is_from("compile", "block"):
         thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
-    text, more = advice(own, thing, "at most", _without(own, *without), made)
+    where = "here" if own is machine.reference else "there"
+    text, more = advice(own, thing, "at most", _without(own, *without), made, where)
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
     return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
 
@@ -208,10 +209,10 @@ def _precision(machine: Machine) -> Cost | None:
         numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
     least = min(pairs, key=lambda each: each.speeds["step"].ratio)
     if least is not pair:
-        text += f" It brings least in {least.point}: {{lowest}}."
+        text += f" In {least.point}: {{lowest}}."
         numbers["lowest"] = Number(least.speeds["step"].ratio, least.cells, formatting.times)
-    found = Finding("what does mixed precision bring", f"bf16 is {{speed}} as fast as fp32 ({pair.point}){word}.",
-                    numbers, machine.hardware, cause, text)  # fmt: skip
+    said = f"bf16 autocast is {{speed}} as fast as fp32 without TF32 ({pair.point}){word}."
+    found = Finding("what does mixed precision bring", said, numbers, machine.hardware, cause, text)
     return Cost(abs(speed.times[0] - speed.times[1]), "precision", found)
 
 

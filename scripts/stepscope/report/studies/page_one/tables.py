@@ -140,7 +140,7 @@ def best_table(machine: Machine) -> Table | None:
         Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
     ]
     caption = (
-        "The baseline by size, nothing fused or compiled, at the longest measured context of which a step fits: the "
-        f"precision with the most tokens a second, of those that are alike the plainest{alike}."
+        "The baseline by size, nothing fused or compiled: the precision with the most tokens a second, at the longest "
+        f"measured context of which a step fits{alike}."
     )
     return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
