@@ -114,7 +114,7 @@ def _cells_in_doubt(machine: Machine) -> str:
         places = [f"{rungs:,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
         places += [f"{formatting.cells(drawn)} of the figure"] * bool(drawn)
         rest = len(cells) - rungs - drawn
-        places += [f"{rest:,} other cells" if places else formatting.cells(rest)] * bool(rest)
+        places += [f"{rest:,} other cell{'s' * (rest != 1)}" if places else formatting.cells(rest)] * bool(rest)
         parts.append(f"{_DOUBTS[name]}: {formatting.listing(places)}")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
