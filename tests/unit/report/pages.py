@@ -1,14 +1,18 @@
 """Reading a report in tests: what HTML and Markdown parsers make of it."""
 
 import re
+from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from stepscope.figures import theme
 from stepscope.report.frame import Frame
 from stepscope.report.kit.files import Files
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.page import Request, content_of, files_of, web_page
+
+TEMPLATES = Path(__file__).resolve().parents[3] / "report"
 
 
 class Page(HTMLParser):
@@ -73,3 +77,11 @@ def data_pages(request: Request) -> tuple[str, str]:
     frame, files = frame_of(request, is_all_there=True), files_of(request)
     there = AllThere(files.results, files.tables, files.figures, files.page)
     return frame.data(), web_page(request, frame.content, there, Frame.data)
+
+
+def undrawn_pages(folder: Path, tables: Path, studies: Iterable[str], figures: Iterable[str]) -> tuple[str, str]:
+    """data_pages() of some studies in a folder, with empty figures of these names."""
+    for name in figures:
+        theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
+    places = tables, folder / "figures", TEMPLATES, folder / "report"
+    return data_pages(Request(list(studies), *places, "Title", "snakemake report"))

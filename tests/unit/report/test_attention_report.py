@@ -4,10 +4,7 @@ import re
 
 import pytest
 import synthetic_attention as made
-from pages import Page, data_pages, markdown_page
-from report_maker import ROOT
-from stepscope.figures import theme
-from stepscope.report.page import Request
+from pages import Page, markdown_page, undrawn_pages
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 FIGURES = ("attention_time", "attention_memory", "attention_head_dimension", "attention_rates", "ceilings")
@@ -16,19 +13,7 @@ FIGURES = ("attention_time", "attention_memory", "attention_head_dimension", "at
 def pages(folder, rows, limits=(), studies=("ceilings", "attention")):
     """(Markdown, HTML) of a report with these rows; every figure is an empty one."""
     tables = made.write(folder / "tables", rows, limits)
-    for name in FIGURES:
-        theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
-    request = Request(
-        list(studies),
-        tables,
-        folder / "figures",
-        ROOT / "report",
-        folder / "report",
-        "Title",
-        "snakemake report",
-        False,
-    )
-    return data_pages(request)
+    return undrawn_pages(folder, tables, studies, FIGURES)
 
 
 def section(text: str) -> str:

@@ -4,13 +4,10 @@ import re
 
 import pytest
 import synthetic_memory as made
-from pages import Page, data_pages, markdown_page
-from report_maker import ROOT
-from stepscope.figures import theme
+from pages import Page, markdown_page, undrawn_pages
 from stepscope.plan.training import figure_name
 from stepscope.report.data.memory import Memory, limits
 from stepscope.report.kit.finding import texts
-from stepscope.report.page import Request
 from stepscope.report.studies.memory.findings import opening
 from stepscope.report.studies.memory.section import context
 from stepscope.tables.reader import Tables
@@ -23,19 +20,7 @@ OF_TIMING = ("timing_by_size", "timing_by_context", "timing_phases", "timing_sam
 def pages(folder, cells, timings=(), change=None, studies=("memory",)):
     """(Markdown, HTML) of a report with these cells; every figure is an empty one."""
     tables = made.write(folder / "tables", cells, timings, change)
-    for name in (*ACROSS, *OF_TIMING, *(figure_name(row["cell"]) for row in cells)):
-        theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
-    request = Request(
-        list(studies),
-        tables,
-        folder / "figures",
-        ROOT / "report",
-        folder / "report",
-        "Title",
-        "snakemake report",
-        False,
-    )
-    return data_pages(request)
+    return undrawn_pages(folder, tables, studies, (*ACROSS, *OF_TIMING, *(figure_name(row["cell"]) for row in cells)))
 
 
 @pytest.fixture(scope="module")

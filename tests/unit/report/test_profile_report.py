@@ -4,14 +4,11 @@ import re
 
 import pytest
 import synthetic_profile as made
-from pages import Page, data_pages, markdown_page
-from report_maker import ROOT
-from stepscope.figures import theme
+from pages import Page, markdown_page, undrawn_pages
 from stepscope.plan.training import figure_name
 from stepscope.report.kit.blocks import Fold
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.webpage import WebBlocks
-from stepscope.report.page import Request
 
 BAD = "<script>alert(1)</script> a|b `tick` \"q\" 'r' [x](y) *z* </details>"
 LONG = "void kernel<" + "x" * 2000 + ">(T1)"
@@ -23,19 +20,7 @@ def pages(folder, cells, timings=(), rates=(), change=None, studies=("timing", "
     tables = made.write(folder / "tables", cells, timings, rates, change)
     names = [*ACROSS, *(figure_name(row["cell"]) for row in cells), "ceilings", "timing_by_size"]
     names += ["timing_by_context", "timing_phases", "timing_samples", "timing_distribution"]
-    for name in names:
-        theme.write(lambda _tables: theme.empty("not drawn in this test"), None, folder / "figures", name)
-    request = Request(
-        list(studies),
-        tables,
-        folder / "figures",
-        ROOT / "report",
-        folder / "report",
-        "Title",
-        "snakemake report",
-        False,
-    )
-    return data_pages(request)
+    return undrawn_pages(folder, tables, studies, names)
 
 
 @pytest.fixture(scope="module")
