@@ -1,4 +1,4 @@
-"""Show what a model of your own would be measured as, before a GPU is touched: its parameters, what goes in and what the
+"""Show what a model of your own would be measured as, before a GPU is touched: its parameters, what goes in, what the
 loss is, the blocks and ranges that were found, a step's operations and least memory, and what could not be found out.
 
 The model's file is code: it is imported and runs as you. Nothing is downloaded.

@@ -5,12 +5,10 @@ as those of transformers do once they are told to use "sdpa".
 """
 
 import math
-import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -18,8 +16,7 @@ from stepscope.axes import option
 from stepscope.model.chosen import load
 from stepscope.model.own import assembled, probing
 from stepscope.model.own.reference import Unsupported
-
-_SDPA = F.scaled_dot_product_attention
+from stepscope.model.own.sdpa import InPlaceOfSdpa
 
 
 def adapt(own: "assembled.OwnModel", spec: dict) -> None:
@@ -49,15 +46,12 @@ def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
 
 def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     """Let every call of attention run in the implementation `name`."""
-    found = own.found
-    if use_sdpa(own.module):
-        arguments = (own.reference.text, own.keys, own.context, own.batch, "cpu", own.seed)
-        found = probing.probe(lambda: _with_sdpa(assembled.build(*arguments)))
+    use_sdpa(own.module)
+    found = probing.forward(own)
     if not found.calls:
-        why = f", as far as its step could be followed ({found.reason})" if found.reason else ""
         raise Unsupported(
             "the model neither calls torch's scaled_dot_product_attention nor has the attention interface of "
-            f"transformers{why}"
+            "transformers"
         )
     if name == "sdpa":
         return
@@ -67,30 +61,24 @@ def _use_attention(own: "assembled.OwnModel", name: str) -> None:
     for call in found.calls:
         if reason := _of_call(implementation, name, call):
             raise Unsupported(reason)
-    own.attention = _Replaced(own.module, implementation.attention, name)
+    own.attention = InPlaceOfSdpa(own.module, _with_signature(implementation.attention, name))
 
 
-def use_sdpa(module: nn.Module) -> bool:
-    """Tell a model of transformers to call torch's attention; whether it did not do so before.
+def use_sdpa(module: nn.Module) -> None:
+    """Tell a model of transformers to call torch's attention.
 
     Raises Unsupported for an architecture that cannot. Any other module is left as it is.
     """
     configuration = getattr(module, "config", None)
     before = getattr(configuration, "_attn_implementation", None)
     if before in (None, "sdpa") or not hasattr(module, "set_attn_implementation"):
-        return False
+        return
     try:
         module.set_attn_implementation("sdpa")
     except (ValueError, ImportError) as error:
         raise Unsupported(f"{type(module).__name__} has no sdpa: {str(error).splitlines()[0]}") from None
     if configuration._attn_implementation != "sdpa":
         raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
-    return True
-
-
-def _with_sdpa(own: "assembled.OwnModel") -> "assembled.OwnModel":
-    use_sdpa(own.module)
-    return own
 
 
 def _of_device(implementation, name: str, device: torch.device) -> str | None:
@@ -124,24 +112,6 @@ def _of_options(name: str, has_mask: bool, dropout: float, scale: float | None, 
     return None
 
 
-class _Replaced(AbstractContextManager):
-    """Within it torch's scaled_dot_product_attention is `attend(q, k, v, is_causal)`, wherever the model finds it."""
-
-    def __init__(self, module: nn.Module, attend: Callable, name: str):
-        files = {type(part).__module__ for part in module.modules()} & set(sys.modules)
-        places = [vars(F), *(vars(sys.modules[file]) for file in files)]
-        self._places = [(names, key) for names in places for key, value in list(names.items()) if value is _SDPA]
-        self._ours = _with_signature(attend, name)
-
-    def __enter__(self) -> None:
-        for names, key in self._places:
-            names[key] = self._ours
-
-    def __exit__(self, *_error) -> None:
-        for names, key in self._places:
-            names[key] = _SDPA
-
-
 def _with_signature(attend: Callable, name: str) -> Callable:
     """`attend` with the parameters of torch's scaled_dot_product_attention."""
 
@@ -173,7 +143,7 @@ def _recompute(own: "assembled.OwnModel", every: int) -> None:
             block.forward = _recomputed(own, block.forward)
         return
     container = own.found_blocks.container
-    if not isinstance(container, nn.Sequential) or not own.found.calls_container:
+    if not isinstance(container, nn.Sequential) or not probing.forward(own).calls_container:
         raise Unsupported(
             f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole; "
             f"{own.found_blocks.path} is called block by block: use checkpoint: 1"
@@ -192,7 +162,7 @@ def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:
     """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
     # What drops has to drop the same again; without dropout there is no state to keep.
     kept = {"use_reentrant": False, "preserve_rng_state": bool(own.description_of_module["dropout"])}
-    if isinstance(own.attention, _Replaced):
+    if isinstance(own.attention, InPlaceOfSdpa):
         kept["context_fn"] = lambda: (nullcontext(), own.attention)
 
     def recomputed(*args, **kwargs):

@@ -33,7 +33,8 @@ def build(reference: str, keys: dict, context: int, batch: int, device: torch.de
     if not any(True for _ in module.parameters()):
         raise ModelError(f"{reference}: {type(module).__name__} has no parameters; there is nothing to train")
     with named_errors(parsed, f"{type(module).__name__} cannot be moved to {device} in fp32"):
-        module.to(device)
+        if any(each.device.type != torch.device(device).type for each in (*module.parameters(), *module.buffers())):
+            module.to(device)
         _to_fp32(module)
     return OwnModel(parsed, keys, module, fed, context, batch, torch.device(device), seed)
 
@@ -110,14 +111,18 @@ class OwnModel:
 
     def loss(self, batch: object) -> Tensor:
         """The forward pass with the loss, a scalar. Raises ModelError for a model or a loss that cannot be trained."""
-        self._train(True)
-        with self._running(), named_errors(self.reference, "forward fails"):
-            output = self._fed.call(self.module, batch, with_loss=True)
+        output = self.forward(batch)
         with named_errors(self.reference, "loss fails"):
             loss = self._fed.loss(output, batch)
         if not isinstance(loss, Tensor) or loss.ndim != 0 or not loss.requires_grad:
             raise ModelError(f"{self.reference.text}: the loss {_what(loss)}; it has to be a scalar with a gradient")
         return loss
+
+    def forward(self, batch: object) -> object:
+        """The forward pass as it is trained, without what comes after the module."""
+        self._train(True)
+        with self._running(), named_errors(self.reference, "forward fails"):
+            return self._fed.call(self.module, batch, with_loss=True)
 
     def outputs(self, batch: object) -> object:
         """The forward pass without a loss, in eval mode: no dropout."""
@@ -191,7 +196,9 @@ class OwnModel:
     def _unknown(self) -> list[str]:
         lines = []
         if self.found_blocks is None:
-            lines.append("blocks: no list of modules of one class holds half of the parameters beside embeddings")
+            lines.append(
+                "blocks: no list of modules of one class holds half of the parameters, embeddings and head left out"
+            )
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
             lines += [f"range of {name}: no module is called so; name it by the key ranges" for name in missing]

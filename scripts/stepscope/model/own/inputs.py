@@ -118,7 +118,7 @@ def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Bro
         module, make_batch, loss = built
     if not isinstance(module, nn.Module):
         raise ModelError(
-            f"{reference.text}: returns {type(module).__name__}; return a torch.nn.Module, or (module, make_batch, loss)"
+            f"{reference.text}: returns {type(module).__name__}; return a module, or (module, make_batch, loss)"
         )
     for name, value in (("make_batch", make_batch), ("loss", loss)):
         if value is not None and not callable(value):

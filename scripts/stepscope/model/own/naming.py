@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from stepscope.model import ranges
 
 BACKWARD = " backward"
+_KEY = "parts that end here"  # in what autograd lets us keep with a node
 
 
 def are_on() -> bool:
@@ -82,7 +83,7 @@ class Names:
             ends = {one.grad_fn for one in _tensors(output)}
             has_input = bool(_tensors((args, kwargs)))
             for node in ends:
-                node.register_prehook(lambda _gradients: self._backward.open(path, name, outer))
+                self._backward.open_before(node, path, name, outer)
                 if not has_input:  # as an embedding: no gradient goes on from there
                     node.register_hook(lambda *_: self._backward.close(path))
 
@@ -101,7 +102,18 @@ class _Backward:
     def __init__(self) -> None:
         self._of_thread = threading.local()
 
-    def open(self, path: str, name: str, outer: tuple[str, ...]) -> None:
+    def open_before(self, node, path: str, name: str, outer: tuple[str, ...]) -> None:
+        """Open a range before `node` runs; of several that it ends, the one that came back last is the outermost."""
+        if _KEY not in node.metadata:
+            node.metadata[_KEY] = []
+            node.register_prehook(lambda _gradients: self._open_all(node.metadata[_KEY]))
+        node.metadata[_KEY].append((path, name, outer))
+
+    def _open_all(self, ending: list[tuple[str, str, tuple[str, ...]]]) -> None:
+        for path, name, outer in reversed(ending):
+            self._open(path, name, outer)
+
+    def _open(self, path: str, name: str, outer: tuple[str, ...]) -> None:
         stack = self._stack()
         if any(each == path for each, _ in stack):
             return  # another of its outputs came first

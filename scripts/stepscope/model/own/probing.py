@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-import torch.nn.functional as F
+import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from stepscope.model.own.loading import told
 from stepscope.model.own.reference import ModelError
+from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,8 @@ def run(own) -> Probe:
     """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it was built so."""
     found = Probe()
     counter = FlopCounterMode(display=False)
-    with ExitStack() as open_until_end:
-        if own.blocks:
-            shape = own.blocks[0].register_forward_pre_hook(_keep_shape(found), with_kwargs=True)
-            whole = own.found_blocks.container.register_forward_pre_hook(_keep_that_it_is_called(found))
-            open_until_end.callback(shape.remove)
-            open_until_end.callback(whole.remove)
-        # On a CPU torch's fused attention counts nothing; the formula's own products do.
-        open_until_end.enter_context(sdpa_kernel(SDPBackend.MATH))
-        open_until_end.enter_context(_Watch(found))
-        open_until_end.enter_context(counter)
+    # On a CPU torch's fused attention counts nothing; the formula's own products do.
+    with _watched(own, found), sdpa_kernel(SDPBackend.MATH), counter:
         try:
             own.loss(own.make_batch()).backward()
         except ModelError as error:
@@ -93,6 +85,31 @@ def run(own) -> Probe:
             return found
     found.flops = counter.get_total_flops()
     return found
+
+
+def forward(own) -> Probe:
+    """What one forward pass of an OwnModel calls, on its device and without gradients.
+
+    In shapes alone some models take another way: those of transformers then make a mask that they else do without.
+    """
+    found = Probe()
+    devices = [own.device] if own.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.no_grad(), _watched(own, found):
+        own.forward(own.make_batch())
+    return found
+
+
+@contextmanager
+def _watched(own, found: Probe) -> Iterator[None]:
+    """Within it a forward pass of the model fills in what it calls."""
+    with ExitStack() as open_until_end:
+        if own.blocks:
+            shape = own.blocks[0].register_forward_pre_hook(_keep_shape(found), with_kwargs=True)
+            whole = own.found_blocks.container.register_forward_pre_hook(_keep_that_it_is_called(found))
+            open_until_end.callback(shape.remove)
+            open_until_end.callback(whole.remove)
+        open_until_end.enter_context(InPlaceOfSdpa(own.module, _keep_calls(found)))
+        yield
 
 
 def _keep_shape(found: Probe) -> Callable:
@@ -111,17 +128,12 @@ def _keep_that_it_is_called(found: Probe) -> Callable:
     return keep
 
 
-class _Watch(TorchFunctionMode):
-    """Keeps each call of attention, whoever makes it and by whatever name."""
+def _keep_calls(found: Probe) -> Callable:
+    def attention(*args, **kwargs):
+        found.calls.append(_call(*args, **kwargs))
+        return SDPA(*args, **kwargs)
 
-    def __init__(self, found: Probe):
-        super().__init__()
-        self._calls = found.calls
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is F.scaled_dot_product_attention:
-            self._calls.append(_call(*args, **(kwargs or {})))
-        return function(*args, **(kwargs or {}))
+    return attention
 
 
 def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False) -> Call:

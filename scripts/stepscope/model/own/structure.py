@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-LEAST_SHARE = 0.5  # of the parameters beside embeddings: what blocks hold that are called the model's
+LEAST_SHARE = 0.5  # of the parameters that have no row for each token: what blocks hold that are called the model's
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _is_table(part: nn.Module) -> bool:
 
 def blocks_of(module: nn.Module) -> Blocks | None:
     """The list or sequence of modules of one class with the most parameters, the longest of several; None if it holds
-    less than half of those beside embeddings."""
+    less than half of the model's, embeddings and head left out."""
     found = [
         Blocks(path, part)
         for path, part in module.named_modules()
@@ -83,8 +83,9 @@ def blocks_of(module: nn.Module) -> Blocks | None:
         if len(part) > 1 or isinstance(part, nn.ModuleList)
     ]
     best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
-    least = LEAST_SHARE * (parameters(module) - lookups(module))
-    return best if best and parameters(best.container) >= max(least, 1) else None
+    rows = {len(part.weight) for part in module.modules() if _is_table(part)}
+    inner = sum(each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows))
+    return best if best and parameters(best.container) >= max(LEAST_SHARE * inner, 1) else None
 
 
 @dataclass(frozen=True)
