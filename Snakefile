@@ -14,10 +14,10 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"
-include: "rules/studies.smk"
-include: "rules/report.smk"
 include: "rules/run.smk"
 include: "rules/plan.smk"
+include: "rules/studies.smk"
+include: "rules/report.smk"
 
 
 localrules:

@@ -107,11 +107,17 @@ def ceilings(records: Iterable[dict]) -> dict[str, float]:
     """Operations a second of a large matrix product by precision, as measured; those of one thread on a CPU."""
     found = {}
     for record in records:
-        spec, median = record["spec"], record["summary"].get("median")
-        if spec["study"] == "ceilings" and "order" in spec and median:
+        spec = record["spec"]
+        if spec["study"] == "ceilings" and "order" in spec and (median := _median(record["summary"])):
             threads = spec["threads"] if spec["device"] == "cpu" else 1
             found[spec["precision"]] = 2 * spec["order"] ** 3 / median / threads
     return found
+
+
+def _median(summary: dict) -> float | None:
+    """Seconds: the geometric mean of the processes' medians, or the median of a record from before there were any."""
+    medians = [one["median"] for one in summary.get("processes", [summary]) if one.get("median")]
+    return statistics.geometric_mean(medians) if medians else None
 
 
 def statuses(part: object) -> set[str]:
@@ -230,7 +236,7 @@ def read_known(label: str, device: str, parts: Mapping[str, str | None], results
 def _is_usable(record: dict) -> bool:
     """Whether a record has what is read here; a damaged one is named when the tables are made."""
     try:
-        spec, _ = record["spec"], record["summary"].get("median")
+        spec, _ = record["spec"], _median(record["summary"])
         return record["provenance"]["duration_s"] > 0 and cost.spec_seconds(spec) > 0 and bool(spec["precision"])
     except (KeyError, TypeError, ValueError, AttributeError):
         return False
