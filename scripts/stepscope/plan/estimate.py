@@ -17,7 +17,6 @@ from pathlib import Path
 from stepscope.machine.labels import read_records
 from stepscope.plan import cost
 from stepscope.plan.grid import Cell
-from stepscope.plan.time_left import in_words
 
 SAME, SIMILAR, CEILINGS, FORMULA, UNKNOWN = BASES = ("same", "similar", "ceilings", "formula", "unknown")
 """What an estimate of time is made of, the best first."""
@@ -202,11 +201,15 @@ def against(expected: Mapping[str, Estimate], took: Mapping[str, float | None]) 
     total = sum(filter(None, took.values()))
     count = f"{len(took):,} {'cell' if len(took) == 1 else 'cells'}"
     if not both:
-        return f"{count} took {in_words(total)}, of which nothing was expected"
+        return f"{count} took {_minutes(total)}, of which nothing was expected"
     planned = sum(expected[name].seconds for name in both)
-    of = "" if len(both) == len(took) else f", of {len(both):,} of them"
+    of = "" if len(both) == len(took) else f" for {len(both):,} of them"
     ratio = sum(both.values()) / planned
-    return f"{count} took {in_words(total)}; expected: {in_words(planned)}{of} ({ratio:.2f} times that)"
+    return f"{count} took {_minutes(total)}; the plan expected {_minutes(planned)}{of} ({ratio:.2f} times that)"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:.1f} min"
 
 
 # What is there --------------------------------------------------------------------------------------------------------

@@ -34,8 +34,7 @@ def stale_cells(plan: Mapping, results: Path, parts: Mapping[str, str | None]) -
 
 
 def _stale(cell: CellResult, part: str | None) -> Stale | None:
-    if cell.status != "measured":
-        return Stale(cell.about or cell.status, cell.reason)
-    if part and not (cell.folder / part).is_dir():
-        return Stale("missing", f"its {part} is gone")
-    return None
+    gone = [name for name in ("samples.csv", part) if name and not (cell.folder / name).exists()]
+    if gone and (cell.status == "measured" or cell.about == "damaged"):
+        return Stale("missing", f"{gone[0]} is gone")
+    return None if cell.status == "measured" else Stale(cell.about or cell.status, cell.reason)

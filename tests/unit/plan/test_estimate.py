@@ -189,9 +189,9 @@ def test_cells_of_unknown_time_count_as_the_mean_of_the_others():
 
 def test_a_run_is_held_against_its_estimate():
     found = {"a": made(60.0), "b": made(60.0), "c": made(None, UNKNOWN)}
-    assert against(found, {"a": 90.0, "b": 60.0}) == "2 cells took 2 min; expected: 2 min (1.25 times that)"
+    assert against(found, {"a": 90.0, "b": 60.0}) == "2 cells took 2.5 min; the plan expected 2.0 min (1.25 times that)"
     assert against(found, {"a": 90.0, "c": 210.0}) == (
-        "2 cells took 5 min; expected: 1 min, of 1 of them (1.50 times that)"
+        "2 cells took 5.0 min; the plan expected 1.0 min for 1 of them (1.50 times that)"
     )
     assert against(found, {"c": 10.0}) == "1 cell took 10 s, of which nothing was expected"
 
