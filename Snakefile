@@ -15,6 +15,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 include: "rules/common.smk"
 include: "rules/run.smk"
+include: "rules/expected.smk"
 include: "rules/plan.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
