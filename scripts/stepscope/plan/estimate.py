@@ -11,9 +11,10 @@ import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from stepscope.axes import modes_up_to, option
 from stepscope.machine.labels import read_records
 from stepscope.plan import cost
 from stepscope.plan.grid import Cell
@@ -77,24 +78,41 @@ def estimates(cells: Iterable[Cell], known: Known) -> list[Estimate]:
 def _estimate(cell: Cell, known: Known, at: cost.Rates, basis: str, times: "Nearest", files: "Nearest") -> Estimate:
     own = known.records.get(cell.name)
     own = own if own and own["spec"] == cell.spec else None
-    near = times.to(cell.spec)
+    peak = cost.peak_bytes(cell)
+    fits = _fits(cell.spec, peak, known.capacity) if own is None else has_fitted(own)
+    runs = cell if fits is not False else _as_far_as_it_fits(cell, known.capacity)
     if own:
         seconds, basis = own["provenance"]["duration_s"], SAME
-    elif near:
-        ratio = cost.seconds(cell, at) / cost.spec_seconds(near[1]["spec"], at)
+    elif runs is None:
+        seconds = at.start[cell.study]
+    elif near := times.to(runs.spec):
+        ratio = cost.seconds(runs, at) / cost.spec_seconds(near[1]["spec"], at)
         seconds, basis = near[1]["provenance"]["duration_s"] * ratio, SIMILAR
     elif is_opaque(cell.spec):
         seconds, basis = None, UNKNOWN
     else:
-        seconds = cost.seconds(cell, at)
-    peak = cost.peak_bytes(cell)
-    by_form = None if known.capacity is None or not peak else peak <= known.capacity
-    fits = by_form if own is None else has_fitted(own)
+        seconds = cost.seconds(runs, at)
     of_files = files.to(cell.spec)
     recorded = known.recorded.get(cell.name) if own else None
     if recorded is None:
         recorded = known.recorded[of_files[0]] if of_files else cost.recorded_bytes(cell.spec)
     return Estimate(cell, seconds, basis, peak, fits, recorded)
+
+
+def _fits(spec: dict, peak: int, capacity: int | None) -> bool | None:
+    """Whether a peak by the closed form fits. With checkpoints a cell needs less, how much the form does not say."""
+    if capacity is None or not peak:
+        return None
+    return True if peak <= capacity else None if option(spec, "checkpoint") else False
+
+
+def _as_far_as_it_fits(cell: Cell, capacity: int | None) -> Cell | None:
+    """What runs of a cell that does not fit: of the timing study the modes that do, of others nothing but the start."""
+    if cell.study != "timing" or capacity is None:
+        return None
+    lighter = modes_up_to(option(cell.spec, "mode"))[-2::-1]
+    found = (replace(cell, spec=cell.spec | {"mode": mode}) for mode in lighter)
+    return next((one for one in found if cost.peak_bytes(one) <= capacity), None)
 
 
 def is_opaque(spec: dict) -> bool:
@@ -146,9 +164,9 @@ class Nearest:
         self._groups: dict[tuple, list[tuple[float, str]]] = {}
         self._records = records
         for name, record in records.items():
-            spec = record["spec"]
-            for group in _groups(spec):
-                self._groups.setdefault(group, []).append((cost.spec_seconds(spec, at), name))
+            by_formula = cost.spec_seconds(record["spec"], at)
+            for group in _groups(record["spec"]):
+                self._groups.setdefault(group, []).append((by_formula, name))
         for members in self._groups.values():
             members.sort()
 

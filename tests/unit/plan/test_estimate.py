@@ -1,6 +1,7 @@
 """What cells are expected to cost, against numbers worked out by hand."""
 
 import json
+import statistics
 
 import pytest
 from stepscope.plan import cost
@@ -157,6 +158,44 @@ def test_what_fits_is_known_from_the_record_else_from_the_closed_form():
     assert one(cell(), capacity=peak - 1).fits is False
     assert one(cell(), {"gpu/warmup/a": record(SPEC, 1.0)}, capacity=1).fits is True
     assert one(cell(), {"gpu/warmup/a": record(SPEC, 1.0, status="oom")}, capacity=2**40).fits is False
+
+
+def test_a_cell_that_will_not_fit_ends_as_it_starts():
+    found = one(cell(), {"gpu/warmup/b": record(SPEC | {"steps": 4}, 50.0)}, capacity=1)
+    assert (found.fits, found.seconds, found.basis) == (False, 2.0, FORMULA)
+
+
+def test_a_timing_cell_that_will_not_fit_runs_the_modes_that_do():
+    asked = cell("timing/a", study="timing", processes=2)
+    inference = cost.peak_bytes(cell("timing/a", study="timing", mode="inference"))
+    assert inference < cost.peak_bytes(cell("timing/a", study="timing", mode="forward"))
+    # Two processes of 1.6 s, each with the ten steps of one mode instead of four.
+    found = one(asked, capacity=inference)
+    assert (found.fits, found.seconds) == (False, pytest.approx(2 * (1.6 + 10 * 2 * 2.7e-3)))
+    assert one(asked, capacity=inference - 1).seconds == 1.6
+
+
+def test_what_checkpoints_save_is_not_known():
+    with_checkpoints = cell(checkpoint=1)
+    assert one(with_checkpoints, capacity=1).fits is None
+    assert one(with_checkpoints, capacity=2**40).fits is True
+
+
+def test_each_cell_of_the_example_is_foretold_by_the_others(project_root):
+    label, results = "nvidia-h100-80gb-hbm3", project_root / "report/example"
+    known = read_known(label, "cuda", dict.fromkeys(cost.START), results, None)
+    assert len(known.records) > 200
+    expected, taken = [], []
+    for name, measured in [*known.records.items()][::3]:
+        others = {other: record for other, record in known.records.items() if other != name}
+        asked = Cell(name, measured["spec"]["study"], None, "program.py", measured["spec"])
+        found = one(asked, others, capacity=known.capacity)
+        expected.append(found.seconds)
+        taken.append(measured["provenance"]["duration_s"])
+        assert found.fits in (None, has_fitted(measured)), name
+    assert 0.8 < sum(expected) / sum(taken) < 1.25
+    apart = [max(a / b, b / a) for a, b in zip(expected, taken, strict=True)]
+    assert statistics.median(apart) < 1.3
 
 
 def test_what_a_recording_takes_is_that_of_the_cell_then_of_the_nearest_then_a_rule():
