@@ -1,6 +1,7 @@
 # StepScope: benchmarks a Transformer's training step and writes the report.
 #   snakemake --cores 1 report      measure what is missing or stale, then write results/report/index.html
-#   snakemake -n report             what that would do
+#   snakemake plan                  what that would measure and why, how long it takes, what will not fit
+#   snakemake -n report             every job that it would run
 from snakemake.utils import min_version
 
 min_version("9.27")
@@ -13,9 +14,11 @@ configfile: f"{workflow.basedir}/config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/run.smk"
+include: "rules/expected.smk"
+include: "rules/plan.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
-include: "rules/run.smk"
 
 
 localrules:

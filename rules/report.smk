@@ -3,7 +3,7 @@
 # Needs the cells; makes results/{plan,tables,figures,report} and results/partial.
 
 
-rule plan:
+rule plan_file:
     output:
         REGISTRY.plan_path,
     log:
@@ -15,7 +15,7 @@ rule plan:
         write_plan(output[0], log[0])
 
 
-use rule plan as partial_plan with:
+use rule plan_file as partial_plan with:
     output:
         "results/partial/plan/{state}.json",
     log:

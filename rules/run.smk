@@ -45,7 +45,7 @@ def begin_run():
             Path(record).with_name("measure.log").unlink(missing_ok=True)
     records = REGISTRY.records()
     done = set(records) - to_measure - set(missing(records))
-    snakemake_internals.follow(snakemake_internals.Progress(REGISTRY.rules, total=len(records), done=len(done)))
+    follow_cells(to_measure, total=len(records), done=len(done))
 
 
 def wrong_executor():
@@ -67,7 +67,8 @@ def wrong_executor():
 
 
 def say_where_the_report_is():
-    """The last line of a run that succeeded."""
+    """The last lines of a run that succeeded."""
+    say_how_long_it_took()
     partial_one = snakemake_internals.has_rule(workflow, "partial")
     page = Path("results/partial/report/index.html" if partial_one else "results/report/index.html")
     if page.is_file() and (partial_one or not missing(REGISTRY.records())):
@@ -97,6 +98,7 @@ def as_word(value):
 
 def say_what_is_missing():
     """The last lines of a run in which a job failed."""
+    say_how_long_it_took()
     if is_full(Path("results")):
         print(f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost")
     records = REGISTRY.records()

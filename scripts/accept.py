@@ -26,7 +26,7 @@ AT_ONCE = 500  # records that one command line names
 
 def main() -> None:
     given, flags = parse(sys.argv[1:])
-    snakemake("plan", flags)
+    snakemake("plan_file", flags)
     try:
         plan = read_plan(next(RESULTS.glob("plan/*.json")))
     except (StopIteration, ValueError) as error:

@@ -20,7 +20,8 @@ Minutes are an estimate by formula: {fp32:.0f} TFLOP/s in fp32, {bf16:.0f} in 16
 for each block, and the seconds in which a process starts. Another GPU takes longer as its rates are lower. A cell that
 does not fit is a result (`oom`), and the rest of the grid goes on. What is in `results/` already is not measured again:
 the write-ups' presets share their cells with `published`, so that they can be run one after another.
-`snakemake -n report --config preset=NAME` counts what is left."""
+`snakemake plan --config preset=NAME` says what is left, and knows better what it takes where something was
+[measured before](running.md)."""
 
 
 def main() -> None:

@@ -183,7 +183,7 @@ def test_no_room_for_the_plan_is_said_and_leaves_nothing(project):
     project.edit(
         "scripts/stepscope/files.py", "                    file.writelines(lines)", "                    fill(path)"
     )
-    shown = project.run("--cores", 1, "plan")
+    shown = project.run("--cores", 1, "plan_file")
     assert shown.code != 0
     assert "Traceback" not in shown.text
     (line,) = {line for line in shown.text.splitlines() if "cannot write" in line}

@@ -10,7 +10,7 @@ SNAKEFILE = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, {scripts!r})
-from stepscope.plan import snakemake_internals as internals
+from stepscope.plan import snakemake_internals as internals, time_left
 
 said = {{}}
 
@@ -24,6 +24,8 @@ def ask(name, *words):
 
 for name in ("given_config", "given_files", "given_values", "uses_conda", "is_main_process"):
     ask(name)
+ask("is_asked_for", "all")
+ask("jobs_at_once", "gpu", 8)
 
 def outdated(wildcards):
     if wildcards.cell == "second" and Path("second.json").exists():
@@ -36,6 +38,7 @@ rule all:
 rule cell:
     input: outdated
     output: record="{{cell}}.json"
+    log: "results/{{cell}}/measure.log"
     shell: "echo made >> {{output.record}}"
 
 onstart:
@@ -43,7 +46,8 @@ onstart:
         ask(name)
     ask("to_measure", {{"cell"}})
     ask("has_rule", "all")
-    internals.follow(internals.Progress({{"cell"}}, total=9, done=4))
+    left = time_left.TimeLeft({{"first": 3.6e6, "second": 3.6e6}}, 1)
+    internals.follow(internals.Progress({{"cell"}}, total=9, done=4, left=left))
 """
 
 
@@ -70,9 +74,18 @@ def test_what_a_run_was_given_and_how_it_runs(small, tmp_path):
     assert said["given_values"] == {"threads": 2}
     assert said["uses_conda"] is False
     assert said["is_main_process"] is True
+    assert said["is_asked_for"] is True
+    assert said["jobs_at_once"] == 1  # --cores 1
     assert said["runs_jobs_here"] is True
     assert said["only_touches"] is False
     assert not said["executor_settings"].startswith("raised")
+
+
+def test_how_many_jobs_run_together(small):
+    for words, expected in ((["--cores", 4, "--resources", "gpu=2"], 2), (["--cores", 4], 4), (["--cores", 16], 8)):
+        said, _ = small(*words, "--", "first.json")
+        assert said["jobs_at_once"] == expected
+        assert said["is_asked_for"] is False  # of another target
 
 
 def test_the_plugin_for_slurm_has_the_settings_that_are_looked_at():
@@ -92,7 +105,9 @@ def test_a_cell_is_measured_again_and_counted(small):
     said, text = small("all")
     assert said["to_measure"] == ["first.json", "second.json"]
     assert said["has_rule"] is True
-    assert [line for line in text.splitlines() if line.endswith(" of 9 cells")] == ["5 of 9 cells", "6 of 9 cells"]
+    told = [line for line in text.splitlines() if " of 9 cells" in line]
+    # The first took next to nothing of its 1,000 hours; the plan weighs as much as one more: half of the second's.
+    assert told == ["5 of 9 cells, about 500 h 00 min left", "6 of 9 cells"]
     said, text = small("all")
     assert said["measure_again"] is None
     assert said["to_measure"] == ["second.json"]
@@ -102,7 +117,7 @@ def test_a_cell_is_measured_again_and_counted(small):
 KILLED = """
 import sys
 sys.path.insert(0, {scripts!r})
-from stepscope.plan import snakemake_internals as internals
+from stepscope.plan import snakemake_internals as internals, time_left
 
 SPEC = config.get("spec", "one")
 print("was killed:", internals.was_killed(workflow))

@@ -1,11 +1,13 @@
-"""What a grid costs before it runs: cells, minutes, GPU memory. By formula, with rates that the example's H100 reached.
+"""What a cell costs before it runs, by formula: seconds, GPU memory, and bytes of what it records.
 
 A cell is its processes, one after another; each starts (Python, torch, the model, a profiler), then runs its steps. A
-step takes its floating-point operations at a rate, but no less than its launches. Another GPU takes longer or less in
-proportion; the estimate is for planning a night, not for comparing anything.
+step takes its floating-point operations at a rate, but no less than its launches. The rates are those that the
+example's H100 reached, or a processor, unless the ceilings of the machine at hand are known. estimate.py sets what
+was measured before in place of the formula; both are for planning a night, not for comparing anything.
 """
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from stepscope.axes import modes_up_to, option
@@ -27,7 +29,32 @@ START = {
 }
 # Operations a second in a naive training step where the GPU limits it, as the example's 2.7B at context 512 reached.
 RATE = {"fp32": 40e12, "tf32": 100e12, "bf16": 160e12, "fp16": 160e12}
+CEILING = {"fp32": 51e12, "tf32": 361e12, "bf16": 773e12, "fp16": 739e12}  # of a large matrix product on that GPU
 LAUNCHES = 2.7e-3  # seconds of a step for each block where launches limit it
+
+# The same of one thread of a server's processor (AMD EPYC), as size nano reached at context 64 in fp32; 16 bits are
+# half as fast.
+CPU_RATE = {"fp32": 30e9, "tf32": 30e9, "bf16": 15e9, "fp16": 15e9}
+CPU_CEILING = {"fp32": 68e9, "tf32": 68e9, "bf16": 34e9, "fp16": 34e9}
+CPU_LAUNCHES = 1e-3
+
+# Bytes of a cell's trace or snapshot, by a rule of thumb: those of the committed example, with its largest tables of
+# samples, took 94 MB in 49 cells.
+RECORDED = {"profile": 2 * 2**20, "memory": 2 * 2**20}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast a machine is: operations a second by precision (of a thread, where the spec's device is a CPU), seconds
+    of a step for each block at least, and seconds in which a process starts, by study."""
+
+    operations: Mapping[str, float]
+    launches: float
+    start: Mapping[str, float]
+
+
+H100 = Rates(RATE, LAUNCHES, START)
+PROCESSOR = Rates(CPU_RATE, CPU_LAUNCHES, START)
 
 
 @dataclass(frozen=True)
@@ -42,25 +69,43 @@ class Cost:
 
 
 def cost(cells: Iterable[Cell]) -> Cost:
-    """What these cells cost together."""
+    """What these cells cost together on the example's GPU."""
     cells = list(cells)
     largest = max(cells, key=peak_bytes, default=None)
     most = peak_bytes(largest) if largest else 0
     return Cost(len(cells), sum(map(seconds, cells)), most, largest if most else None)
 
 
-def seconds(cell: Cell) -> float:
-    """How long a cell takes on the example's GPU. The steps of lighter modes count as whole ones."""
-    spec = cell.spec
-    steps = _steps(spec) * step_seconds(spec) if _runs_model(spec) else 0.0
-    return spec.get("processes", 1) * (START[cell.study] + steps)
+def rates(device: str, ceilings: Mapping[str, float]) -> Rates:
+    """Those of a machine whose matrix products reach `ceilings` (operations a second by precision, of a thread on a
+    CPU): a step reaches the same share of its ceiling as there where the share is known.
+
+    A precision without a ceiling is as much faster or slower as the others are on average; without any ceiling all
+    are as known.
+    """
+    usual, best = (RATE, CEILING) if device == "cuda" else (CPU_RATE, CPU_CEILING)
+    ratios = {name: found / best[name] for name, found in ceilings.items() if name in best}
+    common = sum(ratios.values()) / len(ratios) if ratios else 1.0
+    operations = {name: rate * ratios.get(name, common) for name, rate in usual.items()}
+    return Rates(operations, (H100 if device == "cuda" else PROCESSOR).launches, START)
 
 
-def step_seconds(spec: dict) -> float:
-    """One training step: its operations at RATE, at least LAUNCHES a block."""
+def seconds(cell: Cell, at: Rates = H100) -> float:
+    """How long a cell takes. The steps of lighter modes count as whole ones."""
+    return spec_seconds(cell.spec, at)
+
+
+def spec_seconds(spec: dict, at: Rates = H100) -> float:
+    """The same of a cell's spec."""
+    steps = _steps(spec) * step_seconds(spec, at) if _runs_model(spec) else 0.0
+    return spec.get("processes", 1) * (at.start[spec["study"]] + steps)
+
+
+def step_seconds(spec: dict, at: Rates = H100) -> float:
+    """One training step: its operations at the rate, at least the launches of each block."""
     shape = ModelShape.of(spec)
-    arithmetic = flops.step_flops(shape, spec["batch"], spec["context"]) / RATE[spec["precision"]]
-    return max(arithmetic, LAUNCHES * shape.num_layers)
+    rate = at.operations[spec["precision"]] * (spec["threads"] if spec["device"] == "cpu" else 1)
+    return max(flops.step_flops(shape, spec["batch"], spec["context"]) / rate, at.launches * shape.num_layers)
 
 
 def peak_bytes(cell: Cell) -> int:
@@ -70,7 +115,18 @@ def peak_bytes(cell: Cell) -> int:
         return 0
     options = {name: option(spec, name) for name in ("attention", "optimizer")}
     setup = Setup(ModelShape.of(spec), spec["batch"], spec["context"], spec["precision"], **options)
-    return footprint_peak.peak(setup, option(spec, "mode")).bytes
+    return _peak(setup, option(spec, "mode"))
+
+
+@functools.cache
+def _peak(setup: Setup, mode: str) -> int:
+    """Bytes; kept, since many cells of a plan are of one setup."""
+    return footprint_peak.peak(setup, mode).bytes
+
+
+def recorded_bytes(spec: dict) -> int:
+    """Bytes of a cell's trace or snapshot by a rule of thumb; 0 of a study that records none."""
+    return RECORDED.get(spec["study"], 0)
 
 
 def _runs_model(spec: dict) -> bool:

@@ -6,8 +6,12 @@ which of these functions a new version breaks.
 
 import logging
 import os
+import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from stepscope.plan.time_left import TimeLeft, in_words
 
 
 def given_config(workflow) -> dict:
@@ -104,6 +108,26 @@ def has_rule(workflow, name: str) -> bool:
     return any(job.rule.name == name for job in workflow.dag.jobs)
 
 
+def is_asked_for(workflow, rule: str) -> bool:
+    """Whether a person named a rule as a target; to be asked while the Snakefile is read, when no target is known yet.
+
+    False where Snakemake was started by another program than its own command.
+    """
+    words = sys.argv[1:]
+    if not workflow.is_main_process or rule not in words:
+        return False
+    from snakemake.cli import parse_args
+
+    return rule in parse_args(words)[1].targets
+
+
+def jobs_at_once(workflow, resource: str, most: int) -> int:
+    """How many jobs run together that each take one of a resource and a core; at most `most`, at least one."""
+    limits = [workflow.global_resources.get(name) for name in (resource, "_cores")]
+    counts = [getattr(limit, "value", limit) for limit in limits]
+    return max(min([most, *(count for count in counts if isinstance(count, int))]), 1)
+
+
 def follow(handler: logging.Handler) -> None:
     """Let a handler see Snakemake's events."""
     from snakemake.logging import logger
@@ -112,12 +136,17 @@ def follow(handler: logging.Handler) -> None:
 
 
 class Progress(logging.Handler):
-    """Prints `17 of 60 cells` when a cell's job has finished. A handler of Snakemake's own logger."""
+    """Prints `17 of 60 cells, about 12 min left` when a cell's job has finished. A handler of Snakemake's own logger.
 
-    def __init__(self, rules: set[str], total: int, done: int):
+    left: what tells the time that is left; without it there is only the count. `ended` are the cells that have
+    finished.
+    """
+
+    def __init__(self, rules: set[str], total: int, done: int, left: TimeLeft | None = None):
         super().__init__()
-        self._rules, self._total, self._done = rules, total, done
-        self._running: set[int] = set()
+        self._rules, self._total, self._done, self._left = rules, total, done, left
+        self._running: dict[int, str] = {}
+        self.ended: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         """Follow the jobs' events: which of them are cells, and when they end."""
@@ -126,8 +155,26 @@ class Progress(logging.Handler):
             job = getattr(record, "job_id", None)
         event = getattr(getattr(record, "event", None), "value", None)
         if event == "job_info" and getattr(record, "rule_name", None) in self._rules:
-            self._running.add(job)
-        elif event == "job_finished" and job in self._running:
-            self._running.discard(job)
-            self._done += 1
-            print(f"{self._done} of {self._total} cells", flush=True)
+            self._running[job] = _cell_of(record)
+            self._tell("begin", self._running[job])
+        elif event in ("job_finished", "job_error") and job in self._running:
+            cell = self._running.pop(job)
+            self._tell("end", cell)
+            if event == "job_finished":
+                self._done += 1
+                self.ended.append(cell)
+                print(f"{self._done} of {self._total} cells{self._time_left()}", flush=True)
+
+    def _tell(self, what: str, cell: str) -> None:
+        if self._left:
+            getattr(self._left, what)(cell, time.monotonic())
+
+    def _time_left(self) -> str:
+        seconds = self._left.left(time.monotonic()) if self._left else None
+        return f", about {in_words(seconds)} left" if seconds else ""
+
+
+def _cell_of(record: logging.LogRecord) -> str:
+    """The cell of a job that measures one: the folder of its log below results/."""
+    logs = list(getattr(record, "log", None) or [])
+    return os.path.dirname(str(logs[0])).removeprefix("results/") if logs else ""

@@ -26,6 +26,14 @@ POINT = (
 Rows = list[list[str]]  # of a CSV file, without its header
 
 
+class Disagreement(ValueError):
+    """Why a cell is not the plan's, in one line; `about` is "spec", "code", "hardware" or "damaged"."""
+
+    def __init__(self, about: str, text: str):
+        super().__init__(text)
+        self.about = about
+
+
 class Refusal(Exception):
     """Cells that do not belong to the plan; `problems` maps the cell's name to one line that says why."""
 
@@ -39,7 +47,8 @@ class CellResult:
     """One cell: its entry in the plan, its record ({} if there is none), its samples as lines of text, its folder.
 
     `noisy` is the half width of a confidence interval, as a share of the median, above which a series is marked noisy.
-    `status` is "measured", "missing" (never ran) or "failed" (its log is there, its record is not).
+    `status` is "measured", "missing" (never ran) or "failed" (its log is there, its record is not). Where there are
+    results that disagree with the plan, `about` says about what, as Disagreement does.
     """
 
     entry: dict
@@ -49,6 +58,7 @@ class CellResult:
     reason: str = ""
     folder: Path = Path()
     noisy: float | None = None
+    about: str = ""
 
     @property
     def name(self) -> str:
@@ -93,12 +103,14 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
             reason = _last_line(folder / "measure.log") if failed else "not measured yet"
             cells.append(CellResult(**common, status="failed" if failed else "missing", reason=reason))
             problems[entry["cell"]] = "there is no record.json"
-        except ValueError as error:
-            cells.append(CellResult(**common, status="failed", reason=str(error)))
+        except Disagreement as error:
+            cells.append(CellResult(**common, status="failed", reason=str(error), about=error.about))
             problems[entry["cell"]] = str(error)
     for name, problem in _on_another_machine(plan, study, cells, results).items():
         place = next(i for i, cell in enumerate(cells) if cell.name == name)
-        cells[place] = dataclasses.replace(cells[place], status="failed", record={}, samples=(), reason=problem)
+        cells[place] = dataclasses.replace(
+            cells[place], status="failed", record={}, samples=(), reason=problem, about="hardware"
+        )
         problems[name] = problem
     if problems and not partial:
         raise Refusal(problems)
@@ -149,7 +161,7 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
     """A cell's record and samples, if they are what the plan expects of them.
 
     `identity` is that of the machine at hand, if the cell is to be measured there; `machine` is the label's entry of
-    the plan. Raises FileNotFoundError without a record, ValueError with one line where something disagrees.
+    the plan. Raises FileNotFoundError without a record, Disagreement where something is not as the plan has it.
     """
     text = _content(folder / "record.json")
     try:
@@ -159,29 +171,33 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
         if not all(isinstance(part, dict) for part in (spec, seen, *others)):
             raise TypeError
     except (ValueError, KeyError, TypeError):
-        raise ValueError("record.json is damaged (truncated or edited by hand)") from None
+        raise Disagreement("damaged", "record.json is damaged (truncated or edited by hand)") from None
     if machine["how"] == "there":  # steps, seed and threads may be others, the point may not
         if record.get("schema_version") != RECORD_VERSION:
-            raise ValueError(f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}")
+            raise Disagreement(
+                "damaged", f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}"
+            )
         if not set(PROVENANCE) <= set(record["provenance"]):
-            raise ValueError("record.json is damaged (a part of its provenance is missing)")
+            raise Disagreement("damaged", "record.json is damaged (a part of its provenance is missing)")
         of_point = [{key: each[key] for key in POINT if key in each} for each in (spec, entry["spec"])]
         if of_point[0] != of_point[1]:
-            raise ValueError(f"record.json is of another point than its folder: {_difference(*of_point)}")
+            raise Disagreement("spec", f"record.json is of another point than its folder: {_difference(*of_point)}")
     else:
         if spec != entry["spec"]:
-            raise ValueError(f"record.json is of another spec: {_difference(spec, entry['spec'])}")
+            raise Disagreement("spec", f"record.json is of another spec: {_difference(spec, entry['spec'])}")
         if entry["code"] not in known_codes:
-            raise ValueError(f"measured by other code (digest {code}, now {entry['code']})")
+            raise Disagreement("code", f"measured by other code (digest {code}, now {entry['code']})")
     _check_expected(seen, machine["expect"])
     if identity is not None:
         _check_identity(seen, identity)
     try:
         samples = _content(folder / "samples.csv")
     except FileNotFoundError:
-        raise ValueError("samples.csv is missing") from None
+        raise Disagreement("damaged", "samples.csv is missing") from None
     if hashlib.sha256(samples).hexdigest() != digest:
-        raise ValueError("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
+        raise Disagreement(
+            "damaged", "samples.csv is not the file that record.json was written with (truncated or edited by hand)"
+        )
     return record, tuple(samples.decode().splitlines())
 
 
@@ -199,9 +215,10 @@ def accepted_codes(record: dict) -> set[str]:
 def _check_expected(seen: dict, expect: str | None) -> None:
     name = str(seen.get("gpu") or seen.get("cpu"))
     if expect and not is_expected(name, expect):
-        raise ValueError(
+        raise Disagreement(
+            "hardware",
             f"measured on {name}, but the configuration expects {expect!r}; correct what the entry asks Slurm for "
-            "(gpu_model, slurm_partition, constraint), or expect"
+            "(gpu_model, slurm_partition, constraint), or expect",
         )
 
 
@@ -210,7 +227,7 @@ def _check_identity(seen: dict, expected: dict) -> None:
     if "torch" in found and "+" not in str(expected["torch"]):  # a release that may have any build
         found["torch"] = str(found["torch"] or "").split("+")[0] or None
     if found != expected:
-        raise ValueError(f"measured on another machine: {_difference(found, expected)}")
+        raise Disagreement("hardware", f"measured on another machine: {_difference(found, expected)}")
 
 
 def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results: Path) -> dict[str, str]:
@@ -245,7 +262,7 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ValueError(f"{path.name} cannot be read: {error.strerror}") from None
+        raise Disagreement("damaged", f"{path.name} cannot be read: {error.strerror}") from None
 
 
 def _difference(found: dict, expected: dict) -> str:
