@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import shutil
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stepscope.archive import CONFIGURATION, FORMAT, MANIFEST, RESULTS, VERSION, ArchiveError, opened
@@ -49,20 +50,25 @@ def make(path: Path, results: Path, configuration: dict | None = None, traces: b
             "files": sorted(listed, key=lambda each: each["path"]),
         }
         with replacing([path]) as [part]:
-            with zipfile.ZipFile(part, "w") as archive:
-                for name, content in {MANIFEST: _as_json(manifest), **own}.items():
-                    archive.writestr(_member(name), content, compresslevel=6)
-                for name, file in contents.items():
-                    with file.open("rb") as source, archive.open(_member(name, file.stat().st_size), "w") as out:
-                        while chunk := source.read(1 << 20):
-                            out.write(chunk)
-            with opened(part):
-                pass
-    except ArchiveError as error:
-        raise ArchiveError(str(error).replace(f"{part}:", f"{path} is not written:")) from None
+            _pack(part, {MANIFEST: _as_json(manifest), **own}, contents)
+            try:
+                with opened(part):
+                    pass
+            except ArchiveError as error:
+                raise ArchiveError(str(error).replace(f"{part}:", f"{path} is not written:")) from None
     except OSError as error:
         raise ArchiveError(complaint(error, path)) from None
     return manifest
+
+
+def _pack(path: Path, own: Mapping[str, bytes], files: Mapping[str, Path]) -> None:
+    """Write the ZIP file: first what is made here, then the files."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in own.items():
+            archive.writestr(_member(name), content)
+        for name, file in files.items():
+            with file.open("rb") as source, archive.open(_member(name, file.stat().st_size), "w") as out:
+                shutil.copyfileobj(source, out, 1 << 20)
 
 
 def _cells(results: Path) -> list[Path]:
