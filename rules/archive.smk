@@ -17,13 +17,15 @@ rule archive:
 rule archived_configuration:
     output:
         temp(f"results/archive/{ARCHIVE}.json"),
+    log:
+        f"results/archive/{ARCHIVE}.configuration.log",
     localrule: True
     params:
         configuration=json.dumps(config, sort_keys=True),
     message:
         "Writing down the configuration"
     run:
-        write_whole({Path(output[0]): [params.configuration]})
+        write_whole({Path(output[0]): [params.configuration], Path(log[0]): ["written\n"]})
 
 
 rule make_archive:
@@ -44,7 +46,7 @@ rule make_archive:
         "../envs/report.yaml"
     params:
         code=report_code("archive.py"),
-        traces="--traces" if config["traces"] else "",
+        traces="--traces" if config["traces"] in (True, "true") else "",
     message:
         "Packing the results"
     shell:
