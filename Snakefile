@@ -16,6 +16,7 @@ include: "rules/common.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
 include: "rules/archive.smk"
+include: "rules/ab.smk"
 include: "rules/run.smk"
 
 

@@ -24,6 +24,8 @@ from stepscope.files import complaint, write_whole
 
 FORMAT, VERSION = "stepscope archive", 1
 MANIFEST, CONFIGURATION, RESULTS = "manifest.json", "configuration.json", "results"
+# Folders of results/ that hold no cells of the plan, so that none of them is a machine's label.
+OTHER_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm", "archive", "ab", "compare")
 UNPACKED_FROM = "archive.json"  # in results/LABEL: which archive it was unpacked from
 _LONGEST_NAME, _LONGEST_PART, _DEEPEST = 400, 200, 20
 _LARGEST_JSON = 32 << 20  # bytes: of the manifest, and of a record
@@ -86,6 +88,8 @@ def unpack_label(path: Path, results: Path, label: str, wanted: str | None = Non
     before is replaced. Raises ArchiveError, also if results/LABEL is there and of no archive.
     """
     path, target = Path(path), results / label
+    if not _PART.fullmatch(label) or label in OTHER_FOLDERS:
+        raise ArchiveError(f"{path}: {label!a} is no label of a machine; use letters, digits, '.', '_' and '-'")
     origin = {"archive": path.name, "sha256": _file_digest(path), "label": wanted}
     note = target / UNPACKED_FROM
     if target.exists() and not note.is_file():
@@ -113,7 +117,8 @@ def unpack_label(path: Path, results: Path, label: str, wanted: str | None = Non
 
 def labels_of(results: Path) -> list[str]:
     """The machines whose cells a folder like results/ holds, in the order of their names."""
-    return sorted({record.relative_to(results).parts[0] for record in results.glob("*/**/record.json")})
+    labels = {record.relative_to(results).parts[0] for record in results.glob("*/**/record.json")}
+    return sorted(labels.difference(OTHER_FOLDERS))
 
 
 def _chosen(path: Path, there: Sequence[str], wanted: str | None, label: str) -> str:

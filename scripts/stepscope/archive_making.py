@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from stepscope.archive import CONFIGURATION, FORMAT, MANIFEST, RESULTS, VERSION, ArchiveError, opened
+from stepscope.archive import CONFIGURATION, FORMAT, MANIFEST, OTHER_FOLDERS, RESULTS, VERSION, ArchiveError, opened
 from stepscope.files import complaint, replacing
 
 WHOLE_FOLDERS = ("plan", "tables", "figures", "report")  # of results/, beside the cells
@@ -80,7 +80,7 @@ def _cells(results: Path) -> list[Path]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise ArchiveError(f"{plan} is no plan of this workflow; delete it and run again") from None
         return [Path(name) for name in names if (results / name / "record.json").is_file()]
-    top = [folder for folder in _folders(results) if folder.name not in (*WHOLE_FOLDERS, "archive", "partial")]
+    top = [folder for folder in _folders(results) if folder.name not in OTHER_FOLDERS]
     return sorted(record.parent.relative_to(results) for folder in top for record in folder.rglob("record.json"))
 
 

@@ -57,6 +57,7 @@ DECLARED = (
     Declared("stepscope.recordings", False, "reads what was recorded"),
     Declared("stepscope.snapshot", False, "reads what was recorded"),
     Declared("stepscope.trace", False, "reads what was recorded"),
+    Declared("stepscope.turns", False, "runs measuring programs of two checkouts; no cell runs it"),
 )
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version has.
