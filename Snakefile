@@ -19,6 +19,8 @@ include: "rules/expected.smk"
 include: "rules/plan.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
+include: "rules/archive.smk"
+include: "rules/ab.smk"
 
 
 localrules:

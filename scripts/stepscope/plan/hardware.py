@@ -5,13 +5,13 @@ import os
 import re
 from pathlib import Path
 
+from stepscope.archive import OTHER_FOLDERS
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
 from stepscope.plan.config import ConfigError
 
 # Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
 SLURM = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos", "exclusive", "slurm_extra")
-OWN_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm")  # of results/, so no label
 START_MINUTES = 5  # of a job before its program counts its own time: a node's first look at a shared file system
 DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
 
@@ -26,10 +26,10 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
         device = identity.choose_device(config["device"])
         entries = {identity.hardware_label(device): {}}
     for label in entries:
-        if label in OWN_FOLDERS or len(label) > 64:
+        if label in OTHER_FOLDERS or len(label) > 64:
             raise ConfigError(
                 f"config key hardware: {label!r} is not a usable name; use at most 64 letters, digits, '.', '_' and "
-                f"'-', and none of {', '.join(OWN_FOLDERS)}"
+                f"'-', and none of {', '.join(OTHER_FOLDERS)}"
             )
     found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
     at_hand = [one.label for one in found if one.here and one.measured]
@@ -52,7 +52,7 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
 
 def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     asked = {key: entry[key] for key in SLURM if key in entry}
-    measured = entry.get("measure", True)
+    measured = entry.get("measure", "archive" not in entry)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
     if here:

@@ -1,0 +1,104 @@
+# Two versions of the code, or two environments, measured in turns on the machine at hand: `snakemake ab`.
+# Needs the keys a_commit, b_commit and cells (docs/ab.md); makes results/ab/NAME: what each process took, and a page.
+from stepscope.turns import TurnsError
+from stepscope.turns.request import HOW, requested
+
+HERE = next((one for one in MACHINES if one.here), None)
+try:
+    AB = requested(config, lambda: REGISTRY.plan, HERE and HERE.label, ROOT)
+except TurnsError as error:
+    sys.exit(str(error))
+
+
+def ab_page(wildcards):
+    """The page that was asked for; ends the run if none was."""
+    if AB is None:
+        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {HOW}")
+    return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]
+
+
+rule ab:
+    input:
+        ab_page,
+    localrule: True
+    message:
+        "What was found:"
+    shell:
+        "cat {input[0]:q}"
+
+
+if AB is not None:
+
+    rule ab_cells:
+        output:
+            f"results/ab/{AB.name}/cells.json",
+        log:
+            f"results/ab/{AB.name}/cells.log",
+        localrule: True
+        params:
+            cells=AB.plan,
+        message:
+            f"Writing down {len(AB.entries)} cells"
+        run:
+            write_whole({Path(output[0]): [params.cells], Path(log[0]): ["written\n"]})
+
+    rule measure_ab:
+        input:
+            cells=f"results/ab/{AB.name}/cells.json",
+        output:
+            processes=f"results/ab/{AB.name}/processes.csv",
+            sides=f"results/ab/{AB.name}/sides.json",
+        log:
+            f"results/ab/{AB.name}/measure.log",
+        conda:
+            "../envs/measure.yaml"
+        threads: 1 if AB.device == "cuda" else workflow.cores
+        resources:
+            gpu=1 if AB.device == "cuda" else 0,
+        params:
+            sides=AB.sides,
+            label=HERE.label,
+            a=AB.commits["a"] or "worktree",
+            b=AB.commits["b"] or "worktree",
+            pythons=[word for side in "ab" if AB.pythons[side] for word in (f"--{side}-python", AB.pythons[side])],
+            rounds=config["ab"]["rounds"],
+            control="--control" if config["ab"]["control"] else "",
+            minutes=config["timing"]["time_limit"],
+        message:
+            "Measuring in turns: {params.a} and {params.b}, {params.rounds} rounds"
+        shell:
+            r"""
+            measure {params.label} "$SCRIPTS"/measure_ab.py {params.a} {params.b} \
+                --plan {input.cells:q} \
+                --rounds {params.rounds} {params.control} {params.pythons:q} \
+                --time-limit {params.minutes} \
+                --only-measure \
+                --out "$(dirname {output.sides:q})" \
+                >{log:q} 2>&1
+            """
+
+    rule write_ab:
+        input:
+            processes=f"results/ab/{AB.name}/processes.csv",
+            sides=f"results/ab/{AB.name}/sides.json",
+        output:
+            f"results/ab/{AB.name}/index.html",
+            f"results/ab/{AB.name}/ab.csv",
+            f"results/ab/{AB.name}/ab.md",
+            text=f"results/ab/{AB.name}/ab.txt",
+        log:
+            f"results/ab/{AB.name}/page.log",
+        localrule: True
+        conda:
+            "../envs/report.yaml"
+        params:
+            code=report_code("write_ab.py"),
+            margin=config["ab"]["margin"],
+        message:
+            "Writing the page of both sides"
+        shell:
+            r"""
+            exec "$PYTHON" "$SCRIPTS"/write_ab.py "$(dirname {input.sides:q})" \
+                --margin {params.margin} \
+                >{output.text:q} 2>{log:q}
+            """
