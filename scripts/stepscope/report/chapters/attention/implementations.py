@@ -6,13 +6,14 @@ from itertools import groupby
 from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import NAIVE, OURS, Compared, Group, before_backward, beside, median
 from stepscope.report.data.attention_fastest import Fastest, fastest, typical_d
+from stepscope.report.data.attention_host import host_times
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.compare import FASTER, SLOWER
-from stepscope.report.kit.finding import Finding, Number, enough
+from stepscope.report.kit.finding import Finding, Number, enough, key_of
 from stepscope.report.kit.order import precision_rank
 
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
@@ -104,6 +105,25 @@ def alternative(group: Group, precision: str) -> Finding | None:
 
 def _cells(found: list[Fastest]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell for each in found for cell in each.cells))
+
+
+def host(group: Group, precision: str) -> Finding | None:
+    """How long a call of ours keeps the host busy, and of the other fused implementation that does so least."""
+    d_head = typical_d(group, precision)
+    found = [each for each in host_times(group) if (each.precision, each.d_head) == (precision, d_head)]
+    others = [each for each in found if each.implementation.startswith("sdpa")]
+    own = [each for each in found if each.implementation == OURS] + sorted(others, key=lambda each: each.both)[:1]
+    if not own:
+        return None
+    parts, numbers = [], {}
+    for each in own:
+        names = [f"{key_of(each.implementation)}_{part}" for part in ("forward", "both")]
+        values = dict(zip(names, (each.forward, each.both), strict=True))
+        numbers |= {name: Number(value, (each.cell,)) for name, value in values.items()}
+        parts.append(f"{each.implementation} {{{names[0]}}} µs forward, {{{names[1]}}} µs with backward")
+    answer = f"A call keeps the host busy ({precision}, d = {d_head:,.0f}): {'; '.join(parts)}."
+    cause = "A pass that the GPU finishes sooner takes as long."
+    return Finding("what is the host's time for a call", answer, numbers, group.hardware, cause)
 
 
 def ours_in_fp32(machine: Machine, group: Group) -> Finding | None:
