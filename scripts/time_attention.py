@@ -1,14 +1,16 @@
 """Time attention by itself: one implementation, head dimension and precision over sequences of growing length.
 
 Prints for each length and direction the median time of several processes in milliseconds, that of each, TFLOP/s
-(4 batch heads length^2 d_head operations forward, half if causal, 2.5 times as many backward), the memory that is
-allocated when the first backward begins (inputs, output and what autograd saved) and the peak, in MiB. With --out it
-also writes record.json and samples.csv.
+(4 batch heads length^2 d_head operations forward, half if causal, with --keys, --window or another mask those of the
+pairs that are seen; 2.5 times as many backward), the memory that is allocated when the first backward begins (inputs,
+output and what autograd saved) and the peak, in MiB. On a GPU it prints at the shortest length the microseconds for
+which a call keeps the host busy: of `forward` one forward pass, of `backward` a forward and a backward pass. With --out
+it also writes record.json and samples.csv.
 """
 
 import sys
 
-from stepscope.axes import IMPLEMENTATIONS, PRECISIONS
+from stepscope.axes import CAUSAL, FULL, IMPLEMENTATIONS, MASKS, PRECISIONS
 from stepscope.measure import arguments, printing, process
 from stepscope.measure.cell import Cell, Settings
 from stepscope.measure.series import ATTENTION_COLUMNS
@@ -46,7 +48,8 @@ def _say(spec: dict, outcome) -> None:
     memory = [entry[key] for key in ("before_backward_bytes", "peak_bytes")]
     sizes = "".join("" if size is None else f"  {size / 2**20:,.1f} MiB" for size in memory)
     rate = f"{flops / found.median / 1e12:.1f} TFLOP/s"
-    print(f"{name}{found.count:>4}  {1000 * found.median:.4f} ms ({found.each(4)})  {rate}{sizes}")
+    host = "" if entry["host_seconds"] is None else f"  host {1e6 * entry['host_seconds']:.1f} µs"
+    print(f"{name}{found.count:>4}  {1000 * found.median:.4f} ms ({found.each(4)})  {rate}{sizes}{host}")
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
@@ -59,7 +62,18 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     group.add_argument("--batch", type=arguments.positive, default=None, help="sequences (8)")
     group.add_argument("--tokens", type=arguments.positive, default=None, help="batch x length, instead of --batch")
     group.add_argument("--heads", type=arguments.not_negative, default=0, help="0: no dimension of heads")
-    group.add_argument("--causal", choices=["no", "yes"], default="no", help="whether later positions are hidden")
+    group.add_argument("--causal", choices=["no", "yes"], default="no", help="yes: as --mask causal")
+    group.add_argument(
+        "--mask",
+        choices=MASKS,
+        default=FULL,
+        help="causal: query i sees keys 0 to i (upper left corner); causal-lower-right: the last query sees all keys",
+    )
+    group.add_argument("--key-value-heads", type=arguments.not_negative, default=0, help="of K and V; 0: --heads")
+    group.add_argument("--keys", type=arguments.not_negative, default=0, help="length of K and V; 0: the queries'")
+    group.add_argument(
+        "--window", type=arguments.not_negative, default=0, help="keys that a query sees at most; 0: no window"
+    )
     group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of Q, K and V; fp32 has TF32 off")
     arguments.add_running(flags, fixed_steps=True, processes=True)
     group.add_argument("--max-seconds", type=arguments.duration, default=2.0, help="seconds after which passes end")
@@ -82,10 +96,18 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     )
     spec = {"study": "attention", "implementation": given.implementation, **many}
     spec |= {key: getattr(given, key) for key in keys}
-    if given.heads:
-        spec["heads"] = given.heads
-    if given.causal == "yes":
-        spec["causal"] = "yes"
+    if given.causal == "yes" and given.mask not in (FULL, CAUSAL):
+        flags.error(f"--causal yes is --mask {CAUSAL}; give one of them")
+    mask = CAUSAL if given.causal == "yes" else given.mask
+    if given.window and mask == FULL:
+        flags.error(f"--window needs a causal mask; add --mask {CAUSAL}")
+    if given.key_value_heads and (not given.heads or given.heads % given.key_value_heads):
+        flags.error(f"--key-value-heads {given.key_value_heads} does not divide --heads {given.heads}; use a divisor")
+    if given.key_value_heads == given.heads:
+        given.key_value_heads = 0
+    spec |= {key: value for key in ("heads", "key_value_heads", "keys", "window") if (value := getattr(given, key))}
+    if mask != FULL:
+        spec |= {"causal": "yes"} if mask == CAUSAL else {"mask": mask}
     return spec, arguments.settings(given)
 
 

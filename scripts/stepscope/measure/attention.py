@@ -4,8 +4,12 @@ Each timed forward pass builds the graph, as in training; each timed backward pa
 forward pass is not timed. On a GPU the L2 cache is overwritten before each pass, so that no pass
 finds its inputs there, and a pass is queued as a whole before it begins, so that its time is the GPU's and not the
 host's for launching it, which is noted beside it.
+
+Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are issued one after
+the other without waiting for the GPU, and the host's clock is read before and after.
 """
 
+import contextlib
 import dataclasses
 import functools
 import re
@@ -18,7 +22,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
+from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT, mask_of
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, PhaseTimes, Series
@@ -28,6 +32,7 @@ from stepscope.model import flops
 from stepscope.model.chosen import load
 
 LEAST = 3  # passes, however long they take
+ROUNDS, CALLS = 9, 10  # of calls whose time on the host is taken; a GPU's queue holds many more
 
 
 class Unsupported(Exception):
@@ -36,7 +41,10 @@ class Unsupported(Exception):
 
 @dataclass
 class Outcome:
-    """One length and direction: status, reason, the first pass's time, memory in bytes, a row for each pass."""
+    """One length and direction: status, reason, the first pass's time, memory in bytes, a row for each pass.
+
+    host_seconds: of each process, how long one call keeps the host busy (see host_seconds()).
+    """
 
     length: int
     direction: str
@@ -46,6 +54,7 @@ class Outcome:
     before_backward_bytes: int | None = None
     peak_bytes: int | None = None
     rows: list[dict] = field(default_factory=list)
+    host_seconds: list[float] = field(default_factory=list)
 
 
 def batch_of(spec: dict, length: int) -> int:
@@ -56,7 +65,7 @@ def batch_of(spec: dict, length: int) -> int:
 def operations(spec: dict, length: int, direction: str) -> float:
     """Floating-point operations of one pass (see stepscope.model.flops)."""
     shape = (batch_of(spec, length), spec.get("heads", 1), length, spec["d_head"])
-    return flops.attention_flops(*shape, spec.get("causal") == "yes", direction)
+    return flops.attention_flops(*shape, mask_of(spec), direction, spec.get("keys"), spec.get("window"))
 
 
 def unsupported(spec: dict, reason: str) -> list[Outcome]:
@@ -73,7 +82,8 @@ def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
     """
     passes = _Passes(spec, telemetry)
     gone: dict[str, Outcome] = {}
-    for length in sorted(map(int, spec["lengths"].split(","))):
+    lengths = sorted(map(int, spec["lengths"].split(",")))
+    for length in lengths:
         for direction in DIRECTIONS:
             outcome = Outcome(length, direction)
             before = gone.get(direction) or gone.get("forward")
@@ -82,7 +92,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Iterator[Outcome]:
                 said = f"length {before.length} ran out of memory" if before.status == "oom" else before.reason
                 outcome.reason = said
             else:
-                passes.measure(outcome)
+                passes.measure(outcome, with_host=length == lengths[0])
                 if outcome.status != "ok":
                     gone[direction] = outcome
             yield outcome
@@ -98,8 +108,8 @@ class _Passes:
         _open_libraries(self._device)
         self._base = _allocated(self._device)
 
-    def measure(self, outcome: Outcome) -> None:
-        """Fill in one outcome."""
+    def measure(self, outcome: Outcome, with_host: bool = False) -> None:
+        """Fill in one outcome; with_host: the host's time for a call too, where the device is a GPU."""
         memory.reset_peaks(self._device)
         try:
             with memory.caught(outcome):
@@ -111,6 +121,9 @@ class _Passes:
             outcome.status, outcome.reason = "unsupported", str(error)
         if self._device == "cuda":
             outcome.peak_bytes = memory.peaks(self._device)["peak_allocated_bytes"] - self._base
+            if with_host and outcome.status == "ok":
+                with contextlib.suppress(torch.OutOfMemoryError):
+                    outcome.host_seconds.append(self._host(inputs, outcome.direction))
         inputs = one = None  # let go of, before memory is given back
         memory.release(self._device)
 
@@ -137,6 +150,19 @@ class _Passes:
 
         return one
 
+    def _host(self, inputs: list[Tensor], direction: str) -> float:
+        """Seconds for which a call keeps the host busy: a forward pass, or for `backward` both passes."""
+        gradient = torch.randn_like(self._attend(inputs))
+
+        def call() -> None:
+            output = self._attend(inputs)
+            if direction == "backward":
+                for tensor in inputs:
+                    tensor.grad = None
+                output.backward(gradient)
+
+        return host_seconds(call, Clock(self._device).synchronize)
+
     def _time(self, work: Callable[[], object]) -> tuple[float, float | None]:
         """(seconds of the pass, seconds that the host took to launch it; None on a CPU)."""
         if self._device == "cuda":
@@ -145,7 +171,11 @@ class _Passes:
         return seconds, launched
 
     def _attend(self, inputs: list[Tensor]) -> Tensor:
-        return self._attention(*inputs, self._spec.get("causal") == "yes")
+        mask = mask_of(self._spec)
+        more = {"window": self._spec["window"]} if "window" in self._spec else {}
+        if mask == LOWER_RIGHT:
+            more["lower_right"] = True
+        return self._attention(*inputs, mask != FULL, **more)
 
     def _series(self, one: Callable[[], tuple], outcome: Outcome) -> None:
         """Warm up, then as many passes as asked for, or as fit in the time."""
@@ -164,10 +194,34 @@ class _Passes:
         self._telemetry.read()
 
 
-def function(spec: dict) -> Callable[[Tensor, Tensor, Tensor, bool], Tensor]:
-    """The spec's implementation as a function of (Q, K, V, is_causal).
+def host_seconds(
+    call: Callable[[], None],
+    wait: Callable[[], None],
+    rounds: int = ROUNDS,
+    calls: int = CALLS,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """Seconds for which one call keeps the host busy: of rounds of so many calls, the median of their means.
 
-    Q, K, V: (batch, length, d_head) or (batch, heads, length, d_head). It raises Unsupported for what cannot be done.
+    wait: waits until the GPU has done what it was given. It is called between rounds and never within one.
+    """
+    call()
+    means = []
+    for _ in range(rounds):
+        wait()
+        start = clock()
+        for _ in range(calls):
+            call()
+        means.append((clock() - start) / calls)
+    wait()
+    return statistics.median(means)
+
+
+def function(spec: dict) -> Callable[..., Tensor]:
+    """The spec's implementation as a function of (Q, K, V, is_causal, window=None, lower_right=False).
+
+    Q: (batch, length, d_head) or (batch, heads, length, d_head); K, V: as Q, of their own length and heads. It raises
+    Unsupported for what cannot be done.
     """
     module, how = IMPLEMENTATIONS[spec["implementation"]]
     if module in ("flex", "triton") and spec["device"] == "cpu":
@@ -189,20 +243,20 @@ def _compiled(attention: Callable, device: str) -> Callable:
     return torch.compile(attention)
 
 
-def _with_backend(attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def _with_backend(attention: Callable, backend: str, q: Tensor, k: Tensor, v: Tensor, *mask, **more) -> Tensor:
     """SDPA with one backend and no other. It runs fused on four dimensions only: without heads it is given one."""
     kernel = getattr(torch.nn.attention.SDPBackend, backend, None)
     if kernel is None:
         raise Unsupported(f"this torch has no SDPA backend {backend}")
     with torch.nn.attention.sdpa_kernel(kernel):
-        return _with_heads(attention, q, k, v, is_causal)
+        return _with_heads(attention, q, k, v, *mask, **more)
 
 
-def _with_heads(attention: Callable, q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def _with_heads(attention: Callable, q: Tensor, k: Tensor, v: Tensor, *mask, **more) -> Tensor:
     try:
         if q.dim() == 4:
-            return attention(q, k, v, is_causal)
-        return attention(*(tensor.unsqueeze(1) for tensor in (q, k, v)), is_causal).squeeze(1)
+            return attention(q, k, v, *mask, **more)
+        return attention(*(tensor.unsqueeze(1) for tensor in (q, k, v)), *mask, **more).squeeze(1)
     except (NotImplementedError, ValueError) as error:
         raise Unsupported(_first_line(error)) from None
     except RuntimeError as error:
@@ -218,10 +272,16 @@ def _first_line(error: Exception) -> str:
 def _inputs(spec: dict, length: int) -> list[Tensor]:
     """Random Q, K, V that want gradients, each (batch, length, d_head) or (batch, heads, length, d_head)."""
     torch.manual_seed(spec["seed"])
-    heads = [spec["heads"]] if "heads" in spec else []
-    shape = (batch_of(spec, length), *heads, length, spec["d_head"])
-    made = (torch.randn(shape, device=spec["device"]).to(precision.dtype(spec["precision"])) for _ in range(3))
-    return [tensor.requires_grad_() for tensor in made]
+    dtype, made = precision.dtype(spec["precision"]), []
+    for heads, rows in [(spec.get("heads"), length), *[(_kv_heads(spec), spec.get("keys", length))] * 2]:
+        shape = (batch_of(spec, length), *([heads] if heads else []), rows, spec["d_head"])
+        made.append(torch.randn(shape, device=spec["device"]).to(dtype).requires_grad_())
+    return made
+
+
+def _kv_heads(spec: dict) -> int | None:
+    """Heads of K and V; None without a dimension of heads."""
+    return spec.get("key_value_heads", spec.get("heads"))
 
 
 def _allocated(device: str) -> int:
@@ -263,6 +323,7 @@ def _entry(outcome: Outcome) -> dict:
     entry["processes"] = of_processes(outcome.rows) if outcome.status == "ok" else []
     launches = [found["launch"] for found in entry["processes"] if found["launch"] is not None]
     entry["launch_seconds"] = statistics.median(launches) if launches else None
+    entry["host_seconds"] = statistics.median(outcome.host_seconds) if outcome.host_seconds else None
     return entry
 
 
@@ -282,5 +343,6 @@ def _merged(found: tuple[Outcome, ...]) -> Outcome:
         status=worst.status,
         reason=worst.reason,
         rows=[row for outcome in found for row in outcome.rows],
+        host_seconds=[one for outcome in found for one in outcome.host_seconds],
         **memory_of,
     )

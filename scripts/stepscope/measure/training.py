@@ -62,6 +62,15 @@ def flags_of_cell(
         help="torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
     )
     group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
+    group.add_argument(
+        "--key-value-heads", type=arguments.not_negative, default=0, help="heads of K and V; 0: as many as heads"
+    )
+    group.add_argument(
+        "--window",
+        type=arguments.not_negative,
+        default=0,
+        help="tokens that one sees at most, itself and those just before it; 0: all before it",
+    )
     group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
     return flags
 

@@ -3,9 +3,13 @@
 Counted are the matrix products, 2 m n k operations for (m, k) x (k, n), as in Kaplan et al. 2020 (section 2.1) and in
 appendix B of PaLM (Chowdhery et al. 2022); normalisations, softmax, activations, the loss and the optimizer's
 elementwise work are not. Attention is counted in full, as the naive code computes it: it is not halved for the causal
-mask, although a fused kernel may skip the masked half. The embedding is a look-up and counts nothing.
+mask, although a fused kernel may skip the masked half. In a model with a sliding window each query counts for as many
+keys as the window has, although naive attention computes all. The embedding is a look-up and counts nothing.
+
+Of attention by itself the pairs of a query and a key that it sees are counted.
 """
 
+from stepscope.axes import CAUSAL, FULL, LOWER_RIGHT
 from stepscope.model.shape import ModelShape
 
 ATTENTION_BACKWARD = 2.5  # over forward: it makes the scores again, and four more products of the size of forward's two
@@ -16,9 +20,9 @@ def forward_flops_by_component(shape: ModelShape, batch: int, context: int) -> d
     tokens = batch * context
     d_model, layers = shape.d_model, shape.num_layers
     # Each head multiplies (context, d_head) x (d_head, context); together the heads have d_model channels.
-    scores = 2 * batch * context * context * d_model
+    scores = 2 * batch * context * shape.keys_seen(context) * d_model
     return {
-        "qkv": layers * 2 * tokens * d_model * 3 * d_model,
+        "qkv": layers * 2 * tokens * d_model * shape.qkv_width,
         "scores": layers * scores,
         "attention x V": layers * scores,
         "output": layers * 2 * tokens * d_model * d_model,
@@ -43,11 +47,49 @@ def step_flops(shape: ModelShape, batch: int, context: int) -> int:
     return forward_flops(shape, batch, context) + backward_flops(shape, batch, context)
 
 
-def attention_flops(batch: int, heads: int, length: int, d_head: int, is_causal: bool, direction: str) -> float:
-    """Operations of attention by itself in one pass, "forward" or "backward", as FlashAttention-2 counts them (Dao
-    2023, section 4.1): unlike above, a causal mask halves them.
+def attention_flops(
+    batch: int,
+    heads: int,
+    queries: int,
+    d_head: int,
+    mask: str,
+    direction: str,
+    keys: int | None = None,
+    window: int | None = None,
+) -> float:
+    """Operations of attention by itself in a pass, "forward" or "backward" (Dao, FlashAttention-2, 2023, section 4.1).
 
-    Forward: Q K^T and the product with V, 2 batch heads length^2 d_head each; half of it where the mask hides half.
+    mask, keys, window: as in visible_pairs(); keys: as many as queries where None. Forward: Q K^T and the product with
+    V, 2 batch heads pairs d_head each. Of a plain causal mask the pairs are half of queries x keys, as there and in
+    whatever is compared with it; of all else they are counted one by one. Heads are those of Q: fewer heads of K and V
+    save no operation.
     """
-    forward = 4 * batch * heads * length**2 * d_head / (2 if is_causal else 1)
+    is_plain = mask == CAUSAL and keys in (None, queries) and not window
+    pairs = queries**2 / 2 if is_plain else visible_pairs(queries, keys or queries, mask, window)
+    forward = float(4 * batch * heads * pairs * d_head)
     return forward * (ATTENTION_BACKWARD if direction == "backward" else 1)
+
+
+def visible_pairs(queries: int, keys: int, mask: str, window: int | None = None) -> int:
+    """How many pairs of a query and a key that it sees there are.
+
+    mask: "full"; "causal": query i sees keys 0 to i; "causal-lower-right": the last query sees the last key, query i
+    keys 0 to i + keys - queries (the two corners of torch.nn.attention.bias). window: keys that a query sees at most,
+    the last ones up to its own position.
+    """
+    if mask == FULL:
+        return queries * keys
+    first = 1 + (keys - queries if mask == LOWER_RIGHT else 0)  # keys up to the first query's position
+    hidden = _clipped_sum(first - window, queries, keys) if window else 0
+    return _clipped_sum(first, queries, keys) - hidden
+
+
+def _clipped_sum(first: int, count: int, most: int) -> int:
+    """The sum of min(max(x, 0), most) for x = first ... first + count - 1."""
+    return _ramp(first, count) - _ramp(first - most, count)
+
+
+def _ramp(first: int, count: int) -> int:
+    """The sum of max(x, 0) for x = first ... first + count - 1."""
+    least, last = max(first, 1), first + count - 1
+    return (least + last) * (last - least + 1) // 2 if last >= least else 0

@@ -19,6 +19,7 @@ from stepscope.model import footprint
 from stepscope.model.footprint import Contribution, Setup, tensor
 
 _STREAM = "batch × context × d_model"
+_KV = "batch × context × d_K"
 _SCORES = "batch × heads × context × context"
 _HIDDEN = "batch × context × d_ff"
 _LOGITS = "batch × context × vocabulary"
@@ -157,7 +158,7 @@ def _softmax_backward(setup: Setup) -> list[Contribution]:
         tensor(setup, "workspace", module, f"gradient of {name}", _SCORES, "float32")
         for name in ("attention weights", "exponentials", "1 / sums, before the sum")
     ]
-    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _STREAM, setup.low)
+    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low)
     done = footprint.weight_gradients(setup, ("output", "gate", "up", "down", "FFN gain"))
     return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
 
@@ -188,15 +189,15 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     q = made("attention/RoPE(Q)", ("Q", _STREAM, setup.low))
     rotation = made(
         "attention/RoPE(K)",
-        ("swapped pairs", _STREAM, setup.low),
-        *[("swapped pairs in fp32", _STREAM, "float32")] * setup.is_autocast,
-        ("K × cos", _STREAM, "float32"),
-        ("K in fp32", _STREAM, "float32"),
+        ("swapped pairs", _KV, setup.low),
+        *[("swapped pairs in fp32", _KV, "float32")] * setup.is_autocast,
+        ("K × cos", _KV, "float32"),
+        ("K in fp32", _KV, "float32"),
     )
     yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
 
     if setup.attention == "naive":
-        k = made("attention/RoPE(K)", ("K", _STREAM, setup.low))
+        k = made("attention/RoPE(K)", ("K", _KV, setup.low))
         scores = made("attention/attention scores", ("scores", _SCORES, setup.low))
         softmax = made(
             "attention/softmax",

@@ -55,9 +55,22 @@ def optimizer_flops(setup: Setup) -> int:
     return OPTIMIZER_FLOPS * setup.shape.parameters
 
 
-def attention_bytes(batch: int, heads: int, length: int, d_head: int, precision: str, direction: str) -> int:
-    """Attention by itself. Forward: Q, K and V read, O written. Backward: also O and dO read, dQ, dK and dV written."""
-    return _TENSORS[direction] * batch * heads * length * d_head * PRECISIONS[precision].bytes
+def attention_bytes(
+    batch: int,
+    heads: int,
+    queries: int,
+    d_head: int,
+    precision: str,
+    direction: str,
+    kv_heads: int | None = None,
+    keys: int | None = None,
+) -> int:
+    """Attention by itself. Forward: Q, K and V read, O written. Backward: also O and dO read, dQ, dK and dV written.
+
+    kv_heads and keys: of K and V, as Q has them where None.
+    """
+    rows = heads * queries + (kv_heads or heads) * (keys or queries)  # of Q and O, and of K and V, which are as many
+    return _TENSORS[direction] // 2 * batch * rows * d_head * PRECISIONS[precision].bytes
 
 
 def _read_parameters(setup: Setup) -> int:

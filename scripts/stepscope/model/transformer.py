@@ -4,12 +4,14 @@
     Block: x + attention(RMSNorm(x)), then x + SwiGLU(RMSNorm(x))
 
 Linear layers have no bias, positions enter through rotary embeddings, and the head is not tied to the embedding, as in
-LLaMA (Touvron et al. 2023). Parameters are created on their device, in fp32 unless told otherwise; lower precision is
+LLaMA (Touvron et al. 2023). Heads of K and V may be fewer than of Q, and a position may see but a window of those
+before it. Parameters are created on their device, in fp32 unless told otherwise; lower precision is
 the business of `torch.autocast`. Nothing in the forward pass makes the host wait for the device.
 """
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -58,6 +60,7 @@ class TransformerLM(nn.Module):
         self.embedding = Embedding(shape.vocab_size, shape.d_model, device, dtype)
         # One table of rotations, shared by all blocks.
         rotary = RotaryEmbedding(context, shape.d_head, device, dtype)
+        attention = partial(attention, window=shape.window) if shape.window else attention
         self.blocks = nn.ModuleList(Block(shape, rotary, attention, device, dtype) for _ in range(shape.num_layers))
         self.final_norm = RMSNorm(shape.d_model, device, dtype)
         self.head = Linear(shape.d_model, shape.vocab_size, device, dtype)
@@ -89,7 +92,7 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.attention_norm = RMSNorm(shape.d_model, device, dtype)
-        self.attention = CausalSelfAttention(shape.d_model, shape.num_heads, rotary, attention, device, dtype)
+        self.attention = CausalSelfAttention(shape, rotary, attention, device, dtype)
         self.feed_forward_norm = RMSNorm(shape.d_model, device, dtype)
         self.feed_forward = SwiGLU(shape.d_model, shape.d_ff, device, dtype)
 
@@ -109,34 +112,29 @@ class Block(nn.Module):
 class CausalSelfAttention(nn.Module):
     """Multi-head self-attention (Vaswani et al. 2017, section 3.2) in which no position sees a later one.
 
+    Of key_value_heads, each serves as many neighbouring heads of Q (Ainslie et al. 2023).
     (batch, length, d_model) -> (batch, length, d_model).
     """
 
     def __init__(
         self,
-        d_model: int,
-        num_heads: int,
+        shape: ModelShape,
         rotary: "RotaryEmbedding",
         attention: Attention,
         device: Device,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
-        self.num_heads = num_heads
+        self.num_heads, self.kv_heads = shape.num_heads, shape.kv_heads
         self.rotary = rotary
         self.attend = attention
         # Q, K and V projections, stacked into one matrix: one product instead of three.
-        self.qkv = Linear(d_model, 3 * d_model, device, dtype)
-        self.output = Linear(d_model, d_model, device, dtype)
+        self.qkv = Linear(shape.d_model, shape.qkv_width, device, dtype)
+        self.output = Linear(shape.d_model, shape.d_model, device, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         with named("QKV projection"):
-            q, k, v = rearrange(
-                self.qkv(x),
-                "batch length (three heads d_head) -> three batch length heads d_head",
-                three=3,
-                heads=self.num_heads,
-            )
+            q, k, v = self._projected(x)
         with named("RoPE(Q)"):
             q = self.rotary(q)
         with named("RoPE(K)"):
@@ -145,6 +143,15 @@ class CausalSelfAttention(nn.Module):
         attended = self.attend(q, k, v, True)
         with named("output projection"):
             return self.output(rearrange(attended, "batch heads length d_head -> batch length (heads d_head)"))
+
+    def _projected(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Q, K and V, each (batch, length, its heads, d_head)."""
+        heads, kv_heads = self.num_heads, self.kv_heads
+        if heads == kv_heads:
+            pattern = "batch length (three heads d_head) -> three batch length heads d_head"
+            return tuple(rearrange(self.qkv(x), pattern, three=3, heads=heads))
+        pattern = "batch length (heads d_head) -> batch length heads d_head"
+        return rearrange(self.qkv(x), pattern, heads=heads + 2 * kv_heads).split((heads, kv_heads, kv_heads), dim=2)
 
 
 class SwiGLU(nn.Module):

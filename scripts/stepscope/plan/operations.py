@@ -1,10 +1,13 @@
 """Cells that measure operations by themselves: attention, the machine's best rates, and sums in 16-bit formats."""
 
-from stepscope.axes import IMPLEMENTATIONS
+from stepscope.axes import CAUSAL, FULL, IMPLEMENTATIONS
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
 
-ATTENTION_AXES = ("implementation", "d_head", "precision", "batch", "causal")
+ATTENTION_AXES = (
+    *("implementation", "d_head", "precision", "batch", "causal"),
+    *("mask", "key_value_heads", "keys", "window"),
+)
 ATTENTION_BATCH = 8  # the default, which no path names
 PROBES = ("accumulation", "autocast", "normalisation")
 
@@ -43,7 +46,7 @@ def attention_cells(target: Target) -> list[Cell]:
 
 
 def _attention_shape(entry: dict, point: dict, device: str) -> dict:
-    """Batch or tokens, heads, and whether it is causal, as parts of a spec."""
+    """Batch or tokens, heads, keys and which of them are seen, as parts of a spec without those that are neutral."""
     key = f"config key attention.grid.{device}"
     if ("tokens" in entry) == ("batch" in entry):
         raise ConfigError(f"{key}: an entry has batch, or tokens (batch × length); give one of them")
@@ -52,7 +55,34 @@ def _attention_shape(entry: dict, point: dict, device: str) -> dict:
         if entry["width"] % point["d_head"]:
             raise ConfigError(f"{key}: width {entry['width']} is no multiple of d_head {point['d_head']}; change one")
         many["heads"] = entry["width"] // point["d_head"]
-    return many | ({"causal": "yes"} if point.get("causal") else {})
+    return many | _mask(entry, point, key) | _keys(point, many.get("heads"), key)
+
+
+def _mask(entry: dict, point: dict, key: str) -> dict:
+    """`causal: [true]` and `mask: [causal]` are the same. A window ends at a query's own position: it has a mask."""
+    if "mask" in entry and "causal" in entry:
+        raise ConfigError(f"{key}: an entry has mask, or causal (true is mask causal); remove one of them")
+    mask = point.get("mask", CAUSAL if point.get("causal") else FULL)
+    window = {"window": point["window"]} if point.get("window") else {}
+    if window and mask == FULL:
+        raise ConfigError(
+            f"{key}: window {point['window']} needs a causal mask; add mask: [{CAUSAL}], or remove window"
+        )
+    return {FULL: {}, CAUSAL: {"causal": "yes"}}.get(mask, {"mask": mask}) | window
+
+
+def _keys(point: dict, heads: int | None, key: str) -> dict:
+    """Heads of K and V where they are fewer than Q's, and the length of K and V where it is not the queries'."""
+    groups, found = point.get("key_value_heads") or heads, {}
+    if groups and heads is None:
+        raise ConfigError(f"{key}: key_value_heads {groups} needs a dimension of heads; add width (heads x d_head)")
+    if heads and heads % groups:
+        raise ConfigError(
+            f"{key}: key_value_heads {groups} does not divide {heads} heads (width / d_head); use a divisor"
+        )
+    if groups != heads:
+        found["key_value_heads"] = groups
+    return found | ({"keys": point["keys"]} if point.get("keys") else {})
 
 
 def ceilings_cells(target: Target) -> list[Cell]:

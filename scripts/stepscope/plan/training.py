@@ -11,7 +11,10 @@ from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rul
 from stepscope.plan.profilers import NSYS_NEUTRAL
 
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
-AXES = ("size", "context", "precision", "batch", "mode", "attention", "optimizer", "repeat")
+AXES = (
+    *("size", "context", "precision", "batch", "mode", "attention", "optimizer", "key_value_heads", "window"),
+    "repeat",
+)
 WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the whole step
 MEMORY_AXES = (*AXES, "start")
 PROFILE_AXES = (*AXES, "detail")
@@ -117,6 +120,7 @@ def training_cells(
                 f"config key {study}.grid.{device}: there is no size {size!r}; add it under sizes or choose from "
                 + ", ".join(sizes)
             )
+        _plain_heads(point, sizes[size], f"config key {study}.grid.{device}: size {size}")
         options = {key: value for key, value in point.items() if value != neutral[key]}
         spec = {
             **{name: config["sizes"][size][name] for name in SHAPE},
@@ -133,6 +137,17 @@ def training_cells(
             target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, chosen_of(spec))
         )
     return without_duplicates(study, result)
+
+
+def _plain_heads(point: dict, shape: ModelShape, place: str) -> None:
+    """Make as many heads of K and V as of Q neutral in a point. Raises ConfigError where they do not divide Q's."""
+    heads = point.get("key_value_heads")
+    if heads and shape.num_heads % heads:
+        raise ConfigError(
+            f"{place} has {shape.num_heads} heads, which key_value_heads {heads} does not divide; use a divisor"
+        )
+    if heads == shape.num_heads:
+        del point["key_value_heads"]
 
 
 def shapes(config: dict) -> dict[str, ModelShape]:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stepscope.axes import FULL, mask_of
 from stepscope.model import flops
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
@@ -27,7 +28,7 @@ from stepscope.tables.columns import (
 from stepscope.tables.schema import Group, Table, count, flag, number, text
 from stepscope.tables.writer import write_study
 
-LENGTH = count("length", "positions of a sequence")
+LENGTH = count("length", "positions of a sequence, those of Q")
 KEY = Group(
     "the key of a cell",
     (
@@ -38,6 +39,19 @@ KEY = Group(
         PRECISION,
         count("heads", "heads; 0: no dimension of heads"),
         text("causal", "`yes` or `no`: whether a position only sees those before it"),
+        text(
+            "mask",
+            "`full`, `causal` (query i sees keys 0 to i, from the upper left corner) or `causal-lower-right` (the last "
+            "query sees all keys)",
+            is_optional=True,
+        ),
+        count(
+            "key_value_heads", "heads of K and V; as many as `heads`, unless several of Q share one", is_optional=True
+        ),
+        count("keys", "positions of K and V; empty: as many as those of Q, which are `length`", is_optional=True),
+        count(
+            "window", "keys that a query sees at most, its own position the last; empty: no window", is_optional=True
+        ),
     ),
 )
 TABLES = (
@@ -57,6 +71,14 @@ TABLES = (
             count("operations", "floating-point operations of a pass"),
             number("tflops", "TFLOP/s", "`operations` over the median"),
             number("launch_ms", "ms", "median time that the host took to launch a pass"),
+            number(
+                "host_us",
+                "us",
+                "how long a call keeps the host busy, several being issued without waiting for the GPU, median over "
+                "processes: of `forward` one forward pass, of `backward` a forward and a backward pass; at a cell's "
+                "shortest length, on a GPU",
+                is_optional=True,
+            ),
             number("first_pass_ms", "ms", "the first pass with all that is set up in it"),
             number("before_backward_bytes", "bytes", "memory in tensors between forward and backward pass"),
             number("peak_bytes", "bytes", "most memory in tensors"),
@@ -104,9 +126,10 @@ def rows_of(cell: CellResult) -> list[dict]:
 def _row(cell: CellResult, entry: dict) -> dict:
     spec, length = cell.entry["spec"], entry["length"]
     batch = spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
-    is_causal = spec.get("causal") == "yes"
-    done = flops.attention_flops(batch, spec.get("heads", 1), length, spec["d_head"], is_causal, entry["direction"])
-    times = statistics_columns("", entry)
+    shape = (batch, spec.get("heads", 1), length, spec["d_head"])
+    seen = mask_of(spec), entry["direction"], spec.get("keys"), spec.get("window")
+    done = flops.attention_flops(*shape, *seen)
+    times, host = statistics_columns("", entry), entry.get("host_seconds")
     median = times["median_ms"]
     return {
         **_place(cell),
@@ -124,6 +147,7 @@ def _row(cell: CellResult, entry: dict) -> dict:
         "operations": done,
         "tflops": done / median / 1e9 if median else None,
         "launch_ms": milliseconds(entry.get("launch_seconds")),
+        "host_us": 1e6 * host if host else None,
         "first_pass_ms": milliseconds(entry.get("first_seconds")),
         "before_backward_bytes": entry.get("before_backward_bytes"),
         "peak_bytes": entry.get("peak_bytes"),
@@ -133,7 +157,7 @@ def _row(cell: CellResult, entry: dict) -> dict:
 
 def _place(cell: CellResult) -> dict:
     """The columns of KEY."""
-    spec = cell.entry["spec"]
+    spec, mask = cell.entry["spec"], mask_of(cell.entry["spec"])
     return {
         "cell": cell.name,
         "hardware": cell.hardware,
@@ -141,5 +165,9 @@ def _place(cell: CellResult) -> dict:
         "d_head": spec["d_head"],
         "precision": spec["precision"],
         "heads": spec.get("heads", 0),
-        "causal": spec.get("causal", "no"),
+        "causal": "no" if mask == FULL else "yes",
+        "mask": mask,
+        "key_value_heads": spec.get("key_value_heads", spec.get("heads", 0)),
+        "keys": spec.get("keys"),
+        "window": spec.get("window"),
     }

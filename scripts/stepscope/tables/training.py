@@ -44,6 +44,12 @@ PLACE = Group(
         text("optimizer", "implementation of the optimizer"),
         text("checkpoint", "only the input of every so many blocks is kept for backward; 0: all is kept"),
         REPEAT,
+        text("key_value_heads", "heads of K and V in a block; 0: as many as `num_heads`", is_optional=True),
+        text(
+            "window",
+            "tokens that one sees at most, itself and those just before it; 0: all before it",
+            is_optional=True,
+        ),
         *SHAPE,
         count("parameters", "trainable parameters of the model"),
         SEED,

@@ -31,6 +31,10 @@ SHAPES = [
     (ModelShape(16, 64, 2, 8, 11), 1, 21),
     (ModelShape(16, 48, 2, 1, 30), 5, 7),
     (ModelShape(48, 16, 2, 3, 200), 1, 33),
+    (ModelShape(32, 56, 1, 4, 101, key_value_heads=2), 3, 32),
+    (ModelShape(32, 56, 2, 4, 101, key_value_heads=1), 3, 32),
+    (ModelShape(16, 64, 2, 8, 11, key_value_heads=4, window=7), 1, 21),
+    (ModelShape(32, 56, 2, 4, 101, window=5), 3, 32),
 ]
 
 
@@ -166,6 +170,8 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
         Setup(ModelShape(64, 160, 4, 2, 5000), 4, 96),  # the logits dominate
         Setup(ModelShape(256, 1024, 3, 8, 1000), 2, 64),
         Setup(ModelShape(64, 256, 1, 4, 500), 1, 96),
+        Setup(ModelShape(64, 256, 4, 4, 500, key_value_heads=2), 4, 128),
+        Setup(ModelShape(64, 256, 3, 4, 500, window=40), 2, 128),
     ],
 )
 def test_peak_of_each_phase_in_fp32(setup, attention):

@@ -3,14 +3,15 @@
 import pandas as pd
 
 from stepscope import colours
+from stepscope.axes import LOWER_RIGHT
 from stepscope.report.kit.formatting import listing
 from stepscope.report.kit.order import column, machine_places, ordered, precision_rank
 
 DIRECTIONS = ("forward", "backward")
-NUMBERS = ("d_head", "tokens", "batch", "length", "median_ms", "ci_low_ms", "ci_high_ms", "tflops",
+NUMBERS = ("d_head", "tokens", "batch", "keys", "window", "length", "median_ms", "ci_low_ms", "ci_high_ms", "tflops",
            "before_backward_bytes", "peak_bytes")  # fmt: skip
 NEEDED = ["hardware", "implementation", "precision", "direction", "d_head", "length"]
-SHAPE = ["tokens", "batch", "width", "causal"]
+SHAPE = ["tokens", "batch", "width", "causal", "kv_heads", "keys", "mask", "window"]
 TOGETHER = ("fp32", "tf32")  # precisions whose lines share their panels
 
 
@@ -18,7 +19,8 @@ def measured(tables) -> pd.DataFrame:
     """The study's rows by machine, implementation, precision, d_head, length and direction.
 
     NUMBERS are positive floats, else missing. Times and rates are those of rows that are `ok`, which no other row is.
-    Added: `width`, heads × d_head, 0 without a dimension of heads; `doubtful`: noisy, or the clock was held down.
+    Added: `width`, heads × d_head, 0 without a dimension of heads; `kv_heads` where they are not as many; `mask` where
+    it is causal to the last key; `doubtful`: noisy, or the clock was held down.
     """
     table = tables["attention"]
     rows = pd.DataFrame({name: column(table, name) for name in NEEDED})
@@ -26,11 +28,15 @@ def measured(tables) -> pd.DataFrame:
     rows = rows.assign(
         **{name: values.where((values > 0) & (values < float("inf"))) for name, values in numbers.items()}
     )
-    heads = pd.to_numeric(column(table, "heads"), errors="coerce").fillna(0.0)
+    heads, kv_heads = (
+        pd.to_numeric(column(table, name), errors="coerce").fillna(0.0) for name in ("heads", "key_value_heads")
+    )
     status, throttle = column(table, "status"), column(table, "throttle")
     rows = rows.assign(
         width=heads * rows["d_head"],
         causal=column(table, "causal").fillna("no"),
+        mask=column(table, "mask").where(column(table, "mask") == LOWER_RIGHT, ""),
+        kv_heads=kv_heads.where((kv_heads != heads) & (kv_heads > 0)),
         status=status.where((status != "ok") | rows["median_ms"].notna(), None).fillna("missing").astype(str),
         doubtful=(column(table, "noisy").astype(str) == "True") | (throttle.notna() & (throttle != "")),
         _machine=machine_places(rows["hardware"]),
@@ -52,6 +58,8 @@ def of_one_shape(rows: pd.DataFrame, varying_batch: bool) -> pd.DataFrame:
 
 
 def _fullest(own: pd.DataFrame, varying_batch: bool) -> pd.DataFrame:
+    plain = own[own[["kv_heads", "keys", "window"]].isna().all(axis=1) & (own["mask"] == "")]
+    own = plain if plain["status"].isin(["ok", "oom"]).any() else own
     wanted = own[own["tokens"].notna() == varying_batch]
     own = wanted if wanted["status"].isin(["ok", "oom"]).any() else own
     groups = [group for _, group in own.groupby(SHAPE, dropna=False)]
@@ -67,7 +75,10 @@ def shape_words(rows: pd.DataFrame) -> str:
 def _shape_words(shape) -> str:
     many = f"batch × length = {shape.tokens:,.0f}" if shape.tokens > 0 else f"batch {shape.batch:,.0f}"
     heads = f"heads × d_head = {shape.width:,.0f}" if shape.width else "no dimension of heads"
-    return f"{many}, {heads}, {'causal' if shape.causal == 'yes' else 'not causal'}"
+    parts = [many, heads, ("causal" if shape.causal == "yes" else "not causal") + " to the last key" * bool(shape.mask)]
+    parts += [f"{shape.kv_heads:,.0f} key and value heads"] if shape.kv_heads > 0 else []
+    parts += [f"{shape.keys:,.0f} keys"] if shape.keys > 0 else []
+    return ", ".join([*parts, f"window {shape.window:,.0f}"] if shape.window > 0 else parts)
 
 
 def precision_groups(rows: pd.DataFrame) -> list[list[str]]:

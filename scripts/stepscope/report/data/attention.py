@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from stepscope.axes import DIRECTIONS, IMPLEMENTATIONS
+from stepscope.axes import CAUSAL, DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
 from stepscope.report.data.control import floors
 from stepscope.report.kit.compare import Comparison, Floors, judged, timed
 from stepscope.report.kit.formatting import count, known
@@ -21,19 +21,35 @@ _POINT = ("implementation", "precision", "d_head", "length", "direction")
 
 @dataclass(frozen=True, order=True)
 class Setting:
-    """What the results of a table share: sequences in a batch, or tokens in all; heads × d_head, 0 without heads."""
+    """What the results of a table share, and what makes them comparable: only equal shapes are.
+
+    tokens: in all, or batch: sequences. width: heads × d_head, 0 without heads. kv_heads: heads of K and V, 0: as many
+    as of Q. keys: positions of K and V, 0: as many as of Q. mask: one of MASKS. window: keys seen at most, 0: all.
+    """
 
     tokens: int
     batch: int
     width: int
     causal: str
+    kv_heads: int = 0
+    keys: int = 0
+    mask: str = FULL
+    window: int = 0
+
+    @property
+    def is_special(self) -> bool:
+        """Whether K and V have heads or a length of their own, or the mask is another than all or plain causal."""
+        return bool(self.kv_heads or self.keys or self.window or self.mask == LOWER_RIGHT)
 
     @property
     def title(self) -> str:
-        """`batch 8, no heads, not causal`."""
+        """`batch 8, no heads, not causal`; with what is special of it."""
         many = f"batch × length = {self.tokens:,} tokens" if self.tokens else f"batch {self.batch:,}"
         heads = f"heads × d = {self.width:,}" if self.width else "no heads"
-        return f"{many}, {heads}, {'causal' if self.causal == 'yes' else 'not causal'}"
+        parts = [many, heads, {FULL: "not causal", LOWER_RIGHT: "causal to the last key"}.get(self.mask, CAUSAL)]
+        parts += [f"{self.kv_heads:,} key and value head{'s' * (self.kv_heads > 1)}"] if self.kv_heads else []
+        parts += [f"{self.keys:,} keys"] if self.keys else []
+        return ", ".join([*parts, f"window {self.window:,}"] if self.window else parts)
 
 
 class Shape(NamedTuple):
@@ -164,10 +180,22 @@ class Attention:
 
 def setting_of(row: dict) -> Setting:
     """The setting of a result. Where tokens are given, the batch follows from the length."""
-    tokens = _whole(row.get("tokens"))
+    tokens, heads, groups = (_whole(row.get(name)) for name in ("tokens", "heads", "key_value_heads"))
     return Setting(
-        tokens, 0 if tokens else _whole(row["batch"]), _whole(row["heads"]) * _whole(row["d_head"]), str(row["causal"])
+        tokens,
+        0 if tokens else _whole(row["batch"]),
+        heads * _whole(row["d_head"]),
+        str(row["causal"]),
+        0 if groups == heads else groups,
+        _whole(row.get("keys")),
+        str(row.get("mask") or (CAUSAL if row["causal"] == "yes" else FULL)),
+        _whole(row.get("window")),
     )
+
+
+def fullest(groups: list[Group]) -> Group:
+    """The one with the most results, of those with a fixed batch if any, of shapes that are not special if any."""
+    return max(groups, key=lambda each: (not each.setting.is_special, not each.setting.tokens, len(each.rows)))
 
 
 def _whole(value: object) -> int:

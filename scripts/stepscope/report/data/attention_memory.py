@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stepscope.axes import PRECISIONS
-from stepscope.report.data.attention import NAIVE, Group
+from stepscope.report.data.attention import NAIVE, Group, setting_of
 from stepscope.report.kit.formatting import known
 
 MOMENTS = ("forward", "before backward", "backward")
@@ -23,6 +23,8 @@ class Tensor:
 
 def naive_tensors(row: dict, length: float | None = None) -> list[Tensor]:
     """The tensors of model/attention/naive.py and model/softmax.py at a result's shape, or at another length.
+
+    K and V have the heads and the length of Q here: shapes where they have their own are not asked for.
 
     The forward pass needs most when the softmax multiplies by the reciprocal sums; the backward pass in the gradient of
     that product, when the exponentials and three tensors of their size in fp32 are alive. Left out: sums of rows
@@ -83,15 +85,20 @@ def memory_of(row: dict) -> float | None:
 
 def ran_out_first(rows: list[dict]) -> dict:
     """The naive result that ran out of memory and needs least of it in closed form; empty where none did."""
-    lost_ones = [row for row in rows if row["implementation"] == NAIVE and row["status"] == "oom"]
+    lost_ones = [row for row in _naive(rows) if row["status"] == "oom"]
     return min(lost_ones, key=lambda row: (needed(row, row["direction"]), row["length"]), default={})
 
 
 def largest(rows: list[dict]) -> dict:
     """The naive backward pass with the largest measured peak; empty where no memory is known."""
-    backward = [row for row in rows if row["implementation"] == NAIVE and row["direction"] == "backward"]
+    backward = [row for row in _naive(rows) if row["direction"] == "backward"]
     done = [row for row in backward if row["status"] == "ok" and known(row.get("peak_bytes"))]
     return max(done, key=lambda row: row["peak_bytes"], default={})
+
+
+def _naive(rows: list[dict]) -> list[dict]:
+    """Naive attention's results of shapes that have a closed form."""
+    return [row for row in rows if row["implementation"] == NAIVE and not setting_of(row).is_special]
 
 
 def first_lost(group: Group, name: str, precision: str, d_head: float, direction: str) -> float | None:

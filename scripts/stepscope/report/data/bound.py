@@ -82,8 +82,8 @@ def intensity(row: dict) -> float | None:
 
     # Q and K make the scores, the scores and V the output: six matrices, of which a fused kernel moves four.
     fused = row.get("attention") not in (None, "naive")
-    attention = 4 * tokens * wide + (0 if fused else 2 * batch * shape.num_heads * context * context)
-    layer = linear(wide, 3 * wide) + linear(wide, wide) + 3 * linear(wide, shape.d_ff) + attention
+    attention = 2 * tokens * (wide + shape.kv_width) + (0 if fused else 2 * batch * shape.num_heads * context * context)
+    layer = linear(wide, shape.qkv_width) + linear(wide, wide) + 3 * linear(wide, shape.d_ff) + attention
     moved = shape.num_layers * layer + linear(wide, shape.vocab_size)
     return flops / (precision.bytes * moved)
 

@@ -5,6 +5,7 @@ Each part's share of the time in attention is a column of the tables: stepscope.
 
 from dataclasses import dataclass
 
+from stepscope.axes import NEUTRAL
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.data.profile import Profile
@@ -31,7 +32,13 @@ def shape_of(row: dict) -> ModelShape | None:
     names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
     if not all(formatting.known(row.get(name)) for name in names):
         return None
-    return ModelShape(**{name: int(row[name]) for name in names})
+    return ModelShape(**{name: int(row[name]) for name in names}, **way_of_attention(row))
+
+
+def way_of_attention(row: dict) -> dict[str, int]:
+    """The options that belong to a model's shape, as ModelShape takes them; of an older table the neutral ones."""
+    names = ("key_value_heads", "window")
+    return {name: int(row.get(name) or NEUTRAL[name]) for name in names}
 
 
 def parts_of_forward(row: dict) -> dict[str, float]:
@@ -40,7 +47,7 @@ def parts_of_forward(row: dict) -> dict[str, float]:
     if shape is None or not (formatting.known(row["batch"]) and formatting.known(row["context"])):
         return {}
     batch, context = int(row["batch"]), int(row["context"])
-    softmax = SOFTMAX_OPERATIONS * shape.num_layers * batch * shape.num_heads * context * context
+    softmax = SOFTMAX_OPERATIONS * shape.num_layers * batch * shape.num_heads * context * shape.keys_seen(context)
     return {**forward_flops_by_component(shape, batch, context), "softmax": softmax}
 
 

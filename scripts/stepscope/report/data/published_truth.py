@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from stepscope.axes import CAUSAL, FULL
 from stepscope.model import flops
 from stepscope.model.shape import ModelShape
 from stepscope.report.kit.formatting import known, significant
@@ -43,7 +44,8 @@ def _operations(figure: Mapping) -> float | None:
             return None
         batch, length, d_head = shape
         heads = figure["heads"] if known(figure["heads"]) and figure["heads"] else 1
-        return flops.attention_flops(batch, heads, length, d_head, figure["causal"] == "yes", figure["direction"])
+        mask = CAUSAL if figure["causal"] == "yes" else FULL
+        return flops.attention_flops(batch, heads, length, d_head, mask, figure["direction"])
     sides = [figure[name] for name in ("d_model", "d_ff", "num_layers", "num_heads", "batch", "context")]
     passes = _FORWARD_PASSES.get(figure["phase"] or "")
     if passes is None or not all(map(known, sides)):

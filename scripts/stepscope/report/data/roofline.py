@@ -8,9 +8,9 @@ import pandas as pd
 from stepscope.axes import STEP_PHASES as PHASES
 from stepscope.model import flops, traffic
 from stepscope.model.footprint import Setup
-from stepscope.model.shape import ModelShape
 from stepscope.report.data.attention import Attention, Group, median
 from stepscope.report.data.ceilings import matmul_ceiling
+from stepscope.report.data.profile_parts import shape_of
 from stepscope.report.kit import formatting
 from stepscope.report.kit.order import column, machine_labels, main_grid, ordered, precision_rank
 from stepscope.tables import peaks
@@ -137,7 +137,7 @@ def _model_point(row: dict, phase: str) -> list[RoofPoint]:
     status = row["status"] if row["status"] in _LOST else row.get(f"{phase}_status")
     if status is None:
         return []
-    shape = ModelShape(**{name: int(row[name]) for name in _SHAPE})
+    shape = shape_of(row)
     batch, context = int(row["batch"]), int(row["context"])
     setup = Setup(shape, batch, context, str(row["precision"]), str(row.get("attention") or "naive"))
     if phase == "optimizer":
@@ -161,7 +161,7 @@ def attention_groups(tables: Tables) -> list[Group]:
 
 def _how_full(group: Group) -> tuple[bool, int]:
     count = sum(1 for row in group.rows if median(row))
-    return (bool(count) and not group.setting.tokens, count)
+    return (bool(count) and not group.setting.tokens and not group.setting.is_special, count)
 
 
 def attention_points(group: Group) -> list[RoofPoint]:
@@ -173,9 +173,11 @@ def attention_points(group: Group) -> list[RoofPoint]:
         heads = int(row["heads"]) if formatting.known(row.get("heads")) else 0
         sizes = int(row["batch"]), heads or 1, int(row["length"]), int(row["d_head"])
         precision, way, time = str(row["precision"]), str(row["direction"]), median(row)
-        flop = flops.attention_flops(*sizes, row.get("causal") == "yes", way)
+        own = group.setting
+        flop = flops.attention_flops(*sizes, own.mask, way, own.keys or None, own.window or None)
         place = str(row["hardware"]), precision, str(row["implementation"])
-        moved, reached = traffic.attention_bytes(*sizes, precision, way), flop / time / 1e9 if time else None
+        moved = traffic.attention_bytes(*sizes, precision, way, own.kv_heads or None, own.keys or None)
+        reached = flop / time / 1e9 if time else None
         marks = bool(row.get("noisy")), bool(row.get("throttle"))
         about = *marks, sizes[3], str(row["cell"])
         points.append(RoofPoint(*place, sizes[2], way, flop, moved, reached, str(row["status"]), *about))

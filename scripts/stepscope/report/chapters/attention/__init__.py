@@ -1,7 +1,7 @@
 """The chapter attention: what its length × length matrix costs in the model and by itself, and what avoids it."""
 
 from stepscope.report.chapters.attention import implementations, in_model, matrix
-from stepscope.report.data.attention import OURS, Attention, Group, median
+from stepscope.report.data.attention import OURS, Attention, Group, fullest, median
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit.chapter import Chapter, Part
 from stepscope.report.kit.finding import Finding
@@ -36,7 +36,7 @@ def chapter(machine: Machine) -> Chapter | None:
 def main_group(attention: Attention, hardware: str) -> Group | None:
     """The results of the setting that most were timed in, of those with a fixed batch if any; None without any."""
     timed = [group for group in attention.of(hardware) if any(median(row) for row in group.rows)]
-    return max(timed, key=lambda group: (not group.setting.tokens, len(group.rows)), default=None)
+    return fullest(timed) if timed else None
 
 
 def _by_itself(machine: Machine, group: Group, rows: list[dict], profiled: list[dict]) -> list[Part]:

@@ -17,6 +17,10 @@ from stepscope.report.kit.order import precision_rank
 
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
 _SINGLE = "single processes: no verdict"
+_HOST_NOTE = (
+    "host: how long a call, forward and backward, keeps it busy, at the shortest length. What the GPU finishes sooner "
+    "takes as long."
+)
 
 
 def least_time(group: Group, precisions: list[str], others: Sequence[Group] = ()) -> Finding | None:
@@ -41,7 +45,8 @@ def least_time(group: Group, precisions: list[str], others: Sequence[Group] = ()
         f"Of {{lengths}} lengths (d = {formatting.listing(list(d_heads))}{mask}) forward plus backward takes least "
         f"time {'; '.join(parts)} ({_verdict(every)})."
     )
-    causal = [each for each in others if each.setting.causal == "yes" != group.setting.causal]
+    plain = [each for each in others if not each.setting.is_special]
+    causal = [each for each in plain if each.setting.causal == "yes" != group.setting.causal]
     cause, more = _with_mask(causal, precisions[0])
     return Finding("which takes the least time", answer, numbers | more, group.hardware, cause)
 
@@ -169,8 +174,10 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
         Column("implementation", "", "shortest", value=lambda line: line[2].name, number=False),
         *(Column(way, "× naive", "shortest", value=lambda line, way=way: _speed(group, line, line[2].name, way))
           for way in DIRECTIONS),
+        Column("host", "µs", "shortest", value=lambda line: _host(group, line, line[2].name), optional=True),
         *(Column(way, "× naive", OURS, value=lambda line, way=way: _speed(group, line, OURS, way), optional=True)
           for way in DIRECTIONS),
+        Column("host", "µs", OURS, value=lambda line: _host(group, line, OURS), optional=True),
     ]  # fmt: skip
     d_heads = formatting.listing([f"{value:,.0f}" for value in dict.fromkeys(line[1] for line in lines)])
     ours = f" and {OURS}, this project's kernel, run" if any(_has_ours(group, line) for line in lines) else " runs"
@@ -181,13 +188,20 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     shown = [
         _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
     ]
-    return table.build(
-        f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, [table.verdict_note(shown)]
-    )
+    notes = [_HOST_NOTE] if any(_host(group, line, name) for line in lines for name in (line[2].name, OURS)) else []
+    notes = [table.verdict_note(shown), *notes]
+    return table.build(f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, notes)
 
 
 def _has_ours(group: Group, line: tuple) -> bool:
     return any(_comparison(group, line, OURS, way) for way in DIRECTIONS)
+
+
+def _host(group: Group, line: tuple, name: str) -> float | None:
+    """µs for which a call, forward and backward, keeps the host busy; None where that was not measured."""
+    precision, d_head, each = line
+    value = group.at(name, precision, d_head, each.length, DIRECTIONS[-1]).get("host_us")
+    return value if formatting.known(value) else None
 
 
 def _naive_time(group: Group, line: tuple, way: str) -> float | None:

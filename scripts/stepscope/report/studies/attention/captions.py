@@ -12,7 +12,8 @@ def pictures(attention: Attention) -> dict[str, Picture]:
     if not any(median(row) for row in attention.rows):
         return {}
     end = f"{formatting.listing(attention.hardware, 3)}."
-    drawn = [group for group in attention.groups if not group.setting.tokens] or attention.groups
+    plain = [group for group in attention.groups if not group.setting.is_special] or attention.groups
+    drawn = [group for group in plain if not group.setting.tokens] or plain
     lost = _LOST if any(row["status"] == "oom" for group in drawn for row in group.rows) else ""
     return {
         name: Picture(name, f"{caption}{lost if name != 'attention_rates' else ''} {end}", other)

@@ -11,6 +11,7 @@ from stepscope.report.data.attention import (
     Compared,
     Group,
     before_backward,
+    fullest,
     implementation_rank,
     median,
     point_name,
@@ -43,7 +44,7 @@ def _of(attention: Attention, hardware: str) -> list[Finding | None]:
     if not groups:
         none = Finding("how fast is attention", "No pass of attention finished.", hardware=hardware)
         return [none, _lost(attention, hardware)]
-    main = max(groups, key=lambda group: (not group.setting.tokens, len(group.rows)))
+    main = fullest(groups)
     papers = [group for group in groups if group.setting.tokens] or [main]
     precision = main_precision(main)
     return [

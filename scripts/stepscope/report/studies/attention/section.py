@@ -1,6 +1,6 @@
 """The attention study's part of the report."""
 
-from stepscope.report.data.attention import Attention
+from stepscope.report.data.attention import Attention, Group
 from stepscope.report.kit.blocks import Table
 from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.finding import Finding, texts
@@ -14,6 +14,7 @@ from stepscope.report.studies.attention.tables import (
     tf32_table,
     times_table,
 )
+from stepscope.report.studies.attention.tables_host import host_table
 from stepscope.report.studies.attention.tables_series import accounting_table, costs_table, growth_table, limits_table
 from stepscope.tables.reader import Tables
 
@@ -39,6 +40,7 @@ def context(tables: Tables) -> dict:
         "ours": _of_each(attention, ours_table, papers=True),
         "limits": _made(limits_table(group) for group in attention.groups),
         "accounts": _made(accounts),
+        "host": _of_batches(attention, host_table),
         "costs": _of_batches(attention, costs_table),
         "details": [table for group in attention.groups for table in detail_tables(group)],
         "commands_of_cells": commands,
@@ -48,25 +50,29 @@ def context(tables: Tables) -> dict:
 def _of_each(attention: Attention, make, papers: bool = False) -> list[Table]:
     """`make(group, precision)` of every group and precision.
 
-    Those of the groups with a fixed batch are open, or of the papers' shapes, with a fixed number of tokens; all where
-    there is but one kind.
+    Those of the groups with a fixed batch are open, or of the papers' shapes, with a fixed number of tokens, and of
+    shapes with keys, heads or a mask of their own; all where there is but one kind.
     """
-    kinds = {bool(group.setting.tokens) for group in attention.groups}
+    kinds = {_of_paper(group) for group in attention.groups}
     found = []
     for group in attention.groups:
         made = _made(make(group, precision) for precision in group.values("precision"))
-        found += made if len(kinds) == 1 or bool(group.setting.tokens) is papers else _closed(made)
+        found += made if len(kinds) == 1 or _of_paper(group) is papers else _closed(made)
     return found
 
 
 def _of_batches(attention: Attention, make) -> list[Table]:
-    """`make(group)` of every group; those of the papers' shapes beside others are closed."""
-    both = len({bool(group.setting.tokens) for group in attention.groups}) > 1
+    """`make(group)` of every group; those of the papers' and of special shapes beside others are closed."""
+    both = len({_of_paper(group) for group in attention.groups}) > 1
     found = []
     for group in attention.groups:
         made = _made([make(group)])
-        found += _closed(made) if both and group.setting.tokens else made
+        found += _closed(made) if both and _of_paper(group) else made
     return found
+
+
+def _of_paper(group: Group) -> bool:
+    return bool(group.setting.tokens) or group.setting.is_special
 
 
 def _made(tables) -> list[Table]:

@@ -1,0 +1,41 @@
+"""The attention study's table of how long a call keeps the host busy."""
+
+from collections.abc import Callable
+
+from stepscope.report.data.attention import Group
+from stepscope.report.data.attention_host import HostTime, host_times
+from stepscope.report.kit import formatting, table
+from stepscope.report.kit.blocks import Column, Table
+from stepscope.report.studies.attention.tables_series import SERIES
+
+_NOTE = (
+    "By the host's clock: calls are issued one after another without waiting for the GPU, at the shortest length. "
+    "A pass that the GPU finishes sooner takes as long as its call."
+)
+_PARTS: dict[str, Callable[[HostTime], float]] = {
+    "forward": lambda each: each.forward,
+    "forward + backward": lambda each: each.both,
+}
+
+
+def host_table(group: Group) -> Table | None:
+    """A row for each precision and implementation: µs of a call, the least and the most over d; None without any."""
+    rows: dict[tuple[str, str], dict] = {}
+    for each in host_times(group):
+        row = rows.setdefault(
+            (each.precision, each.implementation), {"precision": each.precision, "implementation": each.implementation}
+        )
+        for name, value in _PARTS.items():
+            row.setdefault(name, []).append(value(each))
+    columns = [
+        Column(label, "µs", group=name, value=lambda row, name=name, end=end: end(row[name]), show=_show)
+        for name in _PARTS
+        for label, end in (("least", min), ("most", max))
+    ]
+    caption = f"How long a call keeps the host busy, over d, {group.place}."
+    name = f"attention-host-{group.hardware}"
+    return table.build(name, caption, [*SERIES, *columns], list(rows.values()), [_NOTE], grouped=True) if rows else None
+
+
+def _show(value: float) -> str:
+    return formatting.fixed(value, 1)
