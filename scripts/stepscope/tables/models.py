@@ -40,7 +40,10 @@ TABLE = Table(
         count("blocks", "modules of one class that repeat"),
         text("block_class", "their class"),
         text("block_path", "where they stand in the model"),
-        text("ranges_by", "`hooks`: put around modules by their type and name; `own`: the model has its own ranges"),
+        text(
+            "ranges_by",
+            "`hooks`: put around modules by type and name; `own`: by the model, or by the key `ranges`",
+        ),
         text("ranges", "names of these ranges, separated by commas"),
         text("dropout", "probabilities of dropout, separated by spaces"),
         count("flops_counter", "operations of a forward and a backward pass over the batch as PyTorch counts them"),
@@ -85,10 +88,13 @@ def description(cell: CellResult) -> dict:
 def chosen_flops(flops: Mapping) -> tuple[int | None, str]:
     """(operations of a forward and a backward pass over the batch, where they are from: COUNTED or BY_FORMULA).
 
-    PyTorch's count knows what the model really multiplies, but nothing of kernels that are not PyTorch's: where it is
-    the lower by more than APART it missed some, and the formula counts. (None, "") where neither is known.
+    PyTorch's count knows what the model really multiplies, but nothing of kernels that are not PyTorch's. Who looked at
+    the model may have said under `from` which of the two to take; else the formula counts where the count is the lower
+    by more than APART, as it missed some. (None, "") where neither is known.
     """
-    counted, formula = flops.get("counter"), flops.get("formula")
+    counted, formula, told = flops.get("counter"), flops.get("formula"), flops.get("from")
+    if told in (COUNTED, BY_FORMULA) and flops.get(told):
+        return flops[told], told
     if counted and not (formula and counted < (1 - APART) * formula):
         return counted, COUNTED
     return (formula, BY_FORMULA) if formula else (None, "")

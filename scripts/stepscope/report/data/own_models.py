@@ -8,7 +8,6 @@ import pandas as pd
 
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import column, machine_places
-from stepscope.tables.models import APART
 from stepscope.tables.reader import Tables
 
 
@@ -47,7 +46,7 @@ class OwnModel:
     @property
     def disagrees(self) -> bool:
         """Are the two numbers of FLOP farther apart than is usual?"""
-        return self.apart is not None and abs(self.apart) > APART
+        return self.row.get("flops_disagree") is True and self.apart is not None
 
     @property
     def flop(self) -> float | None:
