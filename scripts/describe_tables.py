@@ -8,6 +8,7 @@ from stepscope.tables.schema import Field, Group, Table
 
 # Columns of several studies' tables, described once.
 SHARED = (training.PLACE, training.KEY, training.SAMPLES, columns.STATISTICS, columns.RUN)
+COLLECTED = {"models": "Models of one's own", "published": "Published figures"}  # headings
 INTRODUCTION = """\
 <!-- Written by `python scripts/describe_tables.py > docs/tables.md`; edit the fields in scripts/stepscope/tables. -->
 # The tables
@@ -34,10 +35,8 @@ def page() -> str:
         parts.append(f"## Study `{study}`")
         for table in tables:
             parts += _described(table)
-    parts += [
-        "## Published figures",
-        *(row for tables in registry.COLLECTED.values() for each in tables for row in _described(each)),
-    ]
+    for section, tables in registry.COLLECTED.items():
+        parts += [f"## {COLLECTED[section]}", *(row for each in tables for row in _described(each))]
     return "\n\n".join(parts)
 
 

@@ -21,6 +21,7 @@ PROVENANCE = ("command", "started", "duration_s", "hardware", "versions", "setti
 POINT = (
     *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "precision", "mode", "attention"),
     *("optimizer", "compile", "checkpoint", "implementation", "d_head", "lengths", "operation", "probe"),
+    *("model", "model_keys"),
 )
 
 Rows = list[list[str]]  # of a CSV file, without its header

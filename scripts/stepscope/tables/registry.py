@@ -1,6 +1,6 @@
 """Every table of every study. Standard library only: the workflow's rules import it."""
 
-from stepscope.tables import attention, ceilings, ladder, memory, precision, profile, published, timing, warmup
+from stepscope.tables import attention, ceilings, ladder, memory, models, precision, profile, published, timing, warmup
 from stepscope.tables.schema import Table
 
 # Study → its tables: a row a cell, the samples, and what else it has, in the order in which they are written.
@@ -14,8 +14,8 @@ STUDIES: dict[str, tuple[Table, ...]] = {
     "warmup": warmup.TABLES,
     "ladder": ladder.TABLES,
 }
-# Section of the report → its tables, which no study's cells make.
-COLLECTED: dict[str, tuple[Table, ...]] = {"published": (published.TABLE,)}
+# Section of the report → its tables, which no single study's cells make.
+COLLECTED: dict[str, tuple[Table, ...]] = {"models": (models.TABLE,), "published": (published.TABLE,)}
 TABLES = {table.name: table for tables in (*STUDIES.values(), *COLLECTED.values()) for table in tables}
 
 

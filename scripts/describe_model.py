@@ -1,0 +1,119 @@
+"""Show what a model of your own would be measured as, before a GPU is touched: its parameters, what goes in, what the
+loss is, the blocks and ranges that were found, a step's operations and least memory, and what could not be found out.
+
+The model's file is code: it is imported and runs as you. Nothing is downloaded.
+"""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+from stepscope.model import own
+
+CONFIG = Path(__file__).resolve().parents[1] / "config.yaml"
+OPTIMIZER_STATES = 2  # AdamW keeps two moments of each parameter
+
+
+def main() -> None:
+    given = parser().parse_args()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch is imported
+    try:
+        reference, keys = chosen(given)
+        found = own.describe(reference, keys, given.context, given.batch)
+    except own.ModelError as error:
+        sys.exit(f"error: {error}")
+    except MemoryError:
+        sys.exit(f"error: {reference}: out of memory on the CPU; describe a smaller one")
+    print(json.dumps(found, indent=2) if given.json else "\n".join(lines(found, given.context, given.batch)))
+
+
+def parser() -> argparse.ArgumentParser:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("model", nargs="?", help="FILE.py:FUNCTION, or hf:NAME of an architecture of transformers")
+    flags.add_argument("--keys", default="{}", metavar="JSON", help="what the function takes beside the context")
+    flags.add_argument("--models", metavar="NAME", help="instead: a name under models in the configuration")
+    flags.add_argument("--config", type=Path, default=CONFIG, help="that configuration (default: config.yaml)")
+    flags.add_argument("--context", type=_positive, default=128, help="sequence length in tokens (default: 128)")
+    flags.add_argument("--batch", type=_positive, default=4, help="sequences (default: 4)")
+    flags.add_argument("--json", action="store_true", help="print it as a record holds it")
+    return flags
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive integer")
+    return int(text)
+
+
+def chosen(given: argparse.Namespace) -> tuple[str, dict]:
+    """(reference, keys) of the flags. Raises ModelError where they name no model."""
+    if (given.model is None) == (given.models is None):
+        raise own.ModelError("give FILE.py:FUNCTION or hf:NAME, or else --models NAME")
+    if given.model is not None:
+        try:
+            keys = json.loads(given.keys)
+        except ValueError as error:
+            raise own.ModelError(f"--keys {given.keys}: no JSON: {error}") from None
+        if not isinstance(keys, dict):
+            raise own.ModelError(f"--keys {given.keys}: write an object, as '{{\"layers\": 12}}'")
+        return given.model, keys
+    return of_configuration(given.config, given.models)
+
+
+def of_configuration(path: Path, name: str) -> tuple[str, dict]:
+    """(reference, keys) of a name under `models`. Raises ModelError if it is not there."""
+    import yaml
+
+    try:
+        models = (yaml.safe_load(path.read_text()) or {}).get("models") or {}
+    except (OSError, yaml.YAMLError, AttributeError) as error:
+        raise own.ModelError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+    if name not in models:
+        raise own.ModelError(f"{path} has no model {name!r}; under models there are: {', '.join(models) or 'none'}")
+    keys = dict(models[name])
+    if "hf" in keys:
+        return f"{own.HUGGING_FACE}{keys.pop('hf')}", keys
+    if "build" not in keys:
+        raise own.ModelError(f"{path}: models.{name} has neither build nor hf")
+    return keys.pop("build"), keys
+
+
+def lines(found: dict, context: int, batch: int) -> list[str]:
+    """The description in words, a line each."""
+    blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
+    trainable = found["trainable_parameters"]
+    gradients, state = 4 * trainable, 4 * OPTIMIZER_STATES * trainable
+    rows = [
+        ("model", found["reference"] + "".join(f" {key}={value}" for key, value in found["keys"].items())),
+        ("class", f"{found['class']}, {found['dtype']}"),
+        ("parameters", f"{count:,}" + (f", of which {trainable:,} are trained" if trainable != count else "")),
+        ("tied", ", ".join(found["tied"]) or "none"),
+        ("inputs", f"{found['inputs']}; batch {batch}, context {context}"),
+        ("loss", found["loss"]),
+        ("blocks", "none" if blocks is None else f"{blocks['count']} x {blocks['class']} in {blocks['path']}"),
+        ("ranges", f"by {found['ranges']['by']}: {', '.join(found['ranges']['names']) or 'none'}"),
+        ("dropout", ", ".join(f"{each:g}" for each in found["dropout"]) or "none"),
+        ("operations", f"{_giga(operations['counter'])} counted by torch, {_giga(operations['formula'])} by formula"),
+        *([("", f"they disagree: {operations['why']}")] if operations["disagree"] else []),
+        (
+            "memory",
+            f"{_mebi(4 * count)} parameters, {_mebi(gradients)} gradients, {_mebi(state)} optimizer, "
+            f"{_mebi(found['buffers_bytes'])} buffers; activations are measured",
+        ),
+        *(("unknown", line) for line in found["unknown"]),
+    ]
+    return [f"{name:11} {text}" for name, text in rows]
+
+
+def _giga(operations: int | None) -> str:
+    return "not" if operations is None else f"{operations / 1e9:,.3f} GFLOP"
+
+
+def _mebi(size: int) -> str:
+    return f"{size / 2**20:,.1f} MiB"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The options of a cell for a user's model: attention, compile, checkpoint; and why one cannot be had.
+
+Neutral means as the model is written. Attention is replaced where the model calls torch's scaled_dot_product_attention,
+as those of transformers do once they are told to use "sdpa".
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from stepscope.axes import option
+from stepscope.model.chosen import load
+from stepscope.model.own import assembled, probing
+from stepscope.model.own.reference import Unsupported
+from stepscope.model.own.sdpa import InPlaceOfSdpa
+
+
+def adapt(own: "assembled.OwnModel", spec: dict) -> None:
+    """Make the model run as the spec's attention, checkpoint and compile say; once, before its first step.
+
+    Raises Unsupported, with the reason in one line, for what cannot be had with this model.
+    """
+    attention, compiled, every = (option(spec, name) for name in ("attention", "compile", "checkpoint"))
+    if attention != "naive":
+        _use_attention(own, attention)
+    if compiled != "none":
+        own.without_hooks()
+    if compiled in ("block", "graphs"):
+        for block in _blocks(own, f"compile: {compiled}"):
+            block.forward = torch.compile(block.forward)
+    if every:
+        _recompute(own, every)
+    if compiled == "model":
+        own.module.compile()
+
+
+def _blocks(own: "assembled.OwnModel", wanted: str) -> list[nn.Module]:
+    if not own.blocks:
+        raise Unsupported(f"{wanted} needs blocks; no list of modules of one class holds most of the parameters")
+    return own.blocks
+
+
+def _use_attention(own: "assembled.OwnModel", name: str) -> None:
+    """Let every call of attention run in the implementation `name`."""
+    use_sdpa(own.module)
+    found = probing.forward(own)
+    if not found.calls:
+        raise Unsupported(
+            "the model neither calls torch's scaled_dot_product_attention nor has the attention interface of "
+            "transformers"
+        )
+    if name == "sdpa":
+        return
+    implementation = load("attention", name)
+    if reason := _of_device(implementation, name, own.device):
+        raise Unsupported(reason)
+    for call in found.calls:
+        if reason := _of_call(implementation, name, call):
+            raise Unsupported(reason)
+    own.attention = InPlaceOfSdpa(own.module, _with_signature(implementation.attention, name))
+
+
+def use_sdpa(module: nn.Module) -> None:
+    """Tell a model of transformers to call torch's attention.
+
+    Raises Unsupported for an architecture that cannot. Any other module is left as it is.
+    """
+    configuration = getattr(module, "config", None)
+    before = getattr(configuration, "_attn_implementation", None)
+    if before in (None, "sdpa") or not hasattr(module, "set_attn_implementation"):
+        return
+    try:
+        module.set_attn_implementation("sdpa")
+    except (ValueError, ImportError) as error:
+        raise Unsupported(f"{type(module).__name__} has no sdpa: {str(error).splitlines()[0]}") from None
+    if configuration._attn_implementation != "sdpa":
+        raise Unsupported(f"{type(module).__name__} has no attention interface: it stays {before}")
+
+
+def _of_device(implementation, name: str, device: torch.device) -> str | None:
+    """Why the device cannot run the implementation, in one line; None if it can."""
+    if name == "triton":
+        return implementation.fused.unsupported(device)
+    return "flex trains on a GPU only" if name == "flex" and device.type != "cuda" else None
+
+
+def _of_call(implementation, name: str, call: probing.Call) -> str | None:
+    """Why the implementation cannot run a call of the model, in one line; None if it can."""
+    reason = _of_options(name, call.has_mask, call.dropout, call.scale, call.q[-1])
+    if reason or name != "triton":
+        return reason
+    heads = call.q[:-2]
+    k, v = (torch.empty(*heads, *shape[-2:], device="meta") for shape in (call.k, call.v))
+    try:
+        implementation.fused.check(torch.empty(call.q, device="meta"), k, v)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _of_options(name: str, has_mask: bool, dropout: float, scale: float | None, d_head: int) -> str | None:
+    if has_mask:
+        return f"the model's attention has a mask; {name} has only the causal one, by is_causal=True"
+    if dropout:
+        return f"the model's attention has dropout {dropout:g}, which {name} lacks; set it to 0"
+    if scale is not None and not math.isclose(scale, d_head**-0.5, rel_tol=1e-6):
+        return f"the model scales its scores by {scale:g}; {name} by 1/sqrt(d_head) = {d_head**-0.5:g}"
+    return None
+
+
+def _with_signature(attend: Callable, name: str) -> Callable:
+    """`attend` with the parameters of torch's scaled_dot_product_attention."""
+
+    def attention(
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        if reason := _of_options(name, attn_mask is not None, dropout_p, scale, query.shape[-1]):
+            raise Unsupported(reason)
+        if enable_gqa and key.shape[-3] != query.shape[-3]:  # heads of K and V, each for several of Q: copied
+            groups = query.shape[-3] // key.shape[-3]
+            key, value = (x.repeat_interleave(groups, dim=-3) for x in (key, value))
+        return attend(query, key, value, is_causal)
+
+    return attention
+
+
+def _recompute(own: "assembled.OwnModel", every: int) -> None:
+    """Keep the input of every `every` blocks only, and run them again in the backward pass (Chen et al. 2016)."""
+    blocks = _blocks(own, f"checkpoint: {every}")
+    if every == 1:
+        for block in blocks:
+            block.forward = _recomputed(own, block.forward)
+        return
+    container = own.found_blocks.container
+    if not isinstance(container, nn.Sequential) or not probing.forward(own).calls_container:
+        raise Unsupported(
+            f"checkpoint: {every} needs blocks in an nn.Sequential that is called as a whole; "
+            f"{own.found_blocks.path} is called block by block: use checkpoint: 1"
+        )
+    groups = [_recomputed(own, nn.Sequential(*blocks[i : i + every])) for i in range(0, len(blocks), every)]
+
+    def forward(x: Tensor) -> Tensor:
+        for group in groups:
+            x = group(x)
+        return x
+
+    container.forward = forward
+
+
+def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:
+    """`forward`, of which only the arguments are kept for the backward pass, that runs it again."""
+    # What drops has to drop the same again; without dropout there is no state to keep.
+    kept = {"use_reentrant": False, "preserve_rng_state": bool(own.description_of_module["dropout"])}
+    if isinstance(own.attention, InPlaceOfSdpa):
+        kept["context_fn"] = lambda: (nullcontext(), own.attention)
+
+    def recomputed(*args, **kwargs):
+        if not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        return checkpoint(forward, *args, **kept, **kwargs)
+
+    return recomputed

@@ -1,0 +1,93 @@
+"""Floating-point operations of a step of a user's model, twice: as torch counts them, and by formula.
+
+The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only looked up, and 12
+batch heads length^2 d_head for each attention, in full as in stepscope.model.flops.
+"""
+
+import math
+
+from torch import nn
+
+from stepscope.model.own import structure
+from stepscope.model.own.probing import Probe
+
+MOST_APART = 0.05  # of the larger one, until the two are said to disagree
+_HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads", "nhead", "heads")
+_WIDTH = ("embed_dim", "n_embd", "hidden_size", "d_model", "dim", "embedding_dim")
+_D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
+
+
+def counted(own, found: Probe) -> dict:
+    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole batch."""
+    tokens = _tokens(own, found)
+    attention = _attention(own, found, tokens)
+    formula = None
+    if tokens is not None:
+        weights = structure.parameters(own.module) - structure.lookups(own.module)
+        formula = 6 * weights * tokens + (attention or 0)
+    apart = 0.0 if None in (found.flops, formula) else abs(found.flops - formula) / max(found.flops, formula, 1)
+    disagree = apart > MOST_APART
+    why = _why(own, found, formula, attention) if disagree else ""
+    return {"counter": found.flops, "formula": formula, "disagree": disagree, "why": why}
+
+
+def unknown(own, found: Probe) -> list[str]:
+    """What could not be found out about the operations, a line each."""
+    lines = []
+    if found.flops is None:
+        lines.append(f"operations as torch counts them: {found.reason}")
+    tokens = _tokens(own, found)
+    if tokens is None:
+        lines.append("operations by formula: how many tokens a batch has, as what goes into the blocks is not known")
+    elif _attention(own, found, tokens) is None:
+        lines.append("attention's operations by formula: no heads found, so the formula is 6 N a token alone")
+    return lines
+
+
+def _tokens(own, found: Probe) -> int | None:
+    """Tokens of a batch: positions that go through the blocks, (batch, length, channels); else of the input."""
+    if found.block_input is not None and len(found.block_input) == 3:
+        return math.prod(found.block_input[:-1])
+    return own.batch * own.context if own.takes_tokens else None
+
+
+def _attention(own, found: Probe, tokens: int | None) -> int | None:
+    """Operations of all attention by formula: of the calls that were seen, else of modules that say their heads."""
+    if found.calls:
+        return sum(call.flops for call in found.calls)
+    widths = [_width(own.module.get_submodule(path)) for path, name in own.parts.items() if name == "attention"]
+    if not widths or None in widths or tokens is None:
+        return None
+    return sum(12 * tokens * (tokens // own.batch) * width for width in widths)
+
+
+def _width(attention: nn.Module) -> int | None:
+    """heads x d_head of an attention module or of what it holds, by its attributes and its configuration's."""
+    for part in attention.modules():
+        sources = (part, getattr(part, "config", None))
+        heads, d_head, width = (_first(sources, names) for names in (_HEADS, _D_HEAD, _WIDTH))
+        if heads and (d_head or width):
+            return heads * d_head if d_head else width
+    return None
+
+
+def _first(sources: tuple, names: tuple[str, ...]) -> int | None:
+    values = [getattr(source, name, None) for source in sources for name in names]
+    return next((value for value in values if isinstance(value, int) and value > 0), None)
+
+
+def _why(own, found: Probe, formula: int, attention: int | None) -> str:
+    """The best known cause of a disagreement."""
+    if structure.experts(own.module):
+        return "the model has experts: the formula counts all of them, a token runs through some"
+    if found.flops < formula:
+        if found.flops < formula - (attention or 0) * (1 + MOST_APART):
+            return (
+                "the counter is below 6 N a token: some weights are used for fewer tokens, or in kernels it cannot see"
+            )
+        return "the counter is lower: attention may run in a kernel that it cannot see, or on fewer positions"
+    if structure.has_convolutions(own.module):
+        return "the model has convolutions: they use a weight more than once for a token, the formula counts it once"
+    if attention is None:
+        return "the formula is without attention, as no heads were found"
+    return "the counter is higher: weights may be used more than once for a token"

@@ -1,0 +1,179 @@
+"""What a user's model is fed with, and its loss: random tokens and cross-entropy, or what the user brings.
+
+Both kinds have the same methods: make() a batch, call() the module with it, and the loss() of what that returns.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from stepscope.model.own.reference import ModelError, Reference
+from stepscope.model.ranges import named
+
+LABELS = ("labels", "targets")  # parameters of a forward() that returns its loss
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """(batch, context) random tokens in, logits or a loss out.
+
+    vocab_from: where the vocabulary's size was found. first: name of forward's first parameter, and whether it can only
+    be passed by its name; labels: of the one that takes the targets, or None; fixed: what is always passed.
+    """
+
+    reference: Reference
+    vocab_size: int
+    vocab_from: str
+    first: str
+    is_keyword: bool
+    labels: str | None
+    fixed: dict
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """(what goes in, what the loss is), each in words."""
+        passed = "".join(f", {key}={value}" for key, value in self.fixed.items())
+        inputs = f"random tokens {self.first}: (batch, context) int64, below {self.vocab_size:,} ({self.vocab_from})"
+        if self.labels == "labels":
+            return inputs + passed, "the model's own: .loss of its output, given labels = the same tokens"
+        if self.labels == "targets":
+            return inputs + passed, "the model's own, given targets = the tokens one position later"
+        return inputs + passed, "cross-entropy of the logits, in nats, with the tokens one position later"
+
+    def make(self, batch: int, context: int, device, generator: torch.Generator) -> dict[str, Tensor]:
+        """Tokens, and as targets the tokens one position later, or the same where the model moves them itself."""
+        row = torch.randint(self.vocab_size, (batch, context + 1), generator=generator, device=device)
+        tokens = row[:, :-1].contiguous()
+        return {"tokens": tokens, "targets": tokens if self.labels == "labels" else row[:, 1:].contiguous()}
+
+    def call(self, module: nn.Module, batch: dict[str, Tensor], with_loss: bool) -> object:
+        given = {self.labels: batch["targets"]} if with_loss and self.labels else {}
+        if self.is_keyword:
+            return module(**{self.first: batch["tokens"]}, **given, **self.fixed)
+        return module(batch["tokens"], **given, **self.fixed)
+
+    def loss(self, output: object, batch: dict[str, Tensor]) -> Tensor:
+        found = _own_loss(output) if self.labels else None
+        if found is not None:
+            return found
+        logits, targets = _logits(output), batch["targets"]
+        if logits is None or logits.shape[:-1] != targets.shape or logits.shape[-1] < self.vocab_size:
+            shape = type(output).__name__ if logits is None else tuple(logits.shape)
+            wanted = (*targets.shape, self.vocab_size)
+            raise ModelError(
+                f"{self.reference.text}: wrong output: {shape} instead of logits {wanted} (batch, context, vocabulary);"
+                " return (module, make_batch, loss) for anything else"
+            )
+        with named("loss"):
+            return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+
+@dataclass(frozen=True)
+class Brought:
+    """The user's own make_batch(batch, context, device, generator) and loss(outputs, batch).
+
+    The batch goes to forward as keywords if it is a dict, as arguments if a tuple or list, else as the one argument.
+    Without a loss the output has one, or is one.
+    """
+
+    reference: Reference
+    make: Callable
+    own_loss: Callable | None
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """(what goes in, what the loss is), each in words."""
+        loss = "the user's loss(outputs, batch)" if self.own_loss else "the model's own: .loss of its output"
+        return "the user's make_batch(batch, context, device, generator)", loss
+
+    def call(self, module: nn.Module, batch: object, with_loss: bool) -> object:
+        if isinstance(batch, dict):
+            return module(**batch)
+        return module(*batch) if isinstance(batch, (tuple, list)) else module(batch)
+
+    def loss(self, output: object, batch: object) -> Tensor:
+        if self.own_loss:
+            with named("loss"):
+                return self.own_loss(output, batch)
+        found = output if isinstance(output, Tensor) else _own_loss(output)
+        if found is None:
+            raise ModelError(
+                f"{self.reference.text}: the output, {type(output).__name__}, has no loss; return "
+                "(module, make_batch, loss) with loss(outputs, batch)"
+            )
+        return found
+
+
+def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Brought]:
+    """The module and its inputs of what the user's function returned. Raises ModelError for anything else."""
+    make_batch = loss = None
+    module = built
+    if isinstance(built, (tuple, list)):
+        if len(built) != 3:
+            raise ModelError(f"{reference.text}: returns {len(built)} values; return (module, make_batch, loss)")
+        module, make_batch, loss = built
+    if not isinstance(module, nn.Module):
+        raise ModelError(
+            f"{reference.text}: returns {type(module).__name__}; return a module, or (module, make_batch, loss)"
+        )
+    for name, value in (("make_batch", make_batch), ("loss", loss)):
+        if value is not None and not callable(value):
+            raise ModelError(f"{reference.text}: {name} is {type(value).__name__}, no function")
+    if make_batch is not None:
+        return module, Brought(reference, make_batch, loss)
+    return module, _tokens(reference, module, loss)
+
+
+def _tokens(reference: Reference, module: nn.Module, loss: Callable | None) -> Tokens:
+    """How to give a model tokens, as far as it shows it."""
+    if loss is not None:
+        raise ModelError(f"{reference.text}: returns a loss without make_batch; return both")
+    vocab = _vocabulary(module)
+    if vocab is None:
+        raise ModelError(
+            f"{reference.text}: no size of a vocabulary found: neither module.config.vocab_size nor module.vocab_size "
+            "nor an nn.Embedding; set one, or return (module, make_batch, loss)"
+        )
+    parameters = inspect.signature(module.forward).parameters
+    labels = next((name for name in LABELS if name in parameters), None)
+    fixed = {"use_cache": False} if "use_cache" in parameters else {}
+    first = next(iter(parameters.values()), None)
+    is_keyword = first is not None and first.kind is first.KEYWORD_ONLY
+    return Tokens(reference, *vocab, first.name if first else "", is_keyword, labels, fixed)
+
+
+def _vocabulary(module: nn.Module) -> tuple[int, str] | None:
+    """(size, where it was found)."""
+    for value, where in (
+        (getattr(getattr(module, "config", None), "vocab_size", None), "module.config.vocab_size"),
+        (getattr(module, "vocab_size", None), "module.vocab_size"),
+    ):
+        if isinstance(value, int) and value > 0:
+            return value, where
+    tables = [(name, part) for name, part in module.named_modules() if isinstance(part, nn.Embedding)]
+    if not tables:
+        return None
+    name, table = tables[0]
+    return table.num_embeddings, f"rows of the first nn.Embedding, {name}"
+
+
+def _own_loss(output: object) -> Tensor | None:
+    """The loss that an output carries: its .loss or ["loss"], or the one scalar among its items."""
+    found = output.get("loss") if isinstance(output, dict) else getattr(output, "loss", None)
+    if found is None and isinstance(output, (tuple, list)):
+        scalars = [each for each in output if isinstance(each, Tensor) and each.ndim == 0]
+        found = scalars[0] if len(scalars) == 1 else None
+    return found
+
+
+def _logits(output: object) -> Tensor | None:
+    """The logits of an output: its .logits, itself, or its first item."""
+    found = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", None)
+    if found is None and isinstance(output, (tuple, list)) and output:
+        found = output[0]
+    found = output if found is None else found
+    return found if isinstance(found, Tensor) and found.ndim > 1 else None

@@ -1,0 +1,173 @@
+"""From a reference to a module: a user's file is imported and its function called, or an architecture of transformers
+is made from its configuration.
+"""
+
+import contextlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import torch
+from torch import nn
+
+from stepscope.model.own.reference import ModelError, Reference, Unsupported
+
+# The allocators' words; what measures has to see these errors as they are.
+_OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
+_loaded: dict[Path, ModuleType] = {}
+
+
+def load(reference: Reference, keys: dict, context: int) -> object:
+    """What the user's function returns, or the module of the architecture; on the default device."""
+    return _architecture(reference, keys, context) if reference.name else _built(reference, keys, context)
+
+
+@contextlib.contextmanager
+def named_errors(reference: Reference, doing: str) -> Iterator[None]:
+    """Within it an error is raised as ModelError: "MODEL: DOING: line of the user's file, type, first line".
+
+    Running out of memory, ModelError, Unsupported and what stops the program pass through as they are.
+    """
+    try:
+        yield
+    except (ModelError, Unsupported, KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if _is_out_of_memory(error):
+            raise
+        raise ModelError(f"{reference.text}: {doing}: {told(error, reference)}") from error
+
+
+def told(error: BaseException, reference: Reference) -> str:
+    """An error in one line, with the last line of the user's file that it came through."""
+    said = (str(error).strip().splitlines() or [""])[0][:300]
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
+    own = reference.file.resolve() if reference.file else None
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == own]
+    return f"line {lines[-1]}: {text}" if lines else text
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and bool(_OUT_OF_MEMORY.search(str(error)))
+
+
+def _built(reference: Reference, keys: dict, context: int) -> object:
+    """What the function of the user's file returns for the context and the keys."""
+    module = _imported(reference)
+    function = getattr(module, reference.function, None)
+    if not callable(function):
+        there = [name for name, value in vars(module).items() if inspect.isfunction(value) and name[0] != "_"]
+        raise ModelError(
+            f"{reference.text}: {reference.file} has no function {reference.function}; it has: "
+            + (", ".join(there) or "none")
+        )
+    try:
+        inspect.signature(function).bind(context, **keys)
+    except TypeError as error:
+        takes = inspect.signature(function)
+        raise ModelError(
+            f"{reference.text}: {reference.function}{takes} does not take the context and the keys "
+            f"{', '.join(keys) or '(none)'}: {error}; its first parameter is the context, further keys are its others"
+        ) from None
+    with named_errors(reference, f"{reference.function}() fails"):
+        return function(context, **keys)
+
+
+def _imported(reference: Reference) -> ModuleType:
+    """The user's file as a module, run once in a process; its folder is where its imports look first, as Python does
+    for a program."""
+    path = reference.file.resolve()
+    if path in _loaded:
+        return _loaded[path]
+    if not path.is_file():
+        raise ModelError(
+            f"{reference.text}: there is no file {reference.file}; paths are from the working directory, {Path.cwd()}"
+        )
+    name = f"own_model_{path.stem}"
+    specification = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module  # dataclasses and torch.compile look modules up by name
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    with named_errors(reference, f"{reference.file} does not import"):
+        specification.loader.exec_module(module)
+    _loaded[path] = module
+    return module
+
+
+def _architecture(reference: Reference, keys: dict, context: int) -> nn.Module:
+    """A model of transformers with random weights; nothing is downloaded."""
+    try:
+        import transformers
+    except ImportError:
+        raise ModelError(
+            f"{reference.text}: transformers is not installed; pip install the version in requirements-test.txt"
+        ) from None
+    keys = dict(keys)
+    attention = keys.pop("attn_implementation", None)
+    config = _config(transformers, reference, keys)
+    if attention:
+        config._attn_implementation = attention
+    longest = getattr(config, "max_position_embeddings", None)
+    if isinstance(longest, int) and longest < context:
+        raise ModelError(
+            f"{reference.text}: max_position_embeddings is {longest}, less than the context of {context}; "
+            f"add the key max_position_embeddings: {context}"
+        )
+    made_by = _class(transformers, reference, config)
+    with named_errors(reference, f"{made_by.__name__} cannot be built"):
+        return made_by(config)
+
+
+def _config(transformers: ModuleType, reference: Reference, keys: dict):
+    """The configuration with the keys in place of its values. Raises ModelError for keys that it does not have."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    name, auto = reference.name, transformers.AutoConfig
+    with named_errors(reference, "its configuration is not valid"):
+        if reference.folder is None and name in CONFIG_MAPPING_NAMES:
+            plain, make = auto.for_model(name), lambda: auto.for_model(name, **keys)
+        else:
+            plain = _from_files(auto, reference, {})
+            make = lambda: _from_files(auto, reference, keys)  # noqa: E731
+        strange = [key for key in keys if not hasattr(plain, key)]
+        if strange:
+            raise ModelError(f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; remove it")
+        return make()
+
+
+def _from_files(auto: type, reference: Reference, keys: dict):
+    try:
+        return auto.from_pretrained(reference.name, local_files_only=True, trust_remote_code=False, **keys)
+    except OSError as error:
+        if reference.folder:
+            raise
+        raise ModelError(
+            f"{reference.text}: there is no folder {reference.name} with a config.json, no architecture of that name "
+            "in the installed transformers, and no such repository in Hugging Face's cache; nothing is downloaded: "
+            "give a folder, or an architecture with its keys, as hf: qwen3"
+        ) from error
+
+
+def _class(transformers: ModuleType, reference: Reference, config) -> type:
+    """The class that the configuration names, else the architecture's language model."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    for name in getattr(config, "architectures", None) or []:
+        if hasattr(transformers, name):
+            return getattr(transformers, name)
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(
+            f"{reference.text}: transformers has no causal language model of {config.model_type}; "
+            "build it in a file of your own, with make_batch and loss"
+        )
+    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]

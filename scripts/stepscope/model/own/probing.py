@@ -1,0 +1,141 @@
+"""What one step of a model computes, found without memory or a GPU: shapes alone go through forward and backward.
+
+torch's FakeTensorMode runs the user's code on tensors that have a shape and no values; what decides by values cannot be
+followed, and is then said.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from stepscope.model.own.loading import told
+from stepscope.model.own.reference import ModelError
+from stepscope.model.own.sdpa import SDPA, InPlaceOfSdpa
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of scaled_dot_product_attention: shapes of Q, K and V, (..., heads, length, d_head), and its options."""
+
+    q: tuple[int, ...]
+    k: tuple[int, ...]
+    v: tuple[int, ...]
+    has_mask: bool
+    dropout: float
+    is_causal: bool
+    scale: float | None
+
+    @property
+    def flops(self) -> int:
+        """Of forward and backward: Q K^T and the product with V, 2 m n k each, and twice that backward."""
+        return 6 * math.prod(self.q[:-1]) * self.k[-2] * (self.q[-1] + self.v[-1])
+
+
+@dataclass
+class Probe:
+    """What was seen: operations as torch counts them (None if the step could not be run, and then why), the calls of
+    attention, the shape of what goes into the first block, and whether the blocks' container is called as a whole."""
+
+    flops: int | None = None
+    reason: str = ""
+    calls: list[Call] = field(default_factory=list)
+    block_input: tuple[int, ...] | None = None
+    calls_container: bool = False
+
+
+@contextmanager
+def in_shapes_alone() -> Iterator[None]:
+    """Within it tensors have no values and take no memory."""
+    with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+        warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")  # copying a module does
+        yield
+
+
+def probe(make: Callable) -> Probe:
+    """What a step of the model that `make` gives computes; shapes alone."""
+    with in_shapes_alone():
+        try:
+            own = make()
+        except ModelError as error:
+            return Probe(reason=str(error))
+        return run(own)
+
+
+def run(own) -> Probe:
+    """Forward and backward of an OwnModel once, as it is: in shapes alone, or with values where it was built so."""
+    found = Probe()
+    counter = FlopCounterMode(display=False)
+    # On a CPU torch's fused attention counts nothing; the formula's own products do.
+    with _watched(own, found), sdpa_kernel(SDPBackend.MATH), counter:
+        try:
+            own.loss(own.make_batch()).backward()
+        except ModelError as error:
+            found.reason = str(error)
+            return found
+        except Exception as error:  # of autograd: the forward pass names its own
+            found.reason = f"{own.reference.text}: backward fails: {told(error, own.reference)}"
+            return found
+    found.flops = counter.get_total_flops()
+    return found
+
+
+def forward(own) -> Probe:
+    """What one forward pass of an OwnModel calls, on its device and without gradients.
+
+    In shapes alone some models take another way: those of transformers then make a mask that they else do without.
+    """
+    found = Probe()
+    devices = [own.device] if own.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.no_grad(), _watched(own, found):
+        own.forward(own.make_batch())
+    return found
+
+
+@contextmanager
+def _watched(own, found: Probe) -> Iterator[None]:
+    """Within it a forward pass of the model fills in what it calls."""
+    with ExitStack() as open_until_end:
+        if own.blocks:
+            shape = own.blocks[0].register_forward_pre_hook(_keep_shape(found), with_kwargs=True)
+            whole = own.found_blocks.container.register_forward_pre_hook(_keep_that_it_is_called(found))
+            open_until_end.callback(shape.remove)
+            open_until_end.callback(whole.remove)
+        open_until_end.enter_context(InPlaceOfSdpa(own.module, _keep_calls(found)))
+        yield
+
+
+def _keep_shape(found: Probe) -> Callable:
+    def keep(_block, args: tuple, kwargs: dict) -> None:
+        given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.ndim > 1]
+        if given and found.block_input is None:
+            found.block_input = tuple(given[0].shape)
+
+    return keep
+
+
+def _keep_that_it_is_called(found: Probe) -> Callable:
+    def keep(*_: object) -> None:
+        found.calls_container = True
+
+    return keep
+
+
+def _keep_calls(found: Probe) -> Callable:
+    def attention(*args, **kwargs):
+        found.calls.append(_call(*args, **kwargs))
+        return SDPA(*args, **kwargs)
+
+    return attention
+
+
+def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False) -> Call:
+    shapes = (tuple(each.shape) for each in (query, key, value))
+    return Call(*shapes, attn_mask is not None, dropout_p, is_causal, scale)

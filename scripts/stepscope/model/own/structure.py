@@ -1,0 +1,168 @@
+"""What a module is made of: its parameters, its blocks, and which of its parts are attention, FFN, norm and so on."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+LEAST_SHARE = 0.5  # of the parameters that have no row for each token: what blocks hold that are called the model's
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The repeated part of a model: `container`, at `path`, holds modules of one class."""
+
+    path: str
+    container: nn.ModuleList | nn.Sequential
+
+    def __len__(self) -> int:
+        return len(self.container)
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        return list(self.container)
+
+    @property
+    def class_name(self) -> str:
+        return type(self.container[0]).__name__
+
+
+def parameters(module: nn.Module) -> int:
+    """Number of parameters, those that several modules share once."""
+    return sum(each.numel() for each in module.parameters())
+
+
+def tied(module: nn.Module) -> list[str]:
+    """Each further name of a parameter that has several: "lm_head.weight = embedding.weight"."""
+    first: dict[Tensor, str] = {}
+    found = []
+    for name, each in module.named_parameters(remove_duplicate=False):
+        if each in first:
+            found.append(f"{name} = {first[each]}")
+        else:
+            first[each] = name
+    return found
+
+
+def buffer_bytes(module: nn.Module) -> int:
+    """Bytes of all buffers."""
+    return sum(each.numel() * each.element_size() for each in module.buffers())
+
+
+def dropout(module: nn.Module) -> list[float]:
+    """The probabilities above zero with which the model drops, each once, ascending."""
+    found = set()
+    for part in module.modules():
+        names = ("p",) if "Dropout" in type(part).__name__ else ("dropout", "dropout_p", "attention_dropout")
+        values = [getattr(part, name, None) for name in names]
+        found |= {float(value) for value in values if isinstance(value, float) and value > 0}
+    return sorted(found)
+
+
+def lookups(module: nn.Module) -> int:
+    """Parameters that are only looked up: those of embeddings that no other module shares."""
+    users: dict[Tensor, list[bool]] = {}
+    for part in module.modules():
+        for each in part.parameters(recurse=False):
+            users.setdefault(each, []).append(_is_table(part))
+    return sum(each.numel() for each, are_tables in users.items() if all(are_tables))
+
+
+def _is_table(part: nn.Module) -> bool:
+    return isinstance(part, (nn.Embedding, nn.EmbeddingBag)) or type(part).__name__ == "Embedding"
+
+
+def blocks_of(module: nn.Module) -> Blocks | None:
+    """The list or sequence of modules of one class with the most parameters, the longest of several; None if it holds
+    less than half of the model's, embeddings and head left out."""
+    found = [
+        Blocks(path, part)
+        for path, part in module.named_modules()
+        if isinstance(part, (nn.ModuleList, nn.Sequential)) and len(part) and len({type(each) for each in part}) == 1
+        if len(part) > 1 or isinstance(part, nn.ModuleList)
+    ]
+    best = max(found, key=lambda blocks: (parameters(blocks.container), len(blocks)), default=None)
+    rows = {len(part.weight) for part in module.modules() if _is_table(part)}
+    inner = sum(each.numel() for each in module.parameters() if not (each.ndim == 2 and len(each) in rows))
+    return best if best and parameters(best.container) >= max(LEAST_SHARE * inner, 1) else None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A part is called `name` if its class's name matches `kind`, or its own name matches `attribute` as a whole.
+
+    where: "" anywhere, "in blocks", "outside" of them, "in attention". inside: whether parts within it are named too.
+    """
+
+    name: str
+    kind: str = ""
+    attribute: str = ""
+    where: str = ""
+    inside: bool = False
+
+    def fits(self, part: nn.Module, path: str, place: str) -> bool:
+        own = path.rpartition(".")[2]
+        by_class = self.kind and re.search(self.kind, type(part).__name__)
+        by_name = self.attribute and re.fullmatch(self.attribute, own, re.IGNORECASE)
+        return bool(by_class or by_name) and self.where in ("", place)
+
+
+NORM = r"Norm(?![a-z])|Normali[sz]ation"
+# The first that fits decides. The names are those of the ranges of our own model, where it has the part.
+RULES = (
+    Rule("", kind=r"Dropout|Identity|Rotary|Activation"),
+    Rule("norm in attention", kind=NORM, where="in attention"),
+    Rule("norm", kind=NORM, where="in blocks"),
+    Rule("final norm", kind=NORM, where="outside"),
+    Rule("Q projection", attribute=r"q_proj|query|wq|to_q", where="in attention"),
+    Rule("K projection", attribute=r"k_proj|key|wk|to_k", where="in attention"),
+    Rule("V projection", attribute=r"v_proj|value|wv|to_v", where="in attention"),
+    Rule("QKV projection", attribute=r"c_attn|w?qkv|qkv_proj|in_proj|query_key_value|to_qkv", where="in attention"),
+    Rule("output projection", attribute=r"o_proj|out_proj|c_proj|proj|wo|dense|output|to_out", where="in attention"),
+    Rule("attention", kind=r"Attention|Attn", attribute=r"(self_|cross_|multihead_)?(attn|attention)|mha", inside=True),
+    Rule("FFN", kind=r"MLP|Mlp|FeedForward|FFN|SwiGLU|MoE|Moe", attribute=r"mlp|ffn|feed_forward|feedforward|ff"),
+    Rule("FFN", attribute=r"linear[12]|fc[12]|intermediate|output", where="in blocks"),
+    Rule("LM head", attribute=r"lm_head|head|heads|classifier|output|unembed(ding)?", where="outside"),
+    Rule("embedding", kind=r"Embed", where="outside"),
+)
+
+
+def parts_of(module: nn.Module, blocks: Blocks | None) -> dict[str, str]:
+    """Path of a part → what it is called; of parts within each other the outermost, but for blocks and attention."""
+    return dict(_parts(module, "", blocks, "outside"))
+
+
+def _parts(module: nn.Module, path: str, blocks: Blocks | None, place: str) -> Iterator[tuple[str, str]]:
+    if isinstance(module, nn.MultiheadAttention):
+        return  # it calls none of its parts as modules
+    for own, part in module.named_children():
+        inner = f"{path}.{own}" if path else own
+        if blocks and module is blocks.container:
+            yield inner, "block"
+            # a block that is a single layer has no parts
+            yield from _parts(part, inner, blocks, "in blocks")
+            continue
+        rule = next((rule for rule in RULES if rule.fits(part, inner, place)), None)
+        if rule is None:
+            yield from _parts(part, inner, blocks, place)
+            continue
+        if rule.name and not isinstance(part, (nn.ModuleList, nn.ModuleDict)):  # those are never called themselves
+            yield inner, rule.name
+        elif rule.name or _holds(part, blocks):
+            yield from _parts(part, inner, blocks, place)
+        if rule.inside:
+            yield from _parts(part, inner, blocks, "in attention")
+
+
+def _holds(part: nn.Module, blocks: Blocks | None) -> bool:
+    return blocks is not None and any(each is blocks.container for each in part.modules())
+
+
+def experts(module: nn.Module) -> bool:
+    """Whether the model has experts of which a token takes some."""
+    return any(re.search(r"Expert|MoE|Moe", type(part).__name__) for part in module.modules())
+
+
+def has_convolutions(module: nn.Module) -> bool:
+    return any(isinstance(part, nn.modules.conv._ConvNd) for part in module.modules())
