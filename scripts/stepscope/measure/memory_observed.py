@@ -98,11 +98,12 @@ class Parts:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
-        """A range of the model, as stepscope.model.ranges opens them; one of the backward pass is left to the nodes.
+        """A range of the model, as stepscope.model.ranges opens them. Blocks are known by their number already, and the
+        backward pass by its nodes, so that ranges of these are passed over.
 
         An error leaves it open: where memory ran out is then the running part, and the next step forgets it.
         """
-        if name.endswith(" backward"):
+        if name == "block" or name.endswith(" backward"):
             yield
             return
         self._enter(name)
