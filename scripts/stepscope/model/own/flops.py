@@ -18,9 +18,9 @@ _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 
 def counted(own, found: Probe) -> dict:
-    """{"counter", "formula", "disagree", "why", "from"} for one forward and backward pass of the whole batch.
+    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole batch.
 
-    from: which of the two rates are made of: the counter if it saw attention, else the formula.
+    Also "from": "formula" where the counter did not see attention, so that rates are to be made of the formula.
     """
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
@@ -31,8 +31,9 @@ def counted(own, found: Probe) -> dict:
     apart = 0.0 if None in (found.flops, formula) else abs(found.flops - formula) / max(found.flops, formula, 1)
     disagree = apart > MOST_APART
     why = _why(own, found, formula, attention) if disagree else ""
-    chosen = "formula" if disagree and _missed_attention(own, found, formula, attention) else "counter"
-    return {"counter": found.flops, "formula": formula, "disagree": disagree, "why": why, "from": chosen}
+    is_blind = disagree and _missed_attention(own, found, formula, attention)
+    told = {"counter": found.flops, "formula": formula, "disagree": disagree, "why": why}
+    return told | ({"from": "formula"} if is_blind else {})
 
 
 def unknown(own, found: Probe) -> list[str]:
