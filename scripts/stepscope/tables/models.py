@@ -14,7 +14,7 @@ from stepscope.tables.columns import CELL, HARDWARE
 from stepscope.tables.schema import Table, count, flag, number, text
 from stepscope.tables.writer import write_table
 
-APART = 0.05  # the counted operations and those by formula disagree beyond this share of the formula's
+APART = 0.05  # the counted operations and those by formula disagree beyond this share of the larger
 COUNTED, BY_FORMULA = "counter", "formula"
 
 TABLE = Table(
@@ -31,7 +31,7 @@ TABLE = Table(
         text("class", "class of the module"),
         count("parameters", "parameters of the model, tied weights once"),
         count("trainable", "of them, those that are trained"),
-        text("tied", "names of weights that are others' too, separated by spaces"),
+        text("tied", "weights that are others' too, as `head.weight = tokens.weight`, separated by commas"),
         number("buffers_bytes", "bytes", "memory of the model's buffers"),
         text("dtype", "type of the parameters before any autocast"),
         text("inputs", "what the forward pass is given, and how that was chosen"),
@@ -88,16 +88,11 @@ def description(cell: CellResult) -> dict:
 def chosen_flops(flops: Mapping) -> tuple[int | None, str]:
     """(operations of a forward and a backward pass over the batch, where they are from: COUNTED or BY_FORMULA).
 
-    PyTorch's count knows what the model really multiplies, but nothing of kernels that are not PyTorch's. Who looked at
-    the model may have said under `from` which of the two to take; else the formula counts where the count is the lower
-    by more than APART, as it missed some. (None, "") where neither is known.
+    PyTorch's count knows what the model really multiplies, but nothing of kernels that are not PyTorch's: where it did
+    not see attention, the record has the formula under `from`. (None, "") where neither is known.
     """
-    counted, formula, told = flops.get("counter"), flops.get("formula"), flops.get("from")
-    if told in (COUNTED, BY_FORMULA) and flops.get(told):
-        return flops[told], told
-    if counted and not (formula and counted < (1 - APART) * formula):
-        return counted, COUNTED
-    return (formula, BY_FORMULA) if formula else (None, "")
+    order = (BY_FORMULA, COUNTED) if flops.get("from") == BY_FORMULA else (COUNTED, BY_FORMULA)
+    return next(((flops[name], name) for name in order if flops.get(name)), (None, ""))
 
 
 def _options(cell: CellResult) -> int:
@@ -119,7 +114,7 @@ def _row(cell: CellResult) -> dict:
         "class": about.get("class"),
         "parameters": about.get("parameters"),
         "trainable": about.get("trainable_parameters"),
-        "tied": _joined(about.get("tied"), " "),
+        "tied": _joined(about.get("tied"), ", "),
         "buffers_bytes": about.get("buffers_bytes"),
         "dtype": about.get("dtype"),
         "inputs": about.get("inputs"),

@@ -77,7 +77,7 @@ def test_parameters_say_what_is_tied_and_what_is_trained(tmp_path):
     assert found["is there dropout"].text.startswith("b and mine train with dropout (p = 0.1 to 0.2)")
     table = section.context(Tables(tmp_path, STUDIES))["models"]
     last = cells(table)[-1]
-    assert (last["parameters"].below, last["dropout"].text) == ("200 trained, head.weight tied", "0.1")
+    assert (last["parameters"].below, last["dropout"].text) == ("200 trained, tied: head.weight", "0.1")
 
 
 def test_flop_that_disagree_are_shown_with_the_reason_and_what_rates_are_of(tmp_path):

@@ -61,15 +61,19 @@ def test_a_model_has_one_row_of_a_cell_at_neutral_options(cell):
 
 
 @pytest.mark.parametrize(
-    ("counter", "formula", "expected"),
+    ("counter", "formula", "more", "expected"),
     [
-        *[(100, 100, (100, "counter")), (100, None, (100, "counter")), (None, 100, (100, "formula"))],
-        *[(96, 100, (96, "counter")), (94, 100, (100, "formula")), (130, 100, (130, "counter"))],
-        *[(None, None, (None, "")), (0, 100, (100, "formula"))],
+        *[(100, 100, {}, (100, "counter")), (100, None, {}, (100, "counter")), (None, 100, {}, (100, "formula"))],
+        *[(60, 100, {}, (60, "counter")), (60, 100, {"from": "formula"}, (100, "formula"))],
+        *[
+            (60, None, {"from": "formula"}, (60, "counter")),
+            (None, None, {}, (None, "")),
+            (0, 100, {}, (100, "formula")),
+        ],
     ],
 )
-def test_the_count_is_taken_unless_it_missed_something(counter, formula, expected):
-    assert models.chosen_flops({"counter": counter, "formula": formula}) == expected
+def test_the_count_is_taken_unless_it_did_not_see_attention(counter, formula, more, expected):
+    assert models.chosen_flops({"counter": counter, "formula": formula} | more) == expected
 
 
 def test_rates_are_of_the_chosen_operations_and_none_of_the_forward_pass_alone(cell):

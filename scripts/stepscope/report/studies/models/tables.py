@@ -43,7 +43,7 @@ def _parameters(each: OwnModel) -> TableCell:
     """All, and below what is tied and how many are trained, if not all are."""
     every, trained, tied = (each.row.get(name) for name in ("parameters", "trainable", "tied"))
     below = [f"{formatting.parameters(trained)} trained"] if formatting.known(trained) and trained != every else []
-    below += [f"{tied} tied"] if tied else []
+    below += [f"tied: {tied}"] if tied else []
     return number(every, formatting.parameters, ", ".join(below))
 
 
