@@ -260,6 +260,12 @@ def cells_to_read(study):
     return lambda wildcards: [f"{folder}/{part}" for part in parts for folder in folders]
 
 
+# The records of people's own models, which models.csv is made of.
+OWN_MODELS = [
+    f"results/{cell.name}/record.json" for cells in REGISTRY.studies.values() for cell in cells if "model" in cell.spec
+]
+
+
 def partial_plan(wildcards):
     """A function, because it takes a look at every cell: only a partial report needs that."""
     return REGISTRY.partial_plan_path

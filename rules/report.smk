@@ -56,6 +56,37 @@ for prefix, folder, gaps, plan in (
                 >{log:q} 2>&1
             """
 
+    rule:
+        name:
+            f"{prefix}gather_models"
+        input:
+            plan=plan,
+            cells=[] if gaps else OWN_MODELS,
+        output:
+            table=report(
+                f"{folder}/tables/models.csv",
+                category="Tables",
+                labels={"study": "own models", "table": "a row a model"},
+                caption="../report/snakemake_captions/models_table.rst",
+            ),
+        log:
+            f"{folder}/tables/models.log",
+        localrule: True
+        conda:
+            "../envs/report.yaml"
+        params:
+            code=report_code("gather_models.py"),
+        message:
+            "Putting together what own models are"
+        shell:
+            r"""
+            exec "$PYTHON" "$SCRIPTS"/gather_models.py \
+                --plan {input.plan:q} \
+                --results results \
+                --out "$(dirname {output.table:q})" \
+                >{log:q} 2>&1
+            """
+
     for study in STUDIES:
 
         rule:
@@ -129,6 +160,7 @@ for prefix, folder, gaps, plan in (
             f"{prefix}write_report"
         input:
             tables=[study_tables(study, folder) for study in STUDIES],
+            models=f"{folder}/tables/models.csv",
             published=f"{folder}/tables/published.csv",
             figures=[f"{folder}/figures/{name}.svg" for section in DRAWN for name in figures(section)],
             templates=templates(),

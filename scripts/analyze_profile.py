@@ -20,7 +20,7 @@ def main() -> None:
     given = flags.parse_args()
     try:
         record = json.loads((given.cell / "record.json").read_text())
-        name, layers = record["summary"]["trace"]["file"], record["spec"]["num_layers"]
+        name, layers = record["summary"]["trace"]["file"], _blocks(record)
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
@@ -33,6 +33,13 @@ def main() -> None:
     with files.or_one_line(given.out):
         write_tables(tables, given.out)
     print(f"{sum(map(len, tables.values())):,} rows in {len(tables)} tables")
+
+
+def _blocks(record: dict) -> int | None:
+    """How many blocks the cell's model has; None of a model of one's own that has none."""
+    if "model" not in record["spec"]:
+        return record["spec"]["num_layers"]
+    return ((record["summary"].get("model") or {}).get("blocks") or {}).get("count")
 
 
 if __name__ == "__main__":

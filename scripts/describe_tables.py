@@ -8,7 +8,11 @@ from stepscope.tables.schema import Field, Group, Table
 
 # Columns of several studies' tables, described once.
 SHARED = (training.PLACE, training.KEY, training.SAMPLES, columns.STATISTICS, columns.RUN)
-COLLECTED_TITLES = ("Published figures", "What a run was expected to take")
+COLLECTED = {  # headings
+    "models": "Models of one's own",
+    "published": "Published figures",
+    "estimate": "What a run was expected to take",
+}
 INTRODUCTION = """\
 <!-- Written by `python scripts/describe_tables.py > docs/tables.md`; edit the fields in scripts/stepscope/tables. -->
 # The tables
@@ -35,8 +39,8 @@ def page() -> str:
         parts.append(f"## Study `{study}`")
         for table in tables:
             parts += _described(table)
-    for title, tables in zip(COLLECTED_TITLES, registry.COLLECTED.values(), strict=True):
-        parts += [f"## {title}", *(row for each in tables for row in _described(each))]
+    for section, tables in registry.COLLECTED.items():
+        parts += [f"## {COLLECTED[section]}", *(row for each in tables for row in _described(each))]
     return "\n\n".join(parts)
 
 

@@ -21,7 +21,7 @@ from stepscope.plan.profilers import tools
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with training.TrainingCell("profile_step.py", spec, settings, tools(device), files="trace") as running:
+    with training.cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
         from stepscope.measure import profiled_steps, steps
 
         tool = _tool(spec)

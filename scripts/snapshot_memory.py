@@ -19,7 +19,7 @@ from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    with training.TrainingCell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
+    with training.cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
         from stepscope.measure import memory_steps, steps
 
         capacity = memory_steps.capacity(running.spec["device"])

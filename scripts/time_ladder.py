@@ -14,7 +14,7 @@ from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    with training.TrainingCell("time_ladder.py", *parse(sys.argv[1:])) as running:
+    with training.cell("time_ladder.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import ladder_steps, ladder_workload, steps
 
         def measured(number: int) -> ladder_steps.Rung:
@@ -45,8 +45,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     arguments.add_running(flags, processes=True)
     keys = ["processes", "warmup", "steps", "max_steps", "max_seconds"]
     spec, settings = training.read(flags, words, "ladder", keys, refuse=False)
-    every, blocks = spec.get("checkpoint", 0), spec["num_layers"]
-    if every > blocks:
+    every, blocks = spec.get("checkpoint", 0), spec.get("num_layers")
+    if blocks and every > blocks:
         flags.error(f"--checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
     return spec, settings
 

@@ -15,7 +15,7 @@ from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    with training.TrainingCell("time_step.py", *parse(sys.argv[1:])) as running:
+    with training.cell("time_step.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import steps
 
         def measured(_number: int) -> list[steps.Outcome]:

@@ -14,7 +14,7 @@ from stepscope.measure.series import TRAINING_COLUMNS
 
 
 def main() -> None:
-    with training.TrainingCell("time_warmup.py", *parse(sys.argv[1:])) as running:
+    with training.cell("time_warmup.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import steps, warmup_steps
 
         reason, first = running.unsupported(), None

@@ -135,7 +135,7 @@ class Project:
     RUN_THE_MODEL = TIMING | PROFILES | MEMORIES | WARMUPS | LADDERS
     FIGURES = frozenset(f"{section.name}_figures" for section in DRAWN)
     AGGREGATING = frozenset(f"aggregate_{study.name}" for study in STUDIES)
-    REPORTING = frozenset({"plan_file", "write_report"}) | AGGREGATING | FIGURES
+    REPORTING = frozenset({"plan_file", "write_report", "gather_models"}) | AGGREGATING | FIGURES
     MEASURING = tuple(study.program for study in STUDIES)
 
     def __init__(self, folder: Path, locks: Path):

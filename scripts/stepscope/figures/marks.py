@@ -73,7 +73,7 @@ def draw_line(panel: Axes, rows: pd.DataFrame, x: str, y: str, look: dict, inter
 def precision_lines(
     panel: Axes, rows: pd.DataFrame, x: str, y: str, interval: tuple[str, str] | None = None
 ) -> tuple[list[End], list[tuple[float, str]]]:
-    """Draws a line for each precision, without what has no `y`.
+    """Draws a line for each precision, without what has no `y`; rows that are `apart` stand beside it as diamonds.
 
     Returns the lines' ends for `label_lines`, and where rows are `lost`, for `mark_out_of_memory`.
     """
@@ -83,10 +83,14 @@ def precision_lines(
         look = precision_look(precision)
         lost += [(place, look["color"]) for place in line.loc[line["lost"] == True, x]]  # noqa: E712
         line = line.dropna(subset=[y])
+        joined, alone = (line[~line["apart"]], line[line["apart"]]) if "apart" in line else (line, line[:0])
+        if len(joined):
+            draw_line(panel, joined, x, y, look, interval)
+        if len(alone):
+            draw_line(panel, alone, x, y, look | {"linestyle": "none", "marker": "D", "markersize": 4}, interval)
         if len(line):
-            draw_line(panel, line, x, y, look, interval)
-            text = colours.precision_text(precision)
-            ends.append((short(precision, 10), line[x].iloc[-1], line[y].iloc[-1], text))
+            text, last = colours.precision_text(precision), (joined if len(joined) else alone).iloc[-1]
+            ends.append((short(precision, 10), last[x], last[y], text))
     return ends, lost
 
 

@@ -21,6 +21,7 @@ from stepscope.figures.marks import (
     size_ticks,
     stack,
 )
+from stepscope.report.data.own_models import of_own
 from stepscope.report.kit.order import PHASES, label, machine_labels, main_grid, ordered, with_order
 
 MOST_HARDWARE = 4
@@ -62,6 +63,8 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
     order = ["parameters", "context"] if by == "size" else by
     columns = pick(list(dict.fromkeys(grid.sort_values(order)[by])), MOST_PANELS)
     facets = Facets(rows, columns, 1.72, sharex=True, sharey="row")
+    if x == "parameters":  # a line over the parameters joins sizes of one model
+        times = times.assign(apart=times["own"])
     for panel, own, line in facets.parts(times, by):
         limits = _limits(line)
         panel.set_xscale("log")
@@ -92,6 +95,7 @@ def _by_phase(grid: pd.DataFrame) -> pd.DataFrame:
     parts = [
         grid[["hardware", "size", "parameters", "context", "precision"]].assign(
             phase=phase,
+            own=of_own(grid),
             lost=grid[f"{phase}_status"] == "oom",
             **{name: grid[f"{phase}_{column}"] for name, column in names.items()},
         )

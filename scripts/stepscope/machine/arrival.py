@@ -39,7 +39,7 @@ def write(path: Path, machines: list[Hardware], seen: dict[str, dict[str, dict |
 
 def _common(studies: dict[str, dict | None]) -> dict | None:
     found = next(filter(None, studies.values()), None)
-    return found and {key: value for key, value in found.items() if key != labels.TOOLS}
+    return found and {key: value for key, value in found.items() if key not in (labels.TOOLS, labels.PACKAGES)}
 
 
 def read(path: Path, label: str) -> Expected:

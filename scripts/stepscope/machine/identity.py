@@ -17,6 +17,7 @@ from pathlib import Path
 from stepscope.machine import gpus
 
 PROC = Path("/proc")
+PACKAGE = "python:"  # before the name of a tool that is a package of Python
 
 
 class MachineError(Exception):
@@ -97,9 +98,9 @@ def choose_device(wanted: str) -> str:
 def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] | None = None) -> dict:
     """What a cell's staleness is judged by, besides its spec and its code.
 
-    `tools` are the programs that the study uses (nsys, a compiler): None stands for one that is missing, so that a
-    cell goes stale when it appears. `packages` are versions pinned for another environment than this one's. What
-    cannot be known has no key.
+    `tools` are the programs that the cell uses (nsys, a compiler), and as `python:NAME` packages beside torch: None
+    stands for one that is missing, so that a cell goes stale when it appears. `packages` are versions pinned for
+    another environment than this one's. What cannot be known has no key.
     """
     found: dict = {"device": device, "python": f"{sys.version_info.major}.{sys.version_info.minor}"}
     if device == "cuda":
@@ -116,8 +117,12 @@ def identity(device: str, tools: tuple[str, ...] = (), packages: dict[str, str] 
     if packages is not None:  # what is not pinned there cannot be known here
         versions = {name: packages[name] for name in ("python", "torch", "triton") if name in packages}
         found = {key: value for key, value in found.items() if key not in ("python", "torch", "triton")} | versions
-    if tools:
-        found["tools"] = {name: tool_version(name) for name in sorted(tools)}
+    if programs := sorted(name for name in tools if not name.startswith(PACKAGE)):
+        found["tools"] = {name: tool_version(name) for name in programs}
+    if libraries := sorted(name.removeprefix(PACKAGE) for name in tools if name.startswith(PACKAGE)):
+        versions = {name: package_version(name) for name in libraries}
+        pinned = versions if packages is None else {name: packages[name] for name in libraries if name in packages}
+        found["packages"] = pinned
     return found
 
 

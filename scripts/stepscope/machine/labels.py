@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TOOLS = "tools"  # the part of an identity that a study has for itself
+PACKAGES = "packages"  # the part that a cell has for itself: those of Python that its model imports
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,17 @@ def read_records(results: Path, names: list[str], expect: str | None = None) -> 
 def newest(studies: dict[str, list[dict]]) -> dict[str, dict | None]:
     """Study → the identity that its cells have to have: the newest record's of all, with the study's own tools.
 
-    `studies` holds the records of one label. None for every study if there is no record at all.
+    Of packages that only some cells use it has all, each as of the newest record that has it. `studies` holds the
+    records of one label. None for every study if there is no record at all.
     """
-    every = [record for records in studies.values() for record in records]
+    every = sorted((record for records in studies.values() for record in records), key=_started)
     if not every:
         return dict.fromkeys(studies)
-    common = {key: value for key, value in max(every, key=_started)["machine"].items() if key != TOOLS}
+    common = {key: value for key, value in every[-1]["machine"].items() if key not in (TOOLS, PACKAGES)}
+    packages: dict = {}
+    for record in every:
+        packages |= record["machine"].get(PACKAGES, {})
+    common |= {PACKAGES: packages} if packages else {}
     return {study: common | _tools(records) for study, records in studies.items()}
 
 
@@ -93,6 +99,11 @@ def first_difference(found: dict, expected: dict) -> tuple[str, object, object] 
 
 
 def from_newest(found: dict, newest: dict) -> str | None:
-    """In what an identity differs from that of the label's newest record, in words; None if in nothing."""
-    difference = first_difference(found, newest)
+    """In what an identity differs from that of the label's newest record, in words; None if in nothing.
+
+    Of packages those count that the identity itself has.
+    """
+    used = {name: version for name, version in newest.get(PACKAGES, {}).items() if name in found.get(PACKAGES, {})}
+    rest = {key: value for key, value in newest.items() if key != PACKAGES}
+    difference = first_difference(found, rest | ({PACKAGES: used} if used else {}))
     return difference and "{} is {!r} there, {!r} on the newest".format(*difference)

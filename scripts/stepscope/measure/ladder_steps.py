@@ -20,7 +20,7 @@ from stepscope.measure import memory
 from stepscope.measure.clock import Clock
 from stepscope.measure.ladder_workload import GraphedWorkload, OptimisedWorkload, workload
 from stepscope.measure.series import Series, StoppingRule
-from stepscope.measure.steps import Outcome, free_step, phased_step, tidy
+from stepscope.measure.steps import Outcome, caught, free_step, phased_step, tidy
 from stepscope.measure.telemetry import Telemetry
 
 RUNG_MODES = ("forward-backward", "step")
@@ -47,7 +47,8 @@ def unsupported(reason: str) -> Rung:
 
 
 def measure(spec: dict, telemetry: Telemetry, is_checked: bool = True) -> Rung:
-    """Measure both modes, the lighter one first. Where it runs out of memory, both are `oom`; other errors pass.
+    """Measure both modes, the lighter one first. Where it runs out of memory, both are `oom`, and where the model
+    refuses the options, both `unsupported`; other errors pass.
 
     is_checked: whether loss and gradients are taken, and kernels counted: they are the same in every process.
     """
@@ -56,11 +57,11 @@ def measure(spec: dict, telemetry: Telemetry, is_checked: bool = True) -> Rung:
     for mode in RUNG_MODES:
         outcome = Outcome(mode)
         rung.outcomes.append(outcome)
-        if rung.outcomes[0].status == "oom":
-            outcome.status, outcome.reason = "oom", f"{RUNG_MODES[0]} ran out of memory before it"
+        if rung.outcomes[0].status != "ok":
+            outcome.after(rung.outcomes[0])
             continue
         memory.reset_peaks(device)
-        with memory.caught(outcome):
+        with caught(outcome):
             if work is None:
                 work = workload(spec)
             _measure_mode(work, mode, spec, telemetry, rung, outcome.rows)
@@ -119,9 +120,14 @@ def _whole(work: OptimisedWorkload, phases) -> None:
 
 def _check(work: OptimisedWorkload, mode: str) -> dict:
     """Loss and gradients of one more forward and backward pass: the loss, the gradients' 2-norm, some of their
-    entries, the same ones whatever the options."""
+    entries, the same ones whatever the options. Nothing of a model that draws random numbers, as for dropout: each pass
+    gives others."""
+    before = _random_state()
     _whole(work, work.phases(mode).values())
-    gradients = [parameter.grad for parameter in work.parameters]
+    if _random_state() != before:
+        work.drop_graph()
+        return {}
+    gradients = [parameter.grad for parameter in work.parameters if parameter.grad is not None]
     squares = math.fsum(float(gradient.norm(dtype=torch.float32)) ** 2 for gradient in gradients)
     found = {
         "loss": float(work.loss.detach()),
@@ -130,6 +136,12 @@ def _check(work: OptimisedWorkload, mode: str) -> dict:
     }
     work.drop_graph()
     return found
+
+
+def _random_state() -> list[bytes]:
+    """Of torch's generators, of the processor and, where it is in use, of the GPU."""
+    states = [torch.get_rng_state()] + ([torch.cuda.get_rng_state()] if torch.cuda.is_initialized() else [])
+    return [state.numpy().tobytes() for state in states]
 
 
 def sample(tensors: list[torch.Tensor], count: int) -> list[float]:

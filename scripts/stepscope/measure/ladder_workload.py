@@ -12,7 +12,6 @@ from torch.utils.checkpoint import checkpoint
 
 from stepscope.measure.steps import Workload
 from stepscope.model.chosen import load
-from stepscope.model.transformer import TransformerLM
 
 BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
 
@@ -39,15 +38,18 @@ class OptimisedWorkload(Workload):
 
     def __init__(self, spec: dict):
         super().__init__(spec)
-        compiled = spec.get("compile", "none")
+        if "model" not in spec:  # one's own is made with its options
+            self._optimise(self._model, spec.get("compile", "none"), spec.get("checkpoint", 0))
+        self.parameters = self._trained()
+
+    def _optimise(self, model: nn.Module, compiled: str, every: int) -> None:
         if compiled in ("block", "graphs"):
-            for block in self._model.blocks:
+            for block in model.blocks:
                 block.compile()
-        if spec.get("checkpoint", 0):
-            recompute_blocks(self._model, spec["checkpoint"])
+        if every:
+            recompute_blocks(model, every)
         if compiled == "model":
-            self._model.compile()
-        self.parameters = list(self._model.parameters())
+            model.compile()
 
     @property
     def loss(self) -> Tensor:
@@ -109,7 +111,7 @@ def workload(spec: dict) -> OptimisedWorkload:
     return GraphedWorkload(spec) if spec.get("compile") == "graphs" else OptimisedWorkload(spec)
 
 
-def recompute_blocks(model: TransformerLM, every: int) -> None:
+def recompute_blocks(model: nn.Module, every: int) -> None:
     """Group the model's blocks by `every`; of each group only the input is kept for the backward pass, which runs the
     group's forward pass again (Chen et al. 2016)."""
     blocks = list(model.blocks)

@@ -87,7 +87,7 @@ class Parts:
     whose node runs is the one whose gradient is computed. Its hooks make and hold no tensors.
     """
 
-    def __init__(self, blocks: nn.ModuleList, changed: Callable[[str], None]):
+    def __init__(self, blocks: Iterable[nn.Module], changed: Callable[[str], None]):
         self._changed = changed
         self._stack: list[str] = []
         self._first_node: list[int] = []  # sequence numbers from which on ...
@@ -98,10 +98,14 @@ class Parts:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
-        """A range of the model, as stepscope.model.ranges opens them.
+        """A range of the model, as stepscope.model.ranges opens them. Blocks are known by their number already, and the
+        backward pass by its nodes, so that ranges of these are passed over.
 
         An error leaves it open: where memory ran out is then the running part, and the next step forgets it.
         """
+        if name == "block" or name.endswith(" backward"):
+            yield
+            return
         self._enter(name)
         yield
         self._leave()

@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,7 +14,7 @@ from stepscope.measure.clock import Clock
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
 from stepscope.measure.series import FixedNumber, PhaseTimes, Series
-from stepscope.measure.steps import Outcome, Workload
+from stepscope.measure.steps import Outcome, Workload, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import ranges
 
@@ -23,9 +23,9 @@ class KnownWorkload(Workload):
     """A workload that can say what each of its tensors is."""
 
     @property
-    def blocks(self) -> torch.nn.ModuleList:
+    def blocks(self) -> Sequence[torch.nn.Module]:
         """The model's blocks."""
-        return self._model.blocks
+        return self._fed.blocks
 
     @property
     def loss(self) -> Tensor:
@@ -34,7 +34,7 @@ class KnownWorkload(Workload):
 
     def parameters(self) -> list[tuple[str, Tensor]]:
         """(name, parameter)."""
-        return list(self._model.named_parameters())
+        return self._fed.named_parameters()
 
     def gradients(self) -> list[tuple[str, Tensor]]:
         """(the parameter's name, its gradient), of those that have one now."""
@@ -89,7 +89,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
     run = _Run(spec, telemetry, recording)
     memory.reset_peaks(spec["device"])
     try:
-        with memory.caught(recording.outcome):
+        with caught(recording.outcome):
             run.prepare()
             run.series.warm_up(run.step, spec["warmup"])
             run.begin_measured()
@@ -100,7 +100,10 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
     finally:
         ranges.turn_on(None)
     recording.outcome.peaks = memory.peaks(spec["device"])
-    run.end()
+    if recording.outcome.status == "unsupported":  # nothing ran
+        run.abandon()
+    else:
+        run.end()
     return recording
 
 

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -53,7 +54,7 @@ def record(
     plain = {key: value for key, value in spec.items() if key not in FLAGS}
     with tempfile.TemporaryDirectory() as scratch:
         inner = [sys.executable, str(program)]
-        inner += [*flags_of(plain | {"profiler": "none"}).split(), "--out", scratch]
+        inner += [*shlex.split(flags_of(plain | {"profiler": "none"})), "--out", scratch]
         for name, chosen in attempts(spec):
             report = folder / "trace.nsys-rep"
             words = command(shutil.which("nsys"), chosen, report.with_suffix(""), inner)

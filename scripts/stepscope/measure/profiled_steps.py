@@ -11,7 +11,7 @@ from stepscope.axes import option
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
 from stepscope.measure.series import FixedNumber, PhaseTimes, Series
-from stepscope.measure.steps import Outcome, Workload
+from stepscope.measure.steps import Outcome, Workload, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import ranges
 
@@ -70,7 +70,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> Outcome:
     outcome = Outcome(mode)
     memory.reset_peaks(device)
     try:
-        with memory.caught(outcome):
+        with caught(outcome):
             workload, clock = Workload(spec), Clock(device)
             series = Series(telemetry, outcome.rows, {"mode": mode, "kind": "phased"})
             series.warm_up(partial(_step, workload, mode, clock, ranges.named), spec["warmup"])

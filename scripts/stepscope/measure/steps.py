@@ -6,37 +6,34 @@ training loop runs. Gradients are cleared outside the phases and inside the free
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 
 from stepscope.axes import MODES, modes_up_to, option
-from stepscope.measure import memory, precision
+from stepscope.measure import memory, models, precision
 from stepscope.measure.clock import Clock
 from stepscope.measure.series import PhaseTimes, Series, StoppingRule
 from stepscope.measure.summary import STATUSES, of_processes
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import load
-from stepscope.model.loss import cross_entropy
-from stepscope.model.ranges import named
-from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import build_model, random_batch
 
 
 class Workload:
     """A model with its batch and optimizer, and the phases of its training step."""
 
     def __init__(self, spec: dict):
-        device, shape = spec["device"], ModelShape.of(spec)
-        memory.require_room(shape, device)
-        self._autocast = lambda: precision.autocast(spec["precision"], device)
-        self._model = build_model(shape, spec["context"], option(spec, "attention"), device, spec["seed"])
-        batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
-        self._tokens, self._targets = batch
-        self._optimizer = load("optimizer", option(spec, "optimizer")).make(self._model.parameters())
+        self._autocast = lambda: precision.autocast(spec["precision"], spec["device"])
+        self._fed = models.load(spec)
+        self._model = self._fed.module
+        self._optimizer = load("optimizer", option(spec, "optimizer")).make(self._trained())
         self._loss: torch.Tensor | None = None
+
+    def _trained(self) -> list[torch.Tensor]:
+        """The parameters that the optimizer updates."""
+        return [parameter for _, parameter in self._fed.named_parameters() if parameter.requires_grad]
 
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order."""
@@ -58,13 +55,11 @@ class Workload:
 
     def _inference(self) -> None:
         with torch.no_grad(), self._autocast():
-            self._model(self._tokens)
+            self._fed.outputs()
 
     def _forward(self) -> None:
         with self._autocast():
-            logits = self._model(self._tokens)
-            with named("loss"):
-                self._loss = cross_entropy(logits, self._targets)
+            self._loss = self._fed.loss()
 
     def _backward(self) -> None:
         self._loss.backward()
@@ -83,12 +78,30 @@ class Outcome:
     peaks: dict = field(default_factory=dict)
     rows: list[dict] = field(default_factory=list)
 
+    def after(self, failed: "Outcome") -> None:
+        """Take over the status of a lighter mode, after which this one was not tried."""
+        self.status, self.reason = failed.status, failed.reason
+        if failed.status == "oom":
+            self.reason = f"{failed.mode} ran out of memory before it"
+
+
+@contextlib.contextmanager
+def caught(outcome: Outcome) -> Iterator[None]:
+    """Within it running out of memory makes the outcome `oom`, and a model that refuses its options `unsupported`; each
+    ends the block. Other errors pass through."""
+    try:
+        with memory.caught(outcome):
+            yield
+    except models.Unsupported as error:
+        outcome.status, outcome.reason = "unsupported", str(error)
+
 
 def measure(spec: dict, telemetry: Telemetry) -> list[Outcome]:
     """Measure every mode up to the spec's, one after the other.
 
     Phased steps are of the heaviest mode alone. Where one runs out of memory, it and the heavier ones are `oom`, and
-    the phased steps are of the heaviest that did not. Other errors pass through.
+    the phased steps are of the heaviest that did not. Where the model refuses the options, all are `unsupported`. Other
+    errors pass through.
     """
     device, modes = spec["device"], modes_up_to(option(spec, "mode"))
     workload, outcomes, failed = None, [], None
@@ -96,13 +109,13 @@ def measure(spec: dict, telemetry: Telemetry) -> list[Outcome]:
         outcome = Outcome(mode)
         outcomes.append(outcome)
         if failed:
-            outcome.status, outcome.reason = "oom", f"{failed} ran out of memory before it"
+            outcome.after(failed)
             continue
         memory.reset_peaks(device)
-        with memory.caught(outcome):
+        with caught(outcome):
             workload = workload or Workload(spec)
             _mode(workload, outcome, spec, telemetry, is_phased=mode == modes[-1])
-        failed = mode if outcome.status == "oom" else None
+        failed = None if outcome.status == "ok" else outcome
         outcome.peaks = memory.peaks(device)
         if workload is not None:
             tidy(workload, device)

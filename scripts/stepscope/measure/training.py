@@ -4,13 +4,15 @@ A program adds its own flags, names its spec's keys, measures, and prints what o
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from stepscope.axes import MODES, NEUTRAL, PRECISIONS
 from stepscope.measure import arguments
 from stepscope.measure.cell import Cell, Settings
-from stepscope.model.chosen import chosen_of, names
+from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
+from stepscope.plan import own_models
 
 GPU_ONLY = ("flex", "triton")  # attention that cannot be trained on a CPU
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
@@ -28,8 +30,8 @@ class TrainingCell(Cell):
         tools: tuple[str, ...] = (),
         files: str | None = None,
     ):
-        note = f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M"
-        super().__init__(program, spec, settings, chosen_of(spec), tools, files, note)
+        note = "" if "model" in spec else f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M"
+        super().__init__(program, spec, settings, own_models.chosen_of(spec), tools, files, note)
 
     def check_modes(self, modes: dict[str, dict]) -> None:
         """Print the modes of a summary that are not ok, and why. Ends the program where check_memory() does."""
@@ -37,6 +39,15 @@ class TrainingCell(Cell):
             self.check_memory(found["status"])
             if found["status"] != "ok":
                 print(f"{mode}: {found['status']}: {found['reason']}")
+
+
+def cell(
+    program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
+) -> TrainingCell:
+    """The cell of a spec, to be entered; see Cell."""
+    from stepscope.measure.own_cell import OwnCell  # which is a TrainingCell
+
+    return (OwnCell if "model" in spec else TrainingCell)(program, spec, settings, tools, files)
 
 
 def flags_of_cell(
@@ -48,6 +59,7 @@ def flags_of_cell(
     """
     flags = arguments.parser(description)
     add_shape(flags)
+    add_own(flags)
     group = flags.add_argument_group("cell")
     group.add_argument("--context", type=arguments.positive, default=128, help="sequence length in tokens")
     group.add_argument("--batch", type=arguments.positive, default=4, help="sequences")
@@ -100,17 +112,49 @@ def read(
 def cell_spec(
     study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, keys: list[str], refuse: bool = True
 ) -> dict:
-    """The spec of flags that were read and resolved; see read()."""
+    """The spec of flags that were read and resolved; see read(). A model of one's own may stand in place of a shape."""
     if refuse and given.device == "cpu" and getattr(given, "attention", None) in GPU_ONLY:
         flags.error(f"--attention {given.attention} trains on a GPU only; on a CPU use naive or sdpa")
-    keys = [*SIZE, "vocab_size", "context", "batch", "precision", *keys, "seed", "threads", "device"]
-    spec = {"study": study} | {key: getattr(given, key) for key in keys}
+    keys = ["context", "batch", "precision", *keys, "seed", "threads", "device"]
+    spec = {"study": study} | _model(given, flags) | {key: getattr(given, key) for key in keys}
     spec |= {key: getattr(given, key) for key in NEUTRAL if getattr(given, key, NEUTRAL[key]) != NEUTRAL[key]}
-    try:
-        ModelShape.of(spec)
-    except ValueError as error:
-        flags.error(str(error))
     return spec
+
+
+def _model(given: argparse.Namespace, flags: argparse.ArgumentParser) -> dict:
+    """What the flags say of the model, as parts of a spec; ends the program with one line if there can be none such."""
+    try:
+        if getattr(given, "model", None) is not None:
+            own_models.package().parse(given.model)
+            return own_models.part_of_spec(given.model, given.model_keys)
+        shape = {key: getattr(given, key) for key in (*SIZE, "vocab_size")}
+        ModelShape(**shape)
+    except (ValueError, own_models.package().ModelError) as error:
+        flags.error(str(error))
+    return shape
+
+
+def add_own(flags: argparse.ArgumentParser) -> None:
+    """A model of one's own, instead of a shape."""
+    group = flags.add_argument_group("model of one's own")
+    group.add_argument(
+        "--model",
+        metavar="FILE:FUNCTION",
+        help="a file and its function that builds it, or hf: and an architecture; the file is code that runs as you",
+    )
+    group.add_argument(
+        "--model-keys", type=_keys, default={}, metavar="JSON", help='what it is built with, as {"layers": 12}'
+    )
+
+
+def _keys(text: str) -> dict:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f'{text!r} is no mapping in JSON, such as {{"layers": 12}}')
+    return found
 
 
 def add_shape(flags: argparse.ArgumentParser) -> None:
@@ -127,10 +171,17 @@ def add_shape(flags: argparse.ArgumentParser) -> None:
 def resolve_shape(given: argparse.Namespace, flags: argparse.ArgumentParser) -> None:
     """Replace --size by its numbers; ends the program with one line if something is missing or unknown."""
     numbers = [name for name in SIZE if getattr(given, name) is not None]
+    if getattr(given, "model", None) is not None:
+        if given.size is not None or numbers:
+            flags.error(f"give --model or --{(numbers or ['size'])[0].replace('_', '-')}, not both")
+        return
+    if getattr(given, "model_keys", {}):
+        flags.error("--model-keys is of a model of one's own; give --model, too")
     if given.size is None:
         missing = [f"--{name.replace('_', '-')}" for name in SIZE if name not in numbers]
         if missing:
-            flags.error(f"give --size, or also {', '.join(missing)}")
+            also = ", or --model" if hasattr(given, "model") else ""
+            flags.error(f"give --size, or also {', '.join(missing)}{also}")
         return
     if numbers:
         flags.error(f"give --size or --{numbers[0].replace('_', '-')}, not both")

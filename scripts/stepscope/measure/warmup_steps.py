@@ -20,7 +20,7 @@ import torch
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
 from stepscope.measure.series import FixedNumber, Series
-from stepscope.measure.steps import Outcome, Workload, phased_step
+from stepscope.measure.steps import Outcome, Workload, caught, phased_step
 from stepscope.measure.telemetry import Telemetry
 
 MODE = "step"
@@ -49,7 +49,7 @@ def measure(spec: dict, telemetry: Telemetry) -> tuple[Outcome, dict | None]:
     """
     outcome, profiled, device = Outcome(MODE), None, spec["device"]
     memory.reset_peaks(device)
-    with memory.caught(outcome):
+    with caught(outcome):
         step = partial(phased_step, Workload(spec), MODE, Clock(device))
         first = Profile(device) if "first" in spec else None
         if first:

@@ -17,6 +17,8 @@ from stepscope.files import write_whole
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
+# What a cell names -> package with a module for each name: an option's implementations, and the kind of model.
+LOADED_BY_NAME = CHOSEN_BY_NAME | {"model": "stepscope.measure.models"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ DECLARED = (
     Declared("stepscope.attention", True, "our attention kernels and how they are launched"),
     Declared("stepscope.measure", True, "clock, steps, precision, and each study's own measuring module"),
     Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
+    Declared("stepscope.measure.own_cell", False, "what is shown and recorded of a model of one's own"),
     Declared("stepscope.measure.printing", False, "what the terminal shows"),
     Declared("stepscope.measure.provenance", False, "versions and names for the record"),
     Declared("stepscope.measure.training", False, "flags and what is shown, of programs that run the model"),
@@ -80,8 +83,8 @@ def counts(module: str) -> bool:
 
 
 def chosen_modules(chosen: dict[str, str]) -> list[str]:
-    """Modules of implementations that are chosen by name, as {"attention": "naive"}."""
-    return [f"{CHOSEN_BY_NAME[option]}.{name}" for option, name in sorted(chosen.items())]
+    """Modules that are chosen by name, as {"attention": "naive"}."""
+    return [f"{LOADED_BY_NAME[option]}.{name}" for option, name in sorted(chosen.items())]
 
 
 class Sources:

@@ -60,12 +60,14 @@ PROCESSOR = Rates(CPU_RATE, CPU_LAUNCHES, START)
 @dataclass(frozen=True)
 class Cost:
     """seconds: of all cells, one after another. peak: bytes of the cell that needs most of a GPU, by the closed form;
-    largest: that cell, None where no cell runs the model."""
+    largest: that cell, None where no cell runs the model. unknown: cells of models of one's own, which have no closed
+    form before they are built; their starts alone are in the seconds."""
 
     cells: int
     seconds: float
     peak: int
     largest: Cell | None
+    unknown: int = 0
 
 
 def cost(cells: Iterable[Cell]) -> Cost:
@@ -73,7 +75,8 @@ def cost(cells: Iterable[Cell]) -> Cost:
     cells = list(cells)
     largest = max(cells, key=peak_bytes, default=None)
     most = peak_bytes(largest) if largest else 0
-    return Cost(len(cells), sum(map(seconds, cells)), most, largest if most else None)
+    unknown = sum("model" in cell.spec for cell in cells)
+    return Cost(len(cells), sum(map(seconds, cells)), most, largest if most else None, unknown)
 
 
 def rates(device: str, ceilings: Mapping[str, float]) -> Rates:
@@ -130,6 +133,7 @@ def recorded_bytes(spec: dict) -> int:
 
 
 def _runs_model(spec: dict) -> bool:
+    """Whether it runs the model whose operations and memory are known by formula."""
     return "d_model" in spec and "steps" in spec
 
 

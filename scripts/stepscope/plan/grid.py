@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,7 +71,12 @@ class Target:
 
 def flags_of(spec: dict) -> str:
     """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
-    return " ".join([f"{_flag(key)} {value}" for key, value in spec.items() if key != "study"])
+    return " ".join([f"{_flag(key)} {_word(key, value)}" for key, value in spec.items() if key != "study"])
+
+
+def _word(key: str, value: object) -> object:
+    """A value as a shell's word. Only names of models and what they are built with hold signs that a shell reads."""
+    return shlex.quote(value) if key in ("model", "model_keys") else value
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, Target
-from stepscope.plan.training import timed_steps, training_cells
+from stepscope.plan.training import check_size, timed_steps, training_cells
 
 AXES = ("size", "context", "precision", "batch", "attention", "optimizer", "compile", "checkpoint")
 START = {"precision": "fp32"}
@@ -16,10 +16,10 @@ def ladder_cells(target: Target) -> list[Cell]:
     """
     config, study, device = target.config, target.settings, target.device
     rungs, asides = climbed(study["rungs"][device]), study["asides"][device]
-    _check(asides, rungs, config["sizes"], f"config key ladder.asides.{device}")
+    _check(asides, rungs, config, f"config key ladder.asides.{device}")
     entries = []
     for place in study["places"][device]:
-        _check_size(place["size"], config["sizes"], f"config key ladder.places.{device}")
+        check_size(place["size"], config, f"config key ladder.places.{device}")
         if place.get("batch") == config["model"]["batch"]:  # the default, which no path names
             place = {key: value for key, value in place.items() if key != "batch"}
         for way in rungs + varied(asides, rungs, place["size"]):
@@ -56,7 +56,7 @@ def varied(asides: list[dict], rungs: list[dict], size: str) -> list[dict]:
     ]
 
 
-def _check(asides: list[dict], rungs: list[dict], sizes: dict, key: str) -> None:
+def _check(asides: list[dict], rungs: list[dict], config: dict, key: str) -> None:
     """Raise ConfigError for an aside that leaves from no rung, varies nothing, or names a size that is not there."""
     for aside in asides:
         if aside["rung"] >= len(rungs):
@@ -64,15 +64,12 @@ def _check(asides: list[dict], rungs: list[dict], sizes: dict, key: str) -> None
         if not set(VARIED) & set(aside):
             raise ConfigError(f"{key}: the aside of rung {aside['rung']} varies nothing; give it compile or checkpoint")
         for size in aside.get("size", []):
-            _check_size(size, sizes, key)
-
-
-def _check_size(size: str, sizes: dict, key: str) -> None:
-    if size not in sizes:
-        raise ConfigError(f"{key}: there is no size {size!r}; add it under sizes or choose from {', '.join(sizes)}")
+            check_size(size, config, key)
 
 
 def _check_blocks(way: dict, size: str, sizes: dict, key: str) -> None:
+    if size not in sizes:  # how many blocks a model of one's own has is seen when it is built
+        return
     every, blocks = way.get("checkpoint", 0), sizes[size]["num_layers"]
     if every > blocks:
         raise ConfigError(

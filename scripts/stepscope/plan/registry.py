@@ -11,6 +11,7 @@ from pathlib import Path
 from stepscope.files import write_whole
 from stepscope.machine import identity, labels
 from stepscope.machine.labels import Hardware
+from stepscope.plan import own_models
 from stepscope.plan.code_digest import Sources, chosen_modules
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, command_of
@@ -42,14 +43,18 @@ class Registry:
         self.machines = {one.label: one for one in machines}
         self.rules = {study.program for study in studies}
         self.studies: dict[str, list[Cell]] = {}
-        self._identities: dict[tuple[str, str], dict | None] = {}
-        packages = pinned_versions(environment.read_text()) if environment else None
+        self._identities: dict[tuple[str, str, tuple[str, ...]], str] = {}
+        self._tools = {study.name: study.tools for study in studies}
+        self._packages = pinned_versions(environment.read_text()) if environment else None
         for study in studies:
             self.studies[study.name] = [cell for one in machines for cell in self._planned(study, one)]
             for one in machines:
-                at_hand = identity.identity(one.device, study.tools(one.device), packages) if one.here else None
-                self._identities[study.name, one.label] = at_hand
+                self._identity_json(study.name, one.label)  # a machine that is not as configured ends it here
         self._cells = {cell.name: cell for cells in self.studies.values() for cell in cells}
+        for size, model in {
+            (cell.size, cell.spec["model"]) for cell in self._cells.values() if self._reads_model(cell)
+        }:
+            own_models.require(size, model)
 
     def _planned(self, study: Study, one: Hardware) -> list[Cell]:
         cells = study.cells(self.config, one.device, one.label, one.threads)
@@ -70,16 +75,29 @@ class Registry:
         return self.machines[cell.label]
 
     def code(self, cell: Cell) -> str:
-        """Digest of the code that the cell runs."""
-        return self._sources.measured_digest(cell.program, tuple(chosen_modules(cell.chosen)))
+        """Digest of the code that the cell runs, with the files of a model of one's own."""
+        code = self._sources.measured_digest(cell.program, tuple(chosen_modules(cell.chosen)))
+        return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
+
+    def _reads_model(self, cell: Cell) -> bool:
+        """Whether it matters what the files of the cell's own model say: not where results are used as they are."""
+        return "model" in cell.spec and self.hardware(cell).measured
 
     def machine_json(self, cell: Cell) -> str:
         """Identity of the machine at hand and its software as sorted JSON; `null` for a cell of another machine."""
-        return self._identities_json[cell.study, cell.label]
+        return self._identity_json(cell.study, cell.label, self._packages_of(cell))
 
-    @functools.cached_property
-    def _identities_json(self) -> dict[tuple[str, str], str]:
-        return {place: json.dumps(identity, sort_keys=True) for place, identity in self._identities.items()}
+    def _identity_json(self, study: str, label: str, packages: tuple[str, ...] = ()) -> str:
+        """The machine at hand with a study's tools, and the packages that a model of one's own imports."""
+        place, one = (study, label, packages), self.machines[label]
+        if place not in self._identities:
+            tools = (*self._tools[study](one.device), *packages)
+            found = identity.identity(one.device, tools, self._packages) if one.here else None
+            self._identities[place] = json.dumps(found, sort_keys=True)
+        return self._identities[place]
+
+    def _packages_of(self, cell: Cell) -> tuple[str, ...]:
+        return own_models.packages_of(cell.spec["model"]) if self._reads_model(cell) else ()
 
     @property
     def count(self) -> int:
@@ -147,7 +165,8 @@ class Registry:
     def plan(self) -> str:
         """JSON: the machines; and for each study what identifies them, their noise marks, and its cells.
 
-        Of a cell: name, size, spec, code, command. An identity is null where the records have to say it.
+        Of a cell: name, size, spec, code, command, and the machine where its model asks more of it than the study does.
+        An identity is null where the records have to say it.
         """
         return json.dumps(
             {
@@ -159,7 +178,7 @@ class Registry:
                 },
                 "studies": {
                     study: {
-                        "machine": {label: self._identities[study, label] for label in self.machines},
+                        "machine": {label: json.loads(self._identity_json(study, label)) for label in self.machines},
                         "noisy": {
                             label: self.config[study].get("noisy", {}).get(one.device)
                             for label, one in self.machines.items()
@@ -199,6 +218,8 @@ class Registry:
             "code": self.code(cell),
             "command": command_of(cell.program, cell.spec),
         }
+        if self._packages_of(cell):
+            entry["machine"] = json.loads(self.machine_json(cell))
         if not self.hardware(cell).measured:  # a copy that is replaced may be older than the tables made of it
             record = (self.results / cell.name / "record.json").read_bytes()
             entry["record"] = hashlib.sha256(record).hexdigest()[:16]

@@ -202,10 +202,12 @@ HARDWARE = Section(
     reads=("timing", "ceilings"),
 )
 
+MODELS = Section(name="models", category="Models", drawing="", figures=())
+
 PUBLISHED = Section(name="published", category="Published figures", drawing="", figures=())
 
 STUDIES = (TIMING, CEILINGS, PROFILE, MEMORY, ATTENTION, PRECISION, WARMUP, LADDER)
-COMPARISONS = (PAGE_ONE, ROOFLINE, HARDWARE, PUBLISHED)  # the first opens the report
+COMPARISONS = (PAGE_ONE, MODELS, ROOFLINE, HARDWARE, PUBLISHED)  # the first opens the report
 DRAWN = tuple(section for section in (*STUDIES, *COMPARISONS) if section.figures)  # those with a job that draws
 # The report's chapters, each a module in stepscope/report/chapters/.
 CHAPTERS = (

@@ -3,9 +3,8 @@
 import dataclasses
 
 from stepscope.axes import NEUTRAL
-from stepscope.model.chosen import chosen_of
 from stepscope.model.shape import ModelShape
-from stepscope.plan import recordings
+from stepscope.plan import own_models, recordings
 from stepscope.plan.config import ConfigError
 from stepscope.plan.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
 from stepscope.plan.profilers import NSYS_NEUTRAL
@@ -103,7 +102,7 @@ def training_cells(
     entries: the grid, where it is not what the configuration calls so. Raises ConfigError for a grid that is wrong.
     """
     config, study, device = target.config, target.study, target.device
-    sizes = shapes(config)
+    models = models_of(config)
     neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
     entries = target.settings["grid"][device] if entries is None else entries
     strange = [axis for entry in entries for axis in entry if axis not in axes]
@@ -115,16 +114,11 @@ def training_cells(
         if missing:
             raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
-        if size not in sizes:
-            raise ConfigError(
-                f"config key {study}.grid.{device}: there is no size {size!r}; add it under sizes or choose from "
-                + ", ".join(sizes)
-            )
-        _plain_heads(point, sizes[size], f"config key {study}.grid.{device}: size {size}")
+        check_size(size, config, f"config key {study}.grid.{device}")
+        _plain_heads(point, models[size], f"config key {study}.grid.{device}: size {size}")
         options = {key: value for key, value in point.items() if value != neutral[key]}
         spec = {
-            **{name: config["sizes"][size][name] for name in SHAPE},
-            "vocab_size": config["model"]["vocab_size"],
+            **models[size],
             "context": context,
             "batch": config["model"]["batch"],
             "precision": precision,
@@ -134,31 +128,52 @@ def training_cells(
             **recordings.flags(options),
         }
         result.append(
-            target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, chosen_of(spec))
+            target.cell(
+                f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, own_models.chosen_of(spec)
+            )
         )
     return without_duplicates(study, result)
 
 
-def _plain_heads(point: dict, shape: ModelShape, place: str) -> None:
-    """Make as many heads of K and V as of Q neutral in a point. Raises ConfigError where they do not divide Q's."""
+def _plain_heads(point: dict, model: dict, place: str) -> None:
+    """Make as many heads of K and V as of Q neutral in a point.
+
+    Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its heads by itself.
+    """
+    given = [axis for axis in ("key_value_heads", "window") if point.get(axis) not in (None, NEUTRAL[axis])]
+    if given and "num_heads" not in model:
+        raise ConfigError(f"{place} is a model of your own and has its own {given[0]}; remove the axis")
     heads = point.get("key_value_heads")
-    if heads and shape.num_heads % heads:
+    if heads and model["num_heads"] % heads:
         raise ConfigError(
-            f"{place} has {shape.num_heads} heads, which key_value_heads {heads} does not divide; use a divisor"
+            f"{place} has {model['num_heads']} heads, which key_value_heads {heads} does not divide; use a divisor"
         )
-    if heads == shape.num_heads:
+    if heads and heads == model["num_heads"]:
         del point["key_value_heads"]
 
 
-def shapes(config: dict) -> dict[str, ModelShape]:
-    """The configuration's sizes by name. Raises ConfigError for a shape that no model can have."""
+def models_of(config: dict) -> dict[str, dict]:
+    """What stands in a spec for each name that a grid's `size` may have: a shape, or a model of one's own.
+
+    Raises ConfigError for a shape that no model can have, or a model of one's own that says not what it is.
+    """
     result = {}
     for name, shape in config["sizes"].items():
+        common = {"vocab_size": config["model"]["vocab_size"]}
         try:
-            result[name] = ModelShape(**shape, vocab_size=config["model"]["vocab_size"])
+            ModelShape(**shape, **common)
         except ValueError as error:
             raise ConfigError(f"config key sizes.{name}: {error}") from None
-    return result
+        result[name] = {each: shape[each] for each in SHAPE} | common
+    return result | own_models.specs(config)
+
+
+def check_size(name: str, config: dict, key: str) -> None:
+    """Raise ConfigError for a name that neither a size has nor a model of one's own."""
+    names = [*config["sizes"], *config["models"]]
+    if name not in names:
+        where = "sizes, or under models," if config["models"] else "sizes"
+        raise ConfigError(f"{key}: there is no size {name!r}; add it under {where} or choose from {', '.join(names)}")
 
 
 def figure_name(cell: str) -> str:

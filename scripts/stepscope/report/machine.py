@@ -81,7 +81,8 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     if counts:
         each = [f"{study} {formatting.listing(list(map(str, own)))}" for study, own in counts.items()]
         facts.append(("Processes that measured a series of a cell", "; ".join(each)))
-    names = {"Batch size": "batch", "Vocabulary": "vocab_size", "Warm-up steps": "warmup", "Seed": "seed"}
+    vocabulary = "Vocabulary" if tables["models"].empty else "Vocabulary of the sizes"
+    names = {"Batch size": "batch", vocabulary: "vocab_size", "Warm-up steps": "warmup", "Seed": "seed"}
     for name, key in names.items():
         own = cells[~cells["study"].isin(_OWN_BATCHES)] if key == "batch" else cells
         values = [formatting.count(value) for value in ordered(own[key].astype(float))]
@@ -139,7 +140,7 @@ def _values(values: pd.Series, shown) -> str:
 
 
 def sizes_table(tables: Tables) -> Table | None:
-    """The model sizes that were measured, with what their names mean."""
+    """The model sizes that were measured, with what their names mean; None where only own models were."""
     shape = ["size", "d_model", "d_ff", "num_layers", "num_heads", "parameters"]
     frames = [tables[study] for study in tables.studies]
     frames = [frame[shape] for frame in frames if set(shape) <= set(frame.columns)]
@@ -151,4 +152,5 @@ def sizes_table(tables: Tables) -> Table | None:
         *(Column(name, value=name, show=formatting.count) for name in shape[1:]),
     ]
     rows = sizes.to_dict("records")
-    return table.build("sizes", "Model sizes.", columns, rows) or Table("sizes", "Model sizes.", columns, [])
+    built = table.build("sizes", "Model sizes.", columns, rows)
+    return built or (Table("sizes", "Model sizes.", columns, []) if tables["models"].empty else None)

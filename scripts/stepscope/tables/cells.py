@@ -21,7 +21,7 @@ PROVENANCE = ("command", "started", "duration_s", "hardware", "versions", "setti
 POINT = (
     *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "precision", "mode", "attention"),
     *("optimizer", "compile", "checkpoint", "implementation", "d_head", "lengths", "operation", "probe"),
-    *("key_value_heads", "keys", "mask", "window"),
+    *("key_value_heads", "keys", "mask", "window", "model", "model_keys"),
 )
 
 Rows = list[list[str]]  # of a CSV file, without its header
@@ -95,7 +95,8 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
         label = entry["cell"].partition("/")[0]
         common = {"entry": entry, "folder": folder, "noisy": part["noisy"][label]}
         try:
-            record, samples = _read_cell(entry, part["machine"][label], plan["machines"][label], folder)
+            identity = entry.get("machine", part["machine"][label])
+            record, samples = _read_cell(entry, identity, plan["machines"][label], folder)
             if plan["machines"][label]["how"] == "there":  # as it was measured, whatever the configuration says now
                 common["entry"] = entry | {"spec": record["spec"], "command": record["provenance"]["command"]}
             cells.append(CellResult(**common, status="measured", record=record, samples=samples))
@@ -225,6 +226,9 @@ def _check_expected(seen: dict, expect: str | None) -> None:
 
 def _check_identity(seen: dict, expected: dict) -> None:
     found = {key: seen.get(key) for key in expected}
+    if "packages" in expected:  # of those that the environment does not pin nothing is known beforehand
+        seen_packages = seen.get("packages", {})
+        found["packages"] = {name: seen_packages.get(name) for name in expected["packages"]}
     if "torch" in found and "+" not in str(expected["torch"]):  # a release that may have any build
         found["torch"] = str(found["torch"] or "").split("+")[0] or None
     if found != expected:

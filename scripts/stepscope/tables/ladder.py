@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from stepscope.model import flops
 from stepscope.model.footprint import Setup
 from stepscope.tables import ladder_chain, ladder_checkpoint, peaks
 from stepscope.tables.cells import CellResult
@@ -30,7 +29,9 @@ from stepscope.tables.training import (
     phase_fields,
     place_columns,
     shape_of,
+    step_flop,
     summary_of,
+    tokens_of,
     worst_status,
 )
 from stepscope.tables.writer import write_study
@@ -144,28 +145,38 @@ def _rates(cell: CellResult, times: dict, device_name: str | None) -> dict:
     GPU's peak in the cell's precision (MFU)."""
     spec = cell.entry["spec"]
     peak = peaks.tflops(device_name, spec["precision"]) if device_name and spec["device"] == "cuda" else None
-    done = flops.step_flops(shape_of(cell), spec["batch"], spec["context"])
+    done, tokens = step_flop(cell), tokens_of(cell)
     columns: dict = {"peak_tflops": peak}
     for prefix in TIMES:
         median = times[f"{prefix}_median_ms"]
-        rate = done / median / 1e9 if median else None
-        columns[f"{prefix}_tokens_per_s"] = 1000 * spec["batch"] * spec["context"] / median if median else None
+        rate = done / median / 1e9 if median and done else None
+        columns[f"{prefix}_tokens_per_s"] = 1000 * tokens / median if median and tokens else None
         columns[f"{prefix}_tflops"] = rate
         columns[f"{prefix}_mfu"] = rate / peak if rate and peak else None
     return columns
 
 
 def _memory(cell: CellResult, modes: dict) -> dict:
-    """Peak of the step, else of forward and backward, else the one reached; a step's in closed form (bytes)."""
-    spec, order = cell.entry["spec"], ("step", "forward-backward")
+    """Peak of the step, else of forward and backward, else the one reached (bytes); and PREDICTED."""
+    order = ("step", "forward-backward")
     tried = [name for name in order if any(modes.get(name, {}).get(each.name) for each in PEAKS)]
     mode = next((name for name in tried if modes[name]["status"] == "ok"), tried[0] if tried else None)
-    options = {name: ladder_chain.option(spec, name) for name in ("attention", "optimizer")}
-    setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
     return {
         "peak_mode": mode,
         "reached_bytes": max((value for name in modes if (value := _in_use(modes[name]))), default=None),
         **peak_columns(modes.get(mode, {})),
+        **_predicted(cell),
+    }
+
+
+def _predicted(cell: CellResult) -> dict:
+    """PREDICTED: memory of a step in closed form (bytes); all empty for a model of one's own, which has none."""
+    spec, shape = cell.entry["spec"], shape_of(cell)
+    if shape is None:
+        return dict.fromkeys(each.name for each in PREDICTED)
+    options = {name: ladder_chain.option(spec, name) for name in ("attention", "optimizer")}
+    setup = Setup(shape, spec["batch"], spec["context"], spec["precision"], **options)
+    return {
         "predicted_peak_bytes": ladder_checkpoint.peak_bytes(setup, "step", ladder_chain.option(spec, "checkpoint")),
         "boundary_bytes": ladder_checkpoint.boundary_bytes(setup),
         "block_saved_bytes": ladder_checkpoint.block_bytes(setup),

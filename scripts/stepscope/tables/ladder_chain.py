@@ -32,6 +32,7 @@ AGREEMENT = Group(
     ),
 )
 
+AS_WRITTEN = "attention as written"  # the neutral value of a model of one's own, which brings its own attention
 OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
 # What an option's value is called where it is what changed.
 WORDS = {
@@ -84,6 +85,8 @@ def name(entry: dict, reference: dict | None) -> str:
 
 def _word(spec: dict, name: str) -> str:
     value = option(spec, name)
+    if name == "attention" and value == NEUTRAL[name] and "model" in spec:
+        return AS_WRITTEN
     if name == "checkpoint":
         return f"checkpoint every {value}" if value else "no checkpointing"
     return WORDS[name].get(value, str(value))

@@ -8,6 +8,7 @@ from stepscope.model.footprint import Contribution, Setup
 from stepscope.model.footprint_formulas import formula_of
 from stepscope.plan import recordings
 from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
+from stepscope.tables import models
 from stepscope.tables.cells import CellResult, Rows, read_analysis
 from stepscope.tables.columns import REASON, RUN, STATUS, run_columns
 from stepscope.tables.memory_fields import ANALYSES, WITH_FORMULA
@@ -86,7 +87,11 @@ class Account:
         spec = cell.entry["spec"]
         self._mode = spec.get("mode", NEUTRAL["mode"])
         options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
-        self._setup = Setup(shape_of(cell), spec["batch"], spec["context"], spec["precision"], **options)
+        shape = shape_of(cell)
+        # None: a model of one's own has no closed form; only what follows from its parameters is known before.
+        self._setup = shape and Setup(shape, spec["batch"], spec["context"], spec["precision"], **options)
+        self._model = models.description(cell)
+        self._blocks = shape.num_layers if shape else (self._model.get("blocks") or {}).get("count", 0)
         self._summary = summary_of(cell)
         self._about = self._summary.get("memory") or {}
         self._kind = (cell.hardware, self._mode)
@@ -98,7 +103,7 @@ class Account:
         alike = [other._measured_workspace or 0 for other in others if other._kind == self._kind]
         measured = self._measured_workspace
         self._workspace = max(alike, default=0) if measured is None else measured
-        self._peak = footprint_peak.peak(self._setup, self._mode, self._workspace)
+        self._peak = self._setup and footprint_peak.peak(self._setup, self._mode, self._workspace)
 
     def row(self, lost: str = "") -> dict:
         """The cell's row: its place in the grid, status, landmarks, measured and predicted peak; all in bytes.
@@ -108,7 +113,6 @@ class Account:
         cell, mode = self._cell, self._summary["modes"].get(self._mode, {})
         capacity = self._about.get("capacity") or {}
         free = capacity.get("free_bytes")
-        limit = free and footprint_peak.first_context_that_fails(self._setup, self._mode, free, self._workspace)
         files = {
             name: f"results/{cell.name}/snapshot/{self._about[name]}" if self._about.get(name) else None
             for name in ("snapshot", "known")
@@ -125,20 +129,29 @@ class Account:
             "capacity_total_bytes": capacity.get("total_bytes"),
             "capacity_free_bytes": free,
             **peak_columns(mode),
+            **self._predictions(free),
+            **run_columns(cell),
+        }
+
+    def _predictions(self, free: int | None) -> dict:
+        """The closed form's columns (bytes, tokens); none for a model of one's own. free: memory before the cell."""
+        if self._peak is None:
+            return {}
+        limit = free and footprint_peak.first_context_that_fails(self._setup, self._mode, free, self._workspace)
+        return {
             "predicted_peak_bytes": self._peak.bytes,
             "predicted_phase": self._peak.phase,
             "predicted_part": self._peak.part,
             "predicted_first_context_too_long": limit,
             "residual_stream_bytes": self._residual_stream(),
-            **run_columns(cell),
         }
 
     def table(self, name: str) -> Rows:
         """The cell's rows of one table."""
         if name == "accounting":
-            return self._accounting() if self._tables else []
+            return (self._accounting() if self._setup else self._accounting_by_parameters()) if self._tables else []
         if name == "predicted":
-            return [_predicted(each) for each in self._peak.contributions]
+            return [_predicted(each) for each in self._peak.contributions] if self._peak else []
         rows = self._tables.get(name, [])
         if name not in WITH_FORMULA:
             return rows
@@ -147,7 +160,7 @@ class Account:
 
     def _formula(self, row: dict[str, str]) -> str:
         """What a row's size is made of; `bytes` are those of one tensor, or of all that `tensors` counts."""
-        if not row["shape"]:
+        if not row["shape"] or self._setup is None:
             return ""
         size = int(row["bytes"]) // int(row.get("tensors") or 1)
         dims = tuple(map(int, row["shape"].split("×")))
@@ -179,25 +192,58 @@ class Account:
             item("optimizer state", [footprint.optimizer_state(setup)], self._known_total("optimizer state"))
         if self._mode != "inference":
             block, outside = footprint.saved_by_block(setup), footprint.saved_outside(setup)
-            layers = setup.shape.num_layers
-            measured_block, measured_outside = self._saved("block"), self._saved("outside")
+            measured_block, measured_outside, whole = self._saved_bytes()
             item("saved by a block", block, measured_block)
             item("saved outside the blocks", outside, measured_outside)
-            whole = None if None in (measured_block, measured_outside) else layers * measured_block + measured_outside
-            item("saved in all", [*footprint.saved_by_block(setup, layers), *outside], whole)
-        if self._summary["modes"].get(self._mode, {}).get("status") == "ok":
-            requested = max((int(row["peak_bytes"]) for row in self._rows("summary")), default=None)
-            item("peak as requested", self._peak.contributions, requested)
-            counted = self._summary["modes"][self._mode].get("peak_allocated_bytes")
-            item("peak", self._peak.contributions, counted or requested)
+            item("saved in all", [*footprint.saved_by_block(setup, self._blocks), *outside], whole)
+        for name, measured in self._peaks().items():
+            item(name, self._peak.contributions, measured)
         return rows
+
+    def _accounting_by_parameters(self) -> Rows:
+        """The same of a model of one's own: predicted is what follows from its parameters, the rest is measured."""
+        every, trained = (self._model.get(name) for name in ("parameters", "trainable_parameters"))
+        rows: Rows = []
+
+        def item(name: str, measured: int | None, predicted: int | None = None, formula: str = "") -> None:
+            numbers = ["" if value is None else value for value in (predicted, measured)]
+            rows.append([name, *numbers, "" if predicted is None else formula])
+
+        item("parameters", self._known_total("parameters"), every and 4 * every, "parameters × 4 B")
+        if self._mode in ("forward-backward", "step"):
+            item("gradients", self._known_total("gradients"), trained and 4 * trained, "trained parameters × 4 B")
+        if self._mode == "step":
+            moments = "2 × trained parameters × 4 B"
+            item("optimizer state", self._known_total("optimizer state"), trained and 8 * trained, moments)
+        if self._mode != "inference":
+            names = ("saved by a block", "saved outside the blocks", "saved in all")
+            for name, measured in zip(names, self._saved_bytes(), strict=True):
+                item(name, measured)
+        for name, measured in self._peaks().items():
+            item(name, measured)
+        return rows
+
+    def _saved_bytes(self) -> tuple[int | None, int | None, int | None]:
+        """Bytes that autograd saved in one block, outside of all, and together."""
+        block, outside = self._saved("block"), self._saved("outside")
+        if not self._blocks:
+            return block, outside, outside
+        return block, outside, None if None in (block, outside) else self._blocks * block + outside
+
+    def _peaks(self) -> dict[str, int | None]:
+        """The measured peaks of a cell that finished, in bytes: as tensors ask for, and as the allocator counts."""
+        if self._summary["modes"].get(self._mode, {}).get("status") != "ok":
+            return {}
+        requested = max((int(row["peak_bytes"]) for row in self._rows("summary")), default=None)
+        counted = self._summary["modes"][self._mode].get("peak_allocated_bytes")
+        return {"peak as requested": requested, "peak": counted or requested}
 
     def _known_total(self, category: str) -> int | None:
         """Bytes of the category's tensors: a block's as often as there are blocks, and those outside."""
         block, outside = self._known(category, "block"), self._known(category, "outside")
         if block is None and outside is None:
             return None
-        return (block or 0) * self._setup.shape.num_layers + (outside or 0)
+        return (block or 0) * self._blocks + (outside or 0)
 
     def _known(self, category: str, part: str) -> int | None:
         found = [row for row in self._rows("tensors") if row["category"] == category and row["part"] == part]

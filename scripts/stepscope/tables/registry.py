@@ -6,6 +6,7 @@ from stepscope.tables import (
     estimate,
     ladder,
     memory,
+    models,
     precision,
     profile,
     published,
@@ -25,8 +26,12 @@ STUDIES: dict[str, tuple[Table, ...]] = {
     "warmup": warmup.TABLES,
     "ladder": ladder.TABLES,
 }
-# Section of the report → its tables, which no study's cells make.
-COLLECTED: dict[str, tuple[Table, ...]] = {"published": (published.TABLE,), "estimate": (estimate.TABLE,)}
+# Section of the report → its tables, which no single study's cells make.
+COLLECTED: dict[str, tuple[Table, ...]] = {
+    "models": (models.TABLE,),
+    "published": (published.TABLE,),
+    "estimate": (estimate.TABLE,),
+}
 TABLES = {table.name: table for tables in (*STUDIES.values(), *COLLECTED.values()) for table in tables}
 
 

@@ -23,7 +23,9 @@ from stepscope.tables.training import (
     place_columns,
     series_of,
     shape_of,
+    step_flop,
     summary_of,
+    tokens_of,
     worst_status,
 )
 from stepscope.tables.writer import write_study
@@ -43,13 +45,14 @@ PHASES = {
     "forward_backward": [("forward-backward", "free", "forward+backward")],
     "step": [("step", "free", "step")],
 }
-# Column prefix → mode, the series that is its time, and the model's operations in it.
+# Column prefix → mode, and the series that is its time.
 MODES = {
-    "inference": ("inference", ("inference", "free", "inference"), flops.forward_flops),
-    "forward": ("forward", ("forward", "free", "forward"), flops.forward_flops),
-    "forward_backward": ("forward-backward", ("forward-backward", "free", "forward+backward"), flops.step_flops),
-    "step": ("step", ("step", "free", "step"), flops.step_flops),
+    "inference": ("inference", ("inference", "free", "inference")),
+    "forward": ("forward", ("forward", "free", "forward")),
+    "forward_backward": ("forward-backward", ("forward-backward", "free", "forward+backward")),
+    "step": ("step", ("step", "free", "step")),
 }
+FORWARD_ONLY = ("inference", "forward")
 TABLES = (
     Table(
         "timing",
@@ -64,7 +67,7 @@ TABLES = (
             Group(
                 "mode",
                 (*RATES, number("first_step_ms", "ms", "the mode's very first step, warm-up included"), *PEAKS),
-                {f"{prefix}_": f"free steps of mode `{mode}`" for prefix, (mode, _, _) in MODES.items()},
+                {f"{prefix}_": f"free steps of mode `{mode}`" for prefix, (mode, _) in MODES.items()},
             ),
             RUN,
         ),
@@ -119,17 +122,27 @@ def _ratios(summary: dict) -> dict:
 
 def _rates_and_memory(cell: CellResult, peak: float | None) -> dict:
     """Rates, MFU (the rate over `peak`, the GPU's in TFLOP/s; PaLM, Chowdhery et al. 2022, appendix B), and memory."""
-    spec, summary, shape = cell.entry["spec"], summary_of(cell), shape_of(cell)
+    summary, tokens = summary_of(cell), tokens_of(cell)
     series = series_of(summary)
     columns = {"peak_tflops": peak}
-    for prefix, (mode, key, operations) in MODES.items():
-        seconds = median_of(series.get(key, {}))
-        done = operations(shape, spec["batch"], spec["context"])
-        columns[f"{prefix}_tokens_per_s"] = None if seconds is None else spec["batch"] * spec["context"] / seconds
-        columns[f"{prefix}_tflops"] = None if seconds is None else done / seconds / 1e12
+    for prefix, (mode, key) in MODES.items():
+        seconds, done = median_of(series.get(key, {})), _operations(cell, prefix)
+        columns[f"{prefix}_tokens_per_s"] = ratio(tokens, seconds)
+        columns[f"{prefix}_tflops"] = None if None in (seconds, done) else done / seconds / 1e12
         columns[f"{prefix}_mfu"] = ratio(columns[f"{prefix}_tflops"], peak)
         found = summary["modes"].get(mode, {})
         first = found.get("first_step")
         columns[f"{prefix}_first_step_ms"] = None if first is None else 1000 * first
         columns |= peak_columns(found, f"{prefix}_")
     return columns
+
+
+def _operations(cell: CellResult, prefix: str) -> int | None:
+    """The model's operations in a mode of MODES; None where they are not known.
+
+    Of a model of one's own both passes are known together, and no share of them is taken for the forward pass.
+    """
+    spec, shape = cell.entry["spec"], shape_of(cell)
+    if prefix not in FORWARD_ONLY:
+        return step_flop(cell)
+    return flops.forward_flops(shape, spec["batch"], spec["context"]) if shape else None

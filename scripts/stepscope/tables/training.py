@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from stepscope.axes import NEUTRAL
+from stepscope.model import flops
 from stepscope.model.shape import ModelShape
+from stepscope.tables import models
 from stepscope.tables.cells import CellResult
 from stepscope.tables.columns import (
     CELL,
@@ -22,7 +24,7 @@ from stepscope.tables.schema import Field, Group, count, flag, number, text
 
 Series = tuple[str, str, str]  # mode, kind of steps, phase, as in a record's summary
 
-SIZE = text("size", "name of the model's size")
+SIZE = text("size", "name of the model's size, or of a model of one's own")
 CONTEXT = count("context", "tokens of a sequence")
 REPEAT = number("repeat", "", "number of the run of this point, from 1")
 SHAPE = (
@@ -54,6 +56,14 @@ PLACE = Group(
         count("parameters", "trainable parameters of the model"),
         SEED,
         WARMUP,
+        text("model", "what was built: a model of one's own, as in `models.csv`; empty for a size", is_optional=True),
+        number(
+            "model_flop",
+            "FLOP",
+            "operations of a forward and a backward pass over the batch: of a size in closed form, else as "
+            "`models.csv` says",
+            is_optional=True,
+        ),
     ),
 )
 KEY = Group("the key of a training cell", (CELL, HARDWARE, SIZE, CONTEXT, PRECISION, REPEAT))
@@ -86,9 +96,30 @@ RATES = (
 )
 
 
-def shape_of(cell: CellResult) -> ModelShape:
-    """The shape of the cell's model."""
-    return ModelShape.of(cell.entry["spec"])
+def shape_of(cell: CellResult) -> ModelShape | None:
+    """The shape of the cell's model; None of a model of one's own."""
+    return None if "model" in cell.entry["spec"] else ModelShape.of(cell.entry["spec"])
+
+
+def step_flop(cell: CellResult) -> int | None:
+    """Operations of a forward and a backward pass over the batch; None of a model of which no number is known."""
+    spec, shape = cell.entry["spec"], shape_of(cell)
+    if shape is None:
+        return models.chosen_flops(models.description(cell).get("flops") or {})[0]
+    return flops.step_flops(shape, spec["batch"], spec["context"])
+
+
+def tokens_of(cell: CellResult) -> int | None:
+    """Tokens of a batch; None where the inputs of a model of one's own are not known to be tokens."""
+    spec = cell.entry["spec"]
+    is_of_tokens = shape_of(cell) is not None or models.description(cell).get("vocab_size")
+    return spec["batch"] * spec["context"] if is_of_tokens else None
+
+
+def parameters_of(cell: CellResult) -> int | None:
+    """Trainable parameters: of a size in closed form, else as the record counted them, once where they are tied."""
+    shape = shape_of(cell)
+    return models.description(cell).get("trainable_parameters") if shape is None else shape.parameters
 
 
 def place_columns(cell: CellResult) -> dict:
@@ -100,10 +131,12 @@ def place_columns(cell: CellResult) -> dict:
         "size": cell.entry["size"],
         **{key: spec[key] for key in ("context", "batch", "precision")},
         **{key: spec.get(key, neutral) for key, neutral in NEUTRAL.items()},
-        **{each.name: spec[each.name] for each in SHAPE},
-        "parameters": shape_of(cell).parameters,
+        **{each.name: spec.get(each.name) for each in SHAPE},
+        "parameters": parameters_of(cell),
         "seed": spec["seed"],
         "warmup": spec["warmup"],
+        "model": spec.get("model"),
+        "model_flop": step_flop(cell),
     }
 
 

@@ -39,6 +39,7 @@ from stepscope.tables.training import (
     place_columns,
     status_of,
     summary_of,
+    tokens_of,
 )
 from stepscope.tables.writer import write_study
 
@@ -261,7 +262,7 @@ def row(cell: CellResult, series: Series, steady: Steady | None) -> dict:
 
 def _times(cell: CellResult, series: Series, steady: Steady | None) -> dict:
     """Each phase over the measured steps: statistics, the first of them, the steady state and ratios to it."""
-    spec, columns = cell.entry["spec"], {}
+    spec, tokens, columns = cell.entry["spec"], tokens_of(cell), {}
     for prefix in PHASES:
         own = {step: times for step, times in series.get(prefix, {}).items() if step >= spec["warmup"]}
         found = _process(list(own.values())) if own else {}
@@ -274,7 +275,7 @@ def _times(cell: CellResult, series: Series, steady: Steady | None) -> dict:
         columns[f"{prefix}_mean_over_steady"] = ratio(mean, state["steady_ms"])
         columns[f"{prefix}_median_over_steady"] = ratio(median, state["steady_ms"])
         columns[f"{prefix}_std_over_mean"] = ratio(columns[f"{prefix}_std_ms"], mean)
-        columns[f"{prefix}_tokens_per_s"] = ratio(1000 * spec["batch"] * spec["context"], mean)
+        columns[f"{prefix}_tokens_per_s"] = ratio(tokens and 1000 * tokens, mean)
     return columns
 
 

@@ -136,7 +136,7 @@ def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     with torch.autocast("cpu", torch.bfloat16):
         observed = known._observe()
         with observed:
-            known._workload._model(known._workload._tokens)
+            known._workload._fed.outputs()
     copies = [entry["cast_of"] for entry in observed.made if entry["cast_of"]]
     weights = ["attention.qkv", "attention.output", "feed_forward.gate", "feed_forward.up", "feed_forward.down"]
     expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + ["head.weight"]
@@ -204,7 +204,7 @@ def test_where_memory_ran_out_is_the_running_part(monkeypatch, one_thread):
     def fail(logits, targets):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr("stepscope.measure.steps.cross_entropy", fail)
+    monkeypatch.setattr("stepscope.measure.models.transformer.cross_entropy", fail)
     assert measured().known["marks"][-1][2:] == [0, "forward", "loss"]
 
 

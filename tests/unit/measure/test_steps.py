@@ -122,11 +122,10 @@ def test_inference_keeps_no_graph_and_16_bits_run_under_autocast(name, autocast,
     workload = steps.Workload(tiny | {"precision": name})
     modes = []
 
-    def model(tokens, inner=workload._model):
+    def see(*_):
         modes.append((torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
-        return inner(tokens)
 
-    workload._model = model
+    workload._model.register_forward_pre_hook(see)
     workload._inference()
     workload._forward()
     assert modes == [(False, autocast), (True, autocast)]
@@ -194,7 +193,7 @@ def test_a_model_that_does_not_fit_is_oom_in_every_mode(tiny, monkeypatch):
     def too_large(*_):
         raise torch.OutOfMemoryError("no room for the weights")
 
-    monkeypatch.setattr(steps, "build_model", too_large)
+    monkeypatch.setattr("stepscope.measure.models.transformer.build_model", too_large)
     found = outcomes_of(tiny)
     assert [outcome.status for outcome in found] == ["oom"] * 4
     assert found[0].reason == "no room for the weights"

@@ -51,7 +51,7 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
         **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
         **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 3, "device": "cpu"},
     }
-    assert cell.chosen == {"attention": "naive", "optimizer": "own"}
+    assert cell.chosen == {"attention": "naive", "optimizer": "own", "model": "transformer"}
     assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 0.5 ")
 
 
@@ -92,7 +92,7 @@ def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
         "/batch=64/mode=forward/attention=sdpa/optimizer=fused/repeat=2"
     )
     assert {key: cell.spec[key] for key in options} == {key: value for key, (value,) in options.items()}
-    assert cell.chosen == {"attention": "sdpa", "optimizer": "fused"}
+    assert cell.chosen == {"attention": "sdpa", "optimizer": "fused", "model": "transformer"}
 
 
 def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):

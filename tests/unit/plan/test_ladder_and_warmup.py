@@ -24,8 +24,8 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
         "bf16/attention=triton/optimizer=fused/compile=graphs",
     ]
     assert [cell.chosen for cell in found[::7]] == [
-        {"attention": "naive", "optimizer": "own"},
-        {"attention": "triton", "optimizer": "fused"},
+        {"attention": "naive", "optimizer": "own", "model": "transformer"},
+        {"attention": "triton", "optimizer": "fused", "model": "transformer"},
     ]
     last = found[-1].spec
     assert (last["compile"], last["context"], last["num_layers"]) == ("graphs", 128, 12)

@@ -143,7 +143,8 @@ def test_the_measuring_environments_versions_are_read_from_its_file(project_root
         **{"nvidia-ml-py": "13.615.71", "pyyaml": "6.0.3"},
     }
     found = registry(environment=path)
-    assert {key: found._identities["timing", "machine"][key] for key in ("python", "torch")} == {
+    at_hand = json.loads(found.machine_json(found.cell(NANO)))
+    assert {key: at_hand[key] for key in ("python", "torch")} == {
         "python": "3.12",
         "torch": "2.13.0",
     }

@@ -2,8 +2,12 @@
 
 import hashlib
 import json
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 CODE = "0123456789abcdef"
 MACHINE = {"device": "cpu", "cpu": "AMD EPYC", "python": "3.12", "torch": "2.13.0+cpu"}

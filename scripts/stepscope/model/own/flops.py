@@ -18,7 +18,10 @@ _D_HEAD = ("head_dim", "d_head", "head_size", "attention_head_size")
 
 
 def counted(own, found: Probe) -> dict:
-    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole batch."""
+    """{"counter", "formula", "disagree", "why"} for one forward and backward pass of the whole batch.
+
+    Also "from": "formula" where the counter did not see attention, so that rates are to be made of the formula.
+    """
     tokens = _tokens(own, found)
     attention = _attention(own, found, tokens)
     formula = None
@@ -28,7 +31,9 @@ def counted(own, found: Probe) -> dict:
     apart = 0.0 if None in (found.flops, formula) else abs(found.flops - formula) / max(found.flops, formula, 1)
     disagree = apart > MOST_APART
     why = _why(own, found, formula, attention) if disagree else ""
-    return {"counter": found.flops, "formula": formula, "disagree": disagree, "why": why}
+    is_blind = disagree and _missed_attention(own, found, formula, attention)
+    told = {"counter": found.flops, "formula": formula, "disagree": disagree, "why": why}
+    return told | ({"from": "formula"} if is_blind else {})
 
 
 def unknown(own, found: Probe) -> list[str]:
@@ -74,6 +79,12 @@ def _width(attention: nn.Module) -> int | None:
 def _first(sources: tuple, names: tuple[str, ...]) -> int | None:
     values = [getattr(source, name, None) for source in sources for name in names]
     return next((value for value in values if isinstance(value, int) and value > 0), None)
+
+
+def _missed_attention(own, found: Probe, formula: int, attention: int | None) -> bool:
+    """Whether the counter lacks no more than what attention is by formula, and no call of attention was seen."""
+    lacks = formula - found.flops
+    return 0 < lacks <= (attention or 0) * (1 + MOST_APART) and not found.calls and not structure.experts(own.module)
 
 
 def _why(own, found: Probe, formula: int, attention: int | None) -> str:

@@ -7,6 +7,7 @@ import pandas as pd
 from stepscope import axes
 from stepscope.report.data.bound import LAUNCH_BOUND, occupation
 from stepscope.report.data.control import floors
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit.compare import Comparison, Floors, by_fields, judged, pairs, timed
@@ -111,17 +112,17 @@ def over_fp32(timing: pd.DataFrame, floors: Floors) -> list[MixedPair]:
 
 def speeds_frame(mixed: Mixed) -> pd.DataFrame:
     """A row a pair and phase, for figures: hardware, size, parameters, context, batch, options, precision, phase,
-    ratio, low, high; `lost` where one of both ran out of memory."""
+    ratio, low, high; `lost` where one of both ran out of memory, `apart` where it is of a model of one's own."""
     rows = []
     for pair in mixed.pairs:
-        key = {name: pair.row.get(name) for name in (*_POINT, "parameters", "precision")}
+        key = {name: pair.row.get(name) for name in (*_POINT, "parameters", "precision")} | {"apart": is_own(pair.row)}
         for phase in PHASES:
             speed = pair.speeds.get(phase)
             if speed:
                 rows.append({**key, "phase": phase, "ratio": speed.ratio, "low": speed.low, "high": speed.high})
             elif "oom" in pair.status(phase):
                 rows.append({**key, "phase": phase, "lost": True})
-    columns = [*_POINT, "parameters", "precision", "phase", "ratio", "low", "high", "lost"]
+    columns = [*_POINT, "parameters", "precision", "apart", "phase", "ratio", "low", "high", "lost"]
     return pd.DataFrame(rows, columns=columns)
 
 

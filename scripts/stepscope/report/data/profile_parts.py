@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stepscope.axes import NEUTRAL
 from stepscope.model.flops import forward_flops, forward_flops_by_component, step_flops
 from stepscope.model.shape import ModelShape
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit import formatting
@@ -52,8 +53,14 @@ def parts_of_forward(row: dict) -> dict[str, float]:
 
 
 def product_flops(row: dict, phase: str) -> float | None:
-    """Operations of the matrix products of a phase; of `step`, those of what the cell's mode runs. None if unknown."""
+    """Operations of the matrix products of a phase; of `step`, those of what the cell's mode runs. None if unknown.
+
+    Of a model of one's own only those of both passes together are known.
+    """
     shape = shape_of(row)
+    if is_own(row):
+        is_whole = phase == "step" and mode(row) not in ("inference", "forward")
+        return row["model_flop"] if is_whole and formatting.known(row.get("model_flop")) else None
     if shape is None or not (formatting.known(row["batch"]) and formatting.known(row["context"])):
         return None
     batch, context = int(row["batch"]), int(row["context"])

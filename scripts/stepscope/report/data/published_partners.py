@@ -164,7 +164,8 @@ def _plain(frame, hardware: str) -> list[dict]:
 
 
 def _by_place(rows: list[dict]) -> dict[tuple, dict]:
-    return {_place(row): row for row in rows}
+    """Those of sizes: a model of one's own is not what anybody published."""
+    return {_place(row): row for row in rows if known(row.get("d_model"))}
 
 
 def _place(row: Mapping, precision: str = "") -> tuple:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from stepscope.report.data.bound import busy_time, occupation, products
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile import Profile
 from stepscope.report.data.unprofiled import mode
 from stepscope.report.kit.compare import Timed, timed
@@ -101,7 +102,12 @@ def step_parts(profile: Profile, row: dict) -> StepParts | None:
 
 
 def _attention_rest(profile: Profile, row: dict) -> float:
-    """Attention's kernels in the forward pass without matrix products: rotation, mask, softmax, copies; ms a step."""
+    """Attention's kernels in the forward pass without matrix products: rotation, mask, softmax, copies; ms a step.
+
+    The parts are those of our model's ranges: of a model of one's own these kernels stay among the others.
+    """
+    if is_own(row):
+        return 0.0
     lines = profile.rows("attention", row["cell"])
     if lines.empty:
         return 0.0

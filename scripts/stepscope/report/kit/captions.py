@@ -6,6 +6,12 @@ from stepscope.report.kit.formatting import listing
 from stepscope.report.kit.order import machine_labels, ordered
 
 
+def diamonds(grid: pd.DataFrame) -> str:
+    """What figures over the parameters say of models of one's own; empty without any."""
+    is_own = "model" in grid and grid["model"].notna().any()
+    return "A diamond is a model of one's own, which is no size of the same model." if is_own else ""
+
+
 def fixed_parameters(grid: pd.DataFrame) -> str:
     """The fixed parameters of the figures: hardware, batch, vocabulary, options."""
     if grid.empty:
@@ -13,6 +19,7 @@ def fixed_parameters(grid: pd.DataFrame) -> str:
     parts = [listing(machine_labels(grid["hardware"]), 3)]
     for name, words in (("batch", "batch"), ("vocab_size", "vocabulary")):
         values = ordered(grid[name]) if name in grid else []
+        words += " of sizes" * bool(name == "vocab_size" and grid[name].isna().any())  # an own model may have another
         parts += [f"{words} {', '.join(f'{value:,.0f}' for value in values)}"] if values else []
     parts += [value for value in ordered(grid["options"]) if value]
     return "; ".join(parts) + "."

@@ -3,6 +3,7 @@
 import math
 
 _MOST_DIGITS = 4
+_FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"))
 
 ROUNDING = 1e-12  # a smaller share is an error of double precision
 
@@ -98,6 +99,14 @@ def parameters(value: object) -> str:
         if value >= scale:
             return f"{significant(value / scale, 4 if unit == 'M' and value >= 1e8 else 3)} {unit}"
     return count(value)
+
+
+def flop(value: object) -> str:
+    """Floating-point operations: `11.4 TFLOP`, `3.68 GFLOP`."""
+    if not known(value):
+        return ""
+    scale, name = next(((scale, name) for scale, name in _FLOP if value >= scale), _FLOP[-1])
+    return f"{significant(value / scale)} {name}"
 
 
 def percentage(share: object) -> str:

@@ -1,6 +1,7 @@
 """Attention inside the profiled model: its share of the forward pass, and its softmax beside its matrix products."""
 
 from stepscope.report.data.machines import bandwidth
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile import GPU
 from stepscope.report.data.profile_parts import shape_of, softmax_against_products
 from stepscope.report.data.softmax_traffic import softmax_bytes
@@ -78,6 +79,8 @@ def share_by_context(machine: Machine, rows: list[dict]) -> Finding | None:
         cause = "It does not grow, although its scores are context × context."
         if _share(machine, last) > RISES * _share(machine, first):
             cause = "Its scores are context × context."
+        if is_own(last):  # it may not make them, or not over the context
+            cause = ""
     answer = f"Attention takes {told} ({last['size']}, {last['precision']})."
     return Finding("what share of the forward pass is attention", answer, numbers, machine.hardware, cause)
 

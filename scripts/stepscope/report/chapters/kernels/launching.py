@@ -6,7 +6,7 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
-from stepscope.report.kit.formatting import count, mean_count
+from stepscope.report.kit.formatting import count, known, mean_count
 from stepscope.report.kit.order import ordered
 
 _MANY, _LIMITS = "how many kernels are launched", "which sizes do launches limit"
@@ -27,7 +27,7 @@ def launch_findings(machine: Machine, own: dict) -> tuple[Finding, ...]:
 
 
 def _per_block(machine: Machine, own: dict) -> Finding | None:
-    found = every_launches(machine, own["precision"])
+    found = [each for each in every_launches(machine, own["precision"]) if known(each.row["num_layers"])]
     if not found:
         return None
     counts = [each.per_block for each in found]

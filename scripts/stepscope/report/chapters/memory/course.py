@@ -3,6 +3,7 @@
 from stepscope.report.chapters.memory.cells import Recorded, numbers, place
 from stepscope.report.data.memory import part, prediction_error
 from stepscope.report.data.memory_course import Course, course, first_step, second_step_lost
+from stepscope.report.data.own_models import is_own
 from stepscope.report.kit import formatting
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known
@@ -51,6 +52,7 @@ def _closed_form(own: Recorded) -> Finding | None:
         return None
     worst, error = max(found, key=lambda pair: abs(pair[1]))
     some = "the peak" if len(found) == 1 else f"all {len(found):,} peaks"
+    some += " of sizes" * any(map(is_own, rows))
     if abs(error) <= _GOOD:
         values = numbers([worst], formatting.percent, worst=abs(error))
         return Finding(_FORM, f"The closed form predicts {some} to within {{worst}}.", values, own.hardware)

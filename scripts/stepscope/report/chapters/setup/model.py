@@ -15,7 +15,6 @@ from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.formatting import known
 
 FAR_FROM_NAME = 0.05  # a share of the count that a name gives; nearer it is the name that was rounded
-_FLOP = ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"))
 _SCALES = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 
@@ -43,9 +42,11 @@ def baseline(grid: TimingGrid) -> Finding | None:
     return Finding("what is the baseline", answer, numbers, rows[0]["hardware"], cause)
 
 
-def blocks(grid: TimingGrid) -> Finding:
-    """What a block is made of."""
+def blocks(grid: TimingGrid) -> Finding | None:
+    """What a block of the sizes is made of."""
     rows = sizes(grid)
+    if not rows:
+        return None
     numbers = {"blocks": Number([row["num_layers"] for row in rows], cells_of(rows), count_range)}
     answer = (
         "There are {blocks} blocks. Each is RMSNorm and attention with rotary positions (RoPE), then RMSNorm and "
@@ -105,8 +106,10 @@ def misnamed(grid: TimingGrid) -> dict | None:
     return found[-1] if found else None
 
 
-def parameters(grid: TimingGrid) -> Finding:
+def parameters(grid: TimingGrid) -> Finding | None:
     """Where the parameters are; of a size with a misleading name, why it has more or fewer than that says."""
+    if not sizes(grid):
+        return None
     row = misnamed(grid) or sizes(grid)[-1]
     shape, told = shape_of(row), named_count(row["size"]) if misnamed(grid) else None
     matrix = shape.num_layers * shape.d_model * shape.d_ff
@@ -133,7 +136,7 @@ def parameters(grid: TimingGrid) -> Finding:
 
 def flop(grid: TimingGrid) -> Finding | None:
     """FLOP of a step where the rule of six a parameter and token is farthest off, and why."""
-    rows = [row for row in grid.rows if product_flops(row, "step") and known(row.get("parameters"))]
+    rows = [row for row in grid.rows if shape_of(row) and product_flops(row, "step") and known(row.get("parameters"))]
     if not rows:
         return None
     row = max(rows, key=lambda row: abs(product_flops(row, "step") / by_rule(row) - 1))
@@ -145,7 +148,7 @@ def flop(grid: TimingGrid) -> Finding | None:
         "scores": 3 * (forward["scores"] + forward["attention x V"]),
         "looked_up": _embedding(shape, batch * context),
     }
-    numbers = {name: Number(value, (row["cell"],), flop_text) for name, value in values.items()}
+    numbers = {name: Number(value, (row["cell"],), formatting.flop) for name, value in values.items()}
     answer = (
         f"The matrix products of a step of {place(row)} take {{exact}}; by the rule of 6 FLOP a parameter and token it "
         "would be {rule}." + " No other cell is farther off." * (len(rows) > 1)
@@ -157,12 +160,6 @@ def flop(grid: TimingGrid) -> Finding | None:
     return Finding("how many FLOP is a step", answer, numbers, row["hardware"], cause)
 
 
-def flop_text(value: float) -> str:
-    """`11.4 TFLOP`, `3.68 GFLOP`."""
-    scale, name = next(((scale, name) for scale, name in _FLOP if value >= scale), _FLOP[-1])
-    return f"{formatting.significant(value / scale)} {name}"
-
-
 def by_rule(row: dict) -> float:
     """6 FLOP for each parameter and token: two forward, four backward (Kaplan et al. 2020, section 2.1)."""
     return 6 * row["parameters"] * row["batch"] * row["context"]
@@ -172,9 +169,11 @@ def _embedding(shape: ModelShape, tokens: int) -> float:
     return 6 * shape.vocab_size * shape.d_model * tokens
 
 
-def closed_form(grid: TimingGrid) -> Finding:
+def closed_form(grid: TimingGrid) -> Finding | None:
     """In how many sizes the closed form gives the parameters that the running model counted."""
     rows = sizes(grid)
+    if not rows:
+        return None
     right = [row for row in rows if shape_of(row).parameters == row["parameters"]]
     numbers = {"right": Number(len(right), cells_of(rows), formatting.count)}
     answer = f"The closed form counts as many parameters as the running model in {{right}} of {len(rows):,} sizes."

@@ -5,6 +5,7 @@ from itertools import pairwise
 from stepscope.report.chapters.parts import count_range
 from stepscope.report.data.bound import LAUNCH_BOUND
 from stepscope.report.data.growth import Growth, power_law
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile_parts import product_flops
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import StepParts
@@ -20,7 +21,11 @@ ALIKE = 1.05  # the most kernels over the fewest that count as the same number
 
 
 def with_parameters(grid: TimingGrid) -> Finding | None:
-    """The exponents of time and FLOP over parameters at the context that has most cells; with few sizes ratios."""
+    """The exponents of time and FLOP over parameters at the context that has most cells; with few sizes ratios.
+
+    Models of one's own are no sizes of one model, and have no part in it.
+    """
+    grid = TimingGrid([row for row in grid.rows if not is_own(row)])
     context = grid.fullest_context()
     sizes = _sizes(grid, context) if context is not None else []
     if len(sizes) < 2:
@@ -108,7 +113,8 @@ def with_context(machine: Machine, grid: TimingGrid) -> Finding | None:
         flop = [product_flops(after, "step") / product_flops(before, "step") for before, after in pairs[grid.shown[0]]]
         numbers[f"flop_{at}"] = Number(flop, cells, formatting.value_range)
         parts = formatting.listing([f"{{{key_of(name, at)}}} in {name}" for name in grid.shown])
-        many = f"{len(sizes):,} size{'s' * (len(sizes) > 1)}"
+        word = "model" if any(is_own(row) for row in grid.rows if row["size"] in sizes) else "size"
+        many = f"{len(sizes):,} {word}{'s' * (len(sizes) > 1)}"
         what = f"From {'' if at else 'context '}{short:,.0f} to {long:,.0f} ({many})"
         sentences.append(f"{what} FLOP grow {{flop_{at}}} times, time {parts}.")
     cause, more = _launches(machine, grid)

@@ -7,7 +7,7 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.timing_grid import TimingGrid
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Picture, Table, TableCell
-from stepscope.report.kit.captions import fixed_parameters
+from stepscope.report.kit.captions import diamonds, fixed_parameters
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import main_grid
@@ -94,11 +94,13 @@ def _fixed(grid: TimingGrid) -> str:
 
 def pictures(machine: Machine, grid: TimingGrid) -> tuple[Picture | None, Picture | None]:
     """(time over the parameters, time over the context); None where there is one size, or one context."""
-    end = fixed_parameters(main_grid(machine.tables["timing"]))
+    grid_of_all = main_grid(machine.tables["timing"])
+    end = fixed_parameters(grid_of_all)
     by_size = Picture(
         "timing_by_size",
         "A line that rises with the size is set by its work; where it is flat, something else sets the time, such as "
-        f"launches. A line a precision; a hollow cross at the top edge ran out of memory. {end}",
+        "launches. A line a precision; a hollow cross at the top edge ran out of memory. "
+        + " ".join(filter(None, [diamonds(grid_of_all), end])),
         "Line charts of the median time in ms over the parameter count, by context and phase, a line a precision.",
     )
     by_context = Picture(

@@ -19,6 +19,7 @@ from stepscope.report.data.memory import (
     saved_by_blocks,
     title,
 )
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.unprofiled import FREE, mode
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import by_fields
@@ -303,7 +304,8 @@ def _predictions(memory: Memory, rows: list[dict], hardware: str) -> Finding | N
         reason = ": {causes}"
     allocated, more = _off_allocated(memory, rows)
     if abs(most) < EXACT:
-        where = f"of all {len(found):,} cells" if len(found) > 1 else f"of {name}"
+        of_sizes = " of sizes" * any(map(is_own, rows))
+        where = f"of all {len(found):,} cells{of_sizes}" if len(found) > 1 else f"of {name}"
         answer = f"The closed form predicts {_ASKED} {where} to within {100 * EXACT:.3f} %{allocated}."
     elif len(found) == 1:
         answer = f"The closed form predicts {_ASKED} of {name} with {{worst}} error{reason}{allocated}."

@@ -1,6 +1,7 @@
 """The precision study's figures: what to see in them, the fixed parameters, and their alt text."""
 
 from stepscope.report.data.mixed import Mixed
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.precision import Precision
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
@@ -33,11 +34,12 @@ def pictures(precision: Precision, mixed: Mixed) -> dict[str, Picture]:
         batches = [formatting.count(value) for value in ordered([pair.row.get("batch") for pair in mixed.pairs])]
         are_judged = any(speed.has_interval for pair in mixed.pairs for speed in pair.speeds.values())
         intervals = ", with its 95 % interval" if are_judged else " of single processes"
+        diamonds = "A diamond is a model of one's own. " * any(is_own(pair.row) for pair in mixed.pairs)
         fixed = f"{formatting.listing(mixed.hardware, 3)}; batch {', '.join(batches)}."
         caption = (
             "How many times as fast as fp32 a phase runs under autocast: below the line at 1 it takes longer. The "
             f"medians' ratio{intervals}. A hollow cross: fp32 or both ran out of memory. "
-            f"{fixed}"
+            f"{diamonds}{fixed}"
         )
         found["precision_speedup"] = Picture(
             "precision_speedup", caption, "Speed-up over fp32 by model size, a row for each phase, a column a context."

@@ -3,11 +3,11 @@
 import pandas as pd
 
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.kit.captions import fixed_parameters
+from stepscope.report.kit.captions import diamonds, fixed_parameters
 
 
 def pictures(grid: pd.DataFrame) -> dict[str, Picture]:
-    end = fixed_parameters(grid)
+    end, beside = fixed_parameters(grid), {"timing_by_size": diamonds(grid)}
     words = {
         "timing_by_size": (
             "Time grows with the model size. A line a precision, median and its 95 % interval; a hollow cross at the "
@@ -43,5 +43,6 @@ def pictures(grid: pd.DataFrame) -> dict[str, Picture]:
         ),
     }
     return {
-        name: Picture(name, f"{caption} {end}".strip(), alternative) for name, (caption, alternative) in words.items()
+        name: Picture(name, " ".join(filter(None, [caption, beside.get(name), end])), alternative)
+        for name, (caption, alternative) in words.items()
     }

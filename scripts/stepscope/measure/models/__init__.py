@@ -1,0 +1,22 @@
+"""The models that training steps are measured of, each with a batch: a module for each kind, loaded by its name.
+
+So a cell depends only on the one that it runs.
+
+Each has a class `Model`, made from a spec, with the `module`, its `blocks`, `outputs()` and `loss()` of the batch, and
+`named_parameters()`. What it makes lies on the spec's device; autocast and gradients are the caller's business.
+"""
+
+import importlib
+
+
+class Unsupported(Exception):
+    """A model that cannot run with a spec's options: the reason, in one line."""
+
+
+def load(spec: dict):
+    """The model that a spec names, with its batch.
+
+    Raises Unsupported for options that it cannot have; running out of memory passes through.
+    """
+    kind = "own" if "model" in spec else "transformer"
+    return importlib.import_module(f"{__name__}.{kind}").Model(spec)

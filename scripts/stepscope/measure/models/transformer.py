@@ -1,0 +1,40 @@
+"""Our own Transformer, and a batch of random tokens."""
+
+from torch import Tensor, nn
+
+from stepscope.axes import option
+from stepscope.measure import memory
+from stepscope.model.loss import cross_entropy
+from stepscope.model.ranges import named
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model, random_batch
+
+
+class Model:
+    """The Transformer of a spec's shape, with the attention that it names."""
+
+    def __init__(self, spec: dict):
+        device, shape = spec["device"], ModelShape.of(spec)
+        memory.require_room(shape, device)
+        self.module = build_model(shape, spec["context"], option(spec, "attention"), device, spec["seed"])
+        batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
+        self._tokens, self._targets = batch
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """The blocks as they are now; some may be grouped."""
+        return self.module.blocks
+
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
+        """(name, parameter)."""
+        return list(self.module.named_parameters())
+
+    def outputs(self) -> Tensor:
+        """(batch, context, vocab_size) logits."""
+        return self.module(self._tokens)
+
+    def loss(self) -> Tensor:
+        """The forward pass with the loss, a scalar."""
+        logits = self.module(self._tokens)
+        with named("loss"):
+            return cross_entropy(logits, self._targets)

@@ -1,0 +1,99 @@
+"""The frame of a cell that runs a model of one's own: what was built is shown first and stands in the record.
+
+The model is looked at in a process of its own, on the CPU or without any memory at all: the device is not touched, and
+nothing has run in the process that measures.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+
+from stepscope.machine.identity import PACKAGE, package_version
+from stepscope.machine.locks import HELD
+from stepscope.measure import processes
+from stepscope.measure.cell import Outcomes, Settings
+from stepscope.measure.training import TrainingCell
+from stepscope.plan import own_models
+
+
+class OwnCell(TrainingCell):
+    """A cell whose spec names a model of one's own.
+
+    A model that cannot be built or run ends the program with one line.
+    """
+
+    def __init__(
+        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
+    ):
+        self._description: dict | None = None
+        try:
+            self._packages = own_models.packages_of(spec["model"])
+            super().__init__(program, spec, settings, (*tools, *self._packages), files)
+            self._code = own_models.with_files(self._code, spec["model"])
+        except own_models.package().ModelError as error:
+            sys.exit(f"error: {error}")
+
+    def __enter__(self) -> "OwnCell":
+        super().__enter__()
+        if HELD in os.environ:  # the program that measures through this one has shown it
+            return self
+        try:
+            (self._description,) = processes.each(1, lambda _: looked_at(self.spec))
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        print("\n".join(lines(self._description)), end="\n\n", flush=True)
+        return self
+
+    def __exit__(self, kind, error, trace) -> bool | None:
+        super().__exit__(kind, error, trace)
+        return _end(error)
+
+    def in_processes(self, measure: Callable[[int], Outcomes]) -> list[Outcomes]:
+        """As Cell has it; a model that fails ends the process with one line."""
+
+        def measured(number: int) -> Outcomes:
+            try:
+                return measure(number)
+            except Exception as error:
+                _end(error)
+                raise
+
+        return super().in_processes(measured)
+
+    def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
+        """As Cell has it, with what was built as `model` in the summary."""
+        names = [name.removeprefix(PACKAGE) for name in self._packages]
+        packages = {name: version for name in names if (version := package_version(name))}
+        super().finish(columns, rows, summary | {"model": self._description}, packages | (versions or {}))
+
+
+def _end(error: BaseException | None) -> None:
+    """End the program with one line if the model is to blame."""
+    if isinstance(error, own_models.package().ModelError):
+        sys.exit(f"error: {error}")
+
+
+def looked_at(spec: dict) -> dict | None:
+    """What the model of a spec is; None of one that the host has not the memory for.
+
+    Ends the program with one line where it cannot be built or run at all.
+    """
+    from stepscope.measure import memory
+
+    own = own_models.package()
+    try:
+        return own.describe(spec["model"], own_models.keys_of(spec), spec["context"], spec["batch"], spec["seed"])
+    except own.ModelError as error:
+        sys.exit(f"error: {error}")
+    except Exception as error:
+        if not memory.is_out_of_memory(error):
+            raise
+        return None
+
+
+def lines(description: dict | None) -> list[str]:
+    """What is shown of a model."""
+    if description is None:
+        return ["model: not looked at, the host's memory does not hold it"]
+    return [f"{key}: {value}" for key, value in description.items()]
