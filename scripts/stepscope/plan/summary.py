@@ -166,7 +166,9 @@ def _basis(todo: Sequence[Todo]) -> str:
     found = shares(one.estimate for one in todo)
     total = sum(seconds for _, seconds in found.values())
     parts = [
-        f"{seconds / total:.0%} by {SAID[basis]}" for basis, (_, seconds) in found.items() if basis in SAID and total
+        f"{_share(seconds / total)} by {SAID[basis]}"
+        for basis, (_, seconds) in found.items()
+        if basis in SAID and total
     ]
     if UNKNOWN in found:
         count = found[UNKNOWN][0]
@@ -191,6 +193,10 @@ def _memory(machine: Machine) -> str:
     named = ", ".join(_short(one.cell.name) + (f" {_gib(one.peak)} GiB" if one.peak else "") for one in lost[:_MOST])
     more = f" and {len(lost) - _MOST:,} more" if len(lost) > _MOST else ""
     return f"{_cells(len(lost))} will not fit into the {limit}, which is a result (oom): {named}{more}"
+
+
+def _share(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "less than 1%"
 
 
 def _cells(count: int) -> str:

@@ -72,6 +72,8 @@ def test_the_share_of_each_basis_is_told():
     assert said(shown(machine(*found)), "Time") == (
         "25% by records of the same cells; 75% by FLOP and the measured ceilings"
     )
+    little = said(shown(machine(todo("timing/a", seconds=0.1, basis=SAME), todo("timing/b", seconds=99.9))), "Time")
+    assert little.startswith("less than 1% by records of the same cells; 100% by ")
     found.append(todo("timing/c", seconds=None, basis=UNKNOWN))
     text = shown(machine(*found))
     assert said(text, "Time").endswith("; 1 cell of unknown time, counted as the mean of the others")
