@@ -158,9 +158,10 @@ class Progress(logging.Handler):
             self._running[job] = _cell_of(record)
             self._tell("begin", self._running[job])
         elif event in ("job_finished", "job_error") and job in self._running:
-            cell = self._running.pop(job)
+            cell = self._running[job]
             self._tell("end", cell)
-            if event == "job_finished":
+            if event == "job_finished":  # what failed may be tried again
+                del self._running[job]
                 self._done += 1
                 self.ended.append(cell)
                 print(f"{self._done} of {self._total} cells{self._time_left()}", flush=True)
