@@ -81,6 +81,8 @@ def read(folder: Path, margin: float) -> Turns:
         values = {
             (row["side"], row["cell"], tuple(row[name] for name in SERIES), int(row["round"])): row for row in rows
         }
+        if not values:
+            raise ValueError("there is no process in processes.csv")
         control = _judged(values, CONTROL, margin) if CONTROL in about["sides"] else []
         found = Turns(about, _judged(values, B, margin), control, margin)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -144,17 +146,16 @@ def rows(found: Turns) -> list[dict]:
     ]
 
 
-def summary(found: Turns) -> str:
-    """How many of each verdict, in a sentence."""
-    counts = Counter(line.verdict for line in found.lines)
+def _counted(lines: Sequence[Line]) -> str:
+    """`7 series: 2 slower, 5 same`."""
+    counts = Counter(line.verdict for line in lines)
     words = (compare.FASTER, compare.SLOWER, compare.SAME, compare.UNCLEAR, compare.NOT_COMPARABLE)
-    told = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return f"B beside A, {len(found.lines)} series: {told}."
+    return f"{len(lines)} series: {', '.join(f'{counts[word]} {word}' for word in words if counts[word])}"
 
 
 def sentences(found: Turns) -> list[str]:
     """What is to be known before the table is read."""
-    told = [summary(found)]
+    told = [f"B beside A, {_counted(found.lines)}."]
     percent = 100 * (found.margin - 1)
     if found.fired:
         told.append(
@@ -162,7 +163,7 @@ def sentences(found: Turns) -> list[str]:
             "is unclear. Something disturbed the machine; measure again, with more rounds."
         )
     elif found.control:
-        told.append(f"The control held: A once more is different from A in none of {len(found.control)} series.")
+        told.append(f"The control held: A once more beside A, {_counted(found.control)}.")
     if found.is_control:
         told.append("Both sides ran the same code in the same environment: this is an A/A control.")
     told.append(
