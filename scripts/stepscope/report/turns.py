@@ -248,18 +248,19 @@ def _parts(found: Turns, blocks: MarkdownBlocks | WebBlocks) -> list[str | Prose
 
 
 def as_text(found: Turns) -> str:
-    """The table for a terminal."""
-    head = ("series", "A ms", "B ms", "change %", "interval %", "verdict")
-    body = []
-    for line in found.lines:
-        if line.comparison is None:
-            body.append((f"{line.cell} {line.what}", "", "", "", "", line.verdict))
-            continue
-        a, b = map(significant, line.comparison.times)
-        change = f"{100 * line.change:+.2f}"
-        body.append((f"{line.cell} {line.what}", a, b, change, _interval(line.comparison), f"B is {line.verdict}"))
-    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
-    ]
+    """The table for a terminal, the series below their cells."""
+    head = ("", "A ms", "B ms", "change %", "interval %", "verdict")
+    body: list[tuple[str, ...]] = [head]
+    for cell in dict.fromkeys(line.cell for line in found.lines):
+        body.append((cell,))
+        body += [_in_text(line) for line in found.lines if line.cell == cell]
+    widths = [max(len(row[i]) for row in body if len(row) > 1) for i in range(len(head))]
+    lines = [row[0] if len(row) == 1 else "  ".join(map(str.ljust, row, widths)).rstrip() for row in body]
     return "\n".join([*lines, "", *sentences(found)])
+
+
+def _in_text(line: Line) -> tuple[str, ...]:
+    if line.comparison is None:
+        return (f"  {line.what}", "", "", "", "", line.verdict)
+    times, change = map(significant, line.comparison.times), f"{100 * line.change:+.2f}"
+    return (f"  {line.what}", *times, change, _interval(line.comparison), f"B is {line.verdict}")
