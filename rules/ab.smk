@@ -1,20 +1,5 @@
 # Two versions of the code, or two environments, measured in turns on the machine at hand: `snakemake ab`.
 # Needs the keys a_commit, b_commit and cells (docs/ab.md); makes results/ab/NAME: what each process took, and a page.
-from stepscope.turns import TurnsError
-from stepscope.turns.request import HOW, requested
-
-HERE = next((one for one in MACHINES if one.here), None)
-try:
-    AB = requested(config, lambda: REGISTRY.plan, HERE and HERE.label, ROOT)
-except TurnsError as error:
-    sys.exit(str(error))
-
-
-def ab_page(wildcards):
-    """The page that was asked for; ends the run if none was."""
-    if AB is None:
-        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {HOW}")
-    return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]
 
 
 rule ab:
@@ -22,9 +7,7 @@ rule ab:
         ab_page,
     localrule: True
     message:
-        "What was found:"
-    shell:
-        "cat {input[0]:q}"
+        "Both sides: {input[1]}"
 
 
 if AB is not None:
@@ -57,12 +40,12 @@ if AB is not None:
             gpu=1 if AB.device == "cuda" else 0,
         params:
             sides=AB.sides,
-            label=HERE.label,
+            label=HERE,
             a=AB.commits["a"] or "worktree",
             b=AB.commits["b"] or "worktree",
             pythons=[word for side in "ab" if AB.pythons[side] for word in (f"--{side}-python", AB.pythons[side])],
-            rounds=config["ab"]["rounds"],
-            control="--control" if config["ab"]["control"] else "",
+            rounds=config["ab_rounds"],
+            control="--control" if config["ab_control"] in (True, "true") else "",
             minutes=config["timing"]["time_limit"],
         message:
             "Measuring in turns: {params.a} and {params.b}, {params.rounds} rounds"
@@ -93,12 +76,13 @@ if AB is not None:
             "../envs/report.yaml"
         params:
             code=report_code("write_ab.py"),
-            margin=config["ab"]["margin"],
+            margin=config["ab_margin"],
         message:
             "Writing the page of both sides"
         shell:
             r"""
-            exec "$PYTHON" "$SCRIPTS"/write_ab.py "$(dirname {input.sides:q})" \
+            exec "$PYTHON" "$SCRIPTS"/write_ab.py \
                 --margin {params.margin} \
+                "$(dirname {input.sides:q})" \
                 >{output.text:q} 2>{log:q}
             """

@@ -1,7 +1,5 @@
 # Results as one file: `snakemake archive`.
 # Needs the report and what it is made of; makes results/archive/NAME.zip (NAME: the key `archive`, else preset and machines).
-from stepscope.files import write_whole
-
 LABELS = [one.label for one in MACHINES]
 ARCHIVE = config["archive"] or "-".join([config["preset"], *LABELS[:2], *(["and-more"] if LABELS[2:] else [])])
 

@@ -16,7 +16,7 @@ gc.set_threshold(50_000, 20, 20)
 
 from stepscope.axes import PRECISIONS
 from snakemake.exceptions import WorkflowError
-from stepscope.files import complaint, is_full
+from stepscope.files import complaint, is_full, write_whole
 from stepscope.machine import gpus, identity
 from stepscope.plan import archives, hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
@@ -28,6 +28,8 @@ from stepscope.plan.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
 from stepscope.plan.training import figure_name
 from stepscope.tables.cells import finished_cells
 from stepscope.tables.registry import more_tables
+from stepscope.turns import TurnsError
+from stepscope.turns import request as turns
 
 if refused := unusable(str(ROOT)) or unusable(sys.executable):
     sys.exit(refused)
@@ -48,7 +50,9 @@ try:
     )
     REGISTRY.check_results()
     PUBLISHED = published_files(config, ROOT / "report/published")
-except (ConfigError, identity.MachineError) as error:
+    HERE = next((one.label for one in MACHINES if one.here), None)
+    AB = turns.requested(config, lambda: REGISTRY.plan, HERE, ROOT)
+except (ConfigError, TurnsError, identity.MachineError) as error:
     sys.exit(str(error))
 
 PYTHON = "python" if CONDA else sys.executable
@@ -269,3 +273,10 @@ OWN_MODELS = [
 def partial_plan(wildcards):
     """A function, because it takes a look at every cell: only a partial report needs that."""
     return REGISTRY.partial_plan_path
+
+
+def ab_page(wildcards):
+    """What was found of two sides that were measured in turns; ends the run if no sides were given."""
+    if AB is None:
+        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
+    return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]

@@ -75,6 +75,12 @@ def say_where_the_report_is():
         print(f"The report: {page.resolve()}")
 
 
+def say_what_ab_found():
+    """The table of both sides, at the end of a run that was asked for it."""
+    if AB is not None and snakemake_internals.has_rule(workflow, "ab"):
+        print(Path(f"results/ab/{AB.name}/ab.txt").read_text(), end="")
+
+
 def given_flags():
     """The configuration that this run was given, as flags; with its folder, if that is not the project's."""
     folder = Path.cwd()
@@ -120,6 +126,7 @@ onstart:
 
 onsuccess:
     say_where_the_report_is()
+    say_what_ab_found()
 
 
 onerror:

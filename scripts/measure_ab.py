@@ -18,7 +18,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from stepscope.files import or_one_line, write_whole
@@ -84,16 +83,18 @@ def run(given: argparse.Namespace) -> None:
     commits = {name: sides.commit_of(PROJECT, commit) for name, (commit, _) in wanted.items()}
     pythons = {name: sides.checked_python(python) for name, (_, python) in wanted.items()}
     given.out.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(given.out / "processes", ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix="stepscope-ab-", ignore_cleanup_errors=True) as scratch:
-        both = [
-            sides.Side(name, wanted[name][0], commits[name], pythons[name], Path(scratch) / name) for name in wanted
-        ]
+    copies = (given.out / ".checkouts").resolve()
+    for left in (given.out / "processes", copies):  # by a run before
+        shutil.rmtree(left, ignore_errors=True)
+    both = [sides.Side(name, wanted[name][0], commits[name], pythons[name], copies / name) for name in wanted]
+    try:
         for side in both:
             sides.checked_out(PROJECT, side.commit, side.folder)
         rows, seen = measure(
             both, turns, given.rounds, given.out, given.time_limit, lambda text: print(text, flush=True)
         )
+    finally:
+        shutil.rmtree(copies, ignore_errors=True)
     described = {
         side.name: {"given": side.given, "commit": side.commit, "interpreter": side.python} | seen[side.name]
         for side in both

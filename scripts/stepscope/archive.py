@@ -127,7 +127,7 @@ def _chosen(path: Path, there: Sequence[str], wanted: str | None, label: str) ->
     if (wanted or label) in there:
         return wanted or label
     held = ", ".join(there) or "no machine at all"
-    raise ArchiveError(f"{path}: it holds no machine {wanted or label!r}, but {held}; name one of them as its label")
+    raise ArchiveError(f"{path}: it holds no machine {wanted or label!r}, but {held}; name one of them as its machine")
 
 
 def _unpack(path: Path, folder: Path, limits: Limits) -> None:

@@ -81,6 +81,8 @@ def read(folder: Path, margin: float) -> Turns:
         values = {
             (row["side"], row["cell"], tuple(row[name] for name in SERIES), int(row["round"])): row for row in rows
         }
+        if not values:
+            raise ValueError("there is no process in processes.csv")
         control = _judged(values, CONTROL, margin) if CONTROL in about["sides"] else []
         found = Turns(about, _judged(values, B, margin), control, margin)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -144,17 +146,16 @@ def rows(found: Turns) -> list[dict]:
     ]
 
 
-def summary(found: Turns) -> str:
-    """How many of each verdict, in a sentence."""
-    counts = Counter(line.verdict for line in found.lines)
+def _counted(lines: Sequence[Line]) -> str:
+    """`7 series: 2 slower, 5 same`."""
+    counts = Counter(line.verdict for line in lines)
     words = (compare.FASTER, compare.SLOWER, compare.SAME, compare.UNCLEAR, compare.NOT_COMPARABLE)
-    told = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return f"B beside A, {len(found.lines)} series: {told}."
+    return f"{len(lines)} series: {', '.join(f'{counts[word]} {word}' for word in words if counts[word])}"
 
 
 def sentences(found: Turns) -> list[str]:
     """What is to be known before the table is read."""
-    told = [summary(found)]
+    told = [f"B beside A, {_counted(found.lines)}."]
     percent = 100 * (found.margin - 1)
     if found.fired:
         told.append(
@@ -162,7 +163,7 @@ def sentences(found: Turns) -> list[str]:
             "is unclear. Something disturbed the machine; measure again, with more rounds."
         )
     elif found.control:
-        told.append(f"The control held: A once more is different from A in none of {len(found.control)} series.")
+        told.append(f"The control held: A once more beside A, {_counted(found.control)}.")
     if found.is_control:
         told.append("Both sides ran the same code in the same environment: this is an A/A control.")
     told.append(
@@ -247,18 +248,19 @@ def _parts(found: Turns, blocks: MarkdownBlocks | WebBlocks) -> list[str | Prose
 
 
 def as_text(found: Turns) -> str:
-    """The table for a terminal."""
-    head = ("series", "A ms", "B ms", "change %", "interval %", "verdict")
-    body = []
-    for line in found.lines:
-        if line.comparison is None:
-            body.append((f"{line.cell} {line.what}", "", "", "", "", line.verdict))
-            continue
-        a, b = map(significant, line.comparison.times)
-        change = f"{100 * line.change:+.2f}"
-        body.append((f"{line.cell} {line.what}", a, b, change, _interval(line.comparison), f"B is {line.verdict}"))
-    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in (head, *body)
-    ]
+    """The table for a terminal, the series below their cells."""
+    head = ("", "A ms", "B ms", "change %", "interval %", "verdict")
+    body: list[tuple[str, ...]] = [head]
+    for cell in dict.fromkeys(line.cell for line in found.lines):
+        body.append((cell,))
+        body += [_in_text(line) for line in found.lines if line.cell == cell]
+    widths = [max(len(row[i]) for row in body if len(row) > 1) for i in range(len(head))]
+    lines = [row[0] if len(row) == 1 else "  ".join(map(str.ljust, row, widths)).rstrip() for row in body]
     return "\n".join([*lines, "", *sentences(found)])
+
+
+def _in_text(line: Line) -> tuple[str, ...]:
+    if line.comparison is None:
+        return (f"  {line.what}", "", "", "", "", line.verdict)
+    times, change = map(significant, line.comparison.times), f"{100 * line.change:+.2f}"
+    return (f"  {line.what}", *times, change, _interval(line.comparison), f"B is {line.verdict}")
