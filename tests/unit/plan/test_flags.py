@@ -89,11 +89,9 @@ def test_a_spec_of_attention_survives_its_flags(seed, parse):
 
 
 def test_as_many_heads_of_keys_as_of_queries_and_either_name_of_the_causal_mask_are_one_spec(parse):
-    plain = parse["time_attention"](["--device", "cpu", "--heads", "4", "--causal", "yes"])[0]
-    assert (
-        parse["time_attention"](["--device", "cpu", "--heads", "4", "--key-value-heads", "4", "--mask", "causal"])[0]
-        == plain
-    )
+    start = ["--device", "cpu", "--heads", "4"]
+    plain = parse["time_attention"]([*start, "--causal", "yes"])[0]
+    assert parse["time_attention"]([*start, "--key-value-heads", "4", "--mask", "causal"])[0] == plain
     assert plain["causal"] == "yes" and not {"mask", "key_value_heads", "keys", "window"} & set(plain)
 
 
