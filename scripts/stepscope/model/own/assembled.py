@@ -30,8 +30,6 @@ def build(reference: str, keys: dict, context: int, batch: int, device: torch.de
     with torch.device(device):
         built = load(parsed, passed, context)
     module, fed = inputs.chosen(parsed, built)
-    if not any(True for _ in module.parameters()):
-        raise ModelError(f"{reference}: {type(module).__name__} has no parameters; there is nothing to train")
     with named_errors(parsed, f"{type(module).__name__} cannot be moved to {device} in fp32"):
         if any(each.device.type != torch.device(device).type for each in (*module.parameters(), *module.buffers())):
             module.to(device)
@@ -73,7 +71,8 @@ class OwnModel:
     """A model as its user wrote it.
 
     module: in the mode that it was built in, for training; in eval mode for inference. blocks: its repeated modules, or
-    []. parts: path → name of what has a range. takes_tokens: whether we make its batch. attention: what it runs in.
+    []. parts: path → name of what has a range; attentions: paths. takes_tokens: whether we make its batch. attention:
+    what it runs in.
     """
 
     def __init__(
@@ -94,8 +93,9 @@ class OwnModel:
         self._fed, self._modes, self._is_training = fed, {}, True
         self.found_blocks = structure.blocks_of(module)
         self.has_own_ranges = naming.names_its_own(module)
-        parts = {} if self.has_own_ranges else structure.parts_of(module, self.found_blocks)
-        self.parts = naming.renamed(parts, module, keys.get(RANGES, {}))
+        parts = structure.parts_of(module, self.found_blocks)
+        self.attentions = [path for path, name in parts.items() if name == "attention"]
+        self.parts = naming.renamed({} if self.has_own_ranges else parts, module, keys.get(RANGES, {}))
         self._names = naming.Names(module, self.parts)
         self.description_of_module = self._described()
 
@@ -202,6 +202,8 @@ class OwnModel:
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
             lines += [f"range of {name}: no module is called so; name it by the key ranges" for name in missing]
+        if self.takes_tokens and self._fed.labels == "targets":
+            lines.append("inference: without targets forward may compute less, as the last position alone")
         return lines
 
 

@@ -60,8 +60,8 @@ def _attention(own, found: Probe, tokens: int | None) -> int | None:
     """Operations of all attention by formula: of the calls that were seen, else of modules that say their heads."""
     if found.calls:
         return sum(call.flops for call in found.calls)
-    widths = [_width(own.module.get_submodule(path)) for path, name in own.parts.items() if name == "attention"]
-    if not widths or None in widths or tokens is None:
+    widths = [_width(part) for path, part in own.module.named_modules() if path in own.attentions]
+    if None in widths or tokens is None:
         return None
     return sum(12 * tokens * (tokens // own.batch) * width for width in widths)
 
@@ -90,15 +90,16 @@ def _missed_attention(own, found: Probe, formula: int, attention: int | None) ->
 def _why(own, found: Probe, formula: int, attention: int | None) -> str:
     """The best known cause of a disagreement."""
     if structure.experts(own.module):
-        return "the model has experts: the formula counts all of them, a token runs through some"
+        return (
+            "the model has experts: the formula counts all of them, a token runs through some; torch may not count "
+            "their products where they are grouped"
+        )
+    if found.flops < formula and not found.calls and attention:
+        return "the counter is lower: attention may run in a kernel that it cannot see"
     if found.flops < formula:
-        if found.flops < formula - (attention or 0) * (1 + MOST_APART):
-            return (
-                "the counter is below 6 N a token: some weights are used for fewer tokens, or in kernels it cannot see"
-            )
-        return "the counter is lower: attention may run in a kernel that it cannot see, or on fewer positions"
+        return "the counter is lower: some weights work on fewer positions than the blocks do, as a head on one of them"
     if structure.has_convolutions(own.module):
         return "the model has convolutions: they use a weight more than once for a token, the formula counts it once"
     if attention is None:
         return "the formula is without attention, as no heads were found"
-    return "the counter is higher: weights may be used more than once for a token"
+    return "the counter is higher: weights may be used more than once for a token, or attention was not recognised"

@@ -120,6 +120,8 @@ def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Bro
         raise ModelError(
             f"{reference.text}: returns {type(module).__name__}; return a module, or (module, make_batch, loss)"
         )
+    if next(module.parameters(), None) is None:
+        raise ModelError(f"{reference.text}: {type(module).__name__} has no parameters; there is nothing to train")
     for name, value in (("make_batch", make_batch), ("loss", loss)):
         if value is not None and not callable(value):
             raise ModelError(f"{reference.text}: {name} is {type(value).__name__}, no function")

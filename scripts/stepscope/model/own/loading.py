@@ -29,7 +29,7 @@ def load(reference: Reference, keys: dict, context: int) -> object:
 
 @contextlib.contextmanager
 def named_errors(reference: Reference, doing: str) -> Iterator[None]:
-    """Within it an error is raised as ModelError: "MODEL: DOING: line of the user's file, type, first line".
+    """Within it an error is raised as ModelError: "MODEL: DOING: line of the user's file, type, what it says".
 
     Running out of memory, ModelError, Unsupported and what stops the program pass through as they are.
     """
@@ -45,7 +45,7 @@ def named_errors(reference: Reference, doing: str) -> Iterator[None]:
 
 def told(error: BaseException, reference: Reference) -> str:
     """An error in one line, with the last line of the user's file that it came through."""
-    said = (str(error).strip().splitlines() or [""])[0][:300]
+    said = " ".join(str(error).split())[:300]
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from stepscope.model import ranges
 
 BACKWARD = " backward"
+_VIEWS = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
 _KEY = "parts that end here"  # in what autograd lets us keep with a node
 
 
@@ -80,12 +81,13 @@ class Names:
             opened.pop().__exit__(None, None, None)
             if not torch.is_grad_enabled():
                 return
-            ends = {one.grad_fn for one in _tensors(output)}
             has_input = bool(_tensors((args, kwargs)))
-            for node in ends:
-                self._backward.open_before(node, path, name, outer)
+            for end in {one.grad_fn for one in _tensors(output)}:
+                nodes = _last_nodes(end)
+                for node in nodes:
+                    self._backward.open_before(node, path, name, outer)
                 if not has_input:  # as an embedding: no gradient goes on from there
-                    node.register_hook(lambda *_: self._backward.close(path))
+                    nodes[-1].register_hook(lambda *_: self._backward.close(path))
 
         # always_call: recomputing a checkpointed block ends with an exception as soon as it has all that it needs.
         self._handles.append(part.register_forward_pre_hook(before, with_kwargs=True))
@@ -131,6 +133,13 @@ class _Backward:
         if not hasattr(self._of_thread, "stack"):
             self._of_thread.stack = []
         return self._of_thread.stack
+
+
+def _last_nodes(end) -> list:
+    """What runs first backward: the node of an output, and of a view also that of what it shows; an operation in place
+    on the view takes the view's node out of the graph."""
+    below = end.next_functions[0][0] if end.name() in _VIEWS else None
+    return [end] if below is None else [end, below]
 
 
 def _tensors(value: object) -> list[Tensor]:

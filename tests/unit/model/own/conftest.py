@@ -1,0 +1,91 @@
+"""Models as users write them, in files of their own, and ranges that are kept instead of shown."""
+
+import contextlib
+import importlib
+import os
+import sys
+from collections import namedtuple
+from textwrap import dedent
+
+import pytest
+import torch
+from stepscope.model import own, ranges
+
+# A kernel's kind is decided when its module is loaded: on the CPU it needs Triton's interpreter.
+if not torch.cuda.is_available() and sys.platform == "linux":
+    os.environ["TRITON_INTERPRET"] = "1"
+    importlib.import_module("stepscope.attention.fused")
+    del os.environ["TRITON_INTERPRET"]
+
+HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
+Step = namedtuple("Step", "loss gradients")
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a user's file; returns its reference. What imports torch needs no import of its own."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def write(text, name="mine.py", head=HEAD):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(head + dedent(text))
+        return f"{path}:build"
+
+    return write
+
+
+@pytest.fixture
+def gpt(project_root):
+    """The example of a model with tied weights and dropout."""
+    return f"{project_root / 'models/gpt.py'}:build"
+
+
+@pytest.fixture
+def vit(project_root):
+    """The example of a model with a batch of its own."""
+    return f"{project_root / 'models/vit.py'}:build"
+
+
+@pytest.fixture
+def make():
+    """A small model of a reference, adapted to a spec's options."""
+
+    def make(reference, keys=None, context=16, batch=2, seed=0, **options):
+        model = own.build(reference, keys or {}, context, batch, "cpu", seed)
+        own.adapt(model, options)
+        return model
+
+    return make
+
+
+@pytest.fixture
+def step():
+    """Loss and gradients by name of one forward and backward pass, with the same dropout each time."""
+
+    def step(model):
+        batch = model.make_batch()
+        torch.manual_seed(1)
+        loss = model.loss(batch)
+        loss.backward()
+        return Step(loss.detach(), {name: each.grad for name, each in model.module.named_parameters()})
+
+    return step
+
+
+@pytest.fixture
+def opened():
+    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end before its outer."""
+    log, inside = [], []
+
+    @contextlib.contextmanager
+    def opener(name):
+        log.append((len(inside), name))
+        inside.append(name)
+        yield
+        assert inside.pop() == name
+
+    ranges.turn_on(opener)
+    yield log
+    ranges.turn_on(None)
+    assert inside == []

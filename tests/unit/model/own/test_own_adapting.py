@@ -1,0 +1,212 @@
+"""Options of a user's model: the same numbers by another way, or a line that says why not."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model import own
+from stepscope.model.attention import naive
+
+LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "vocab_size": 50,
+}
+GPT = {"layers": 2, "width": 16, "heads": 2, "dropout": 0.0}
+SEQUENTIAL = """
+class Block(nn.Module):
+    runs = 0
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.linear, self.dropout = nn.Linear(4, 4), nn.Dropout(dropout)
+
+    def forward(self, x):
+        Block.runs += 1
+        return x + self.dropout(self.linear(x).relu())
+
+class Net(nn.Module):
+    def __init__(self, dropout, is_whole):
+        super().__init__()
+        self.table, self.head, self.is_whole = nn.Embedding(10, 4), nn.Linear(4, 10), is_whole
+        self.blocks = nn.Sequential(*(Block(dropout) for _ in range(5)))
+
+    def forward(self, tokens):
+        x = self.table(tokens)
+        if self.is_whole:
+            return self.head(self.blocks(x))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+def build(context, dropout=0.0, is_whole=True):
+    return Net(dropout, is_whole)
+"""
+CALLS = """
+class Net(nn.Module):
+    def __init__(self, options):
+        super().__init__()
+        self.table, self.options = nn.Embedding(10, 16), options
+
+    def forward(self, tokens):
+        q = self.table(tokens)[:, None]
+        mask = torch.zeros(8, 8) if "mask" in self.options else None
+        scale = self.options.get("scale")
+        return F.scaled_dot_product_attention(q, q, q, attn_mask=mask, scale=scale)[:, 0] @ self.table.weight.T
+
+def build(context, **options): return Net(options)
+"""
+
+
+def assert_close(one, other):
+    torch.testing.assert_close(one.loss, other.loss)
+    for name, gradient in one.gradients.items():
+        torch.testing.assert_close(gradient, other.gradients[name], msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize(
+    ("reference", "keys"),
+    [("gpt", GPT), ("hf:llama", LLAMA), ("hf:llama", LLAMA | {"attn_implementation": "eager"})],
+)
+@pytest.mark.parametrize("attention", ["sdpa", "triton"])
+def test_another_attention_gives_the_same_numbers(request, make, step, reference, keys, attention):
+    place = reference if reference.startswith("hf:") else request.getfixturevalue(reference)
+    plain = step(make(place, keys))
+    model = make(place, keys, attention=attention)
+    ran = []
+    if attention == "triton":
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        kernels = pytest.importorskip("stepscope.attention.fused")
+        forward = kernels._forward
+        monkeypatch.setattr(kernels, "_forward", lambda *given: ran.append(1) or forward(*given))
+    assert_close(step(model), plain)
+    assert len(ran) == (len(model.blocks) if attention == "triton" else 0)
+    assert F.scaled_dot_product_attention is torch._C._nn.scaled_dot_product_attention
+
+
+def test_an_attention_imported_by_name_is_replaced_too(make, write, step, monkeypatch):
+    reference = write("""
+        from torch.nn.functional import scaled_dot_product_attention as attend
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table = nn.Embedding(10, 8)
+
+            def forward(self, tokens):
+                q = self.table(tokens)[:, None]
+                return attend(q, q, q, is_causal=True)[:, 0] @ self.table.weight.T
+
+        def build(context): return Net()
+        """)
+    plain = step(make(reference))
+    ran = []
+    kernels = pytest.importorskip("stepscope.attention.fused")
+    monkeypatch.setattr(
+        kernels, "attention", lambda q, k, v, is_causal: ran.append(1) or naive.attention(q, k, v, is_causal)
+    )
+    assert_close(step(make(reference, attention="triton")), plain)
+    assert ran == [1]
+
+
+def test_heads_that_share_keys_and_values(make, write, step, monkeypatch):
+    reference = write("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.kv = nn.Embedding(10, 32), nn.Embedding(10, 16)
+
+            def forward(self, tokens):
+                q = self.q(tokens).unflatten(-1, (4, 8)).transpose(1, 2)
+                k = self.kv(tokens).unflatten(-1, (2, 8)).transpose(1, 2)
+                x = F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
+                return x.transpose(1, 2).flatten(2) @ self.q.weight.T
+
+        def build(context): return Net()
+        """)
+    kernels = pytest.importorskip("stepscope.attention.fused")
+    plain = step(make(reference))
+    monkeypatch.setattr(kernels, "attention", naive.attention)
+    assert_close(step(make(reference, attention="triton")), plain)
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"mask": 1}, "the model's attention has a mask; triton has only the causal one, by is_causal=True"),
+        ({"scale": 1.0}, "the model scales its scores by 1; triton by 1/sqrt(d_head) = 0.25"),
+    ],
+)
+def test_calls_that_the_kernel_cannot_run(make, write, keys, reason):
+    with pytest.raises(own.Unsupported) as caught:
+        make(write(CALLS), keys, context=8, attention="triton")
+    assert str(caught.value) == reason
+    make(write(CALLS, "other.py"), keys, context=8, attention="sdpa")
+
+
+def test_other_reasons_against_an_attention(make, gpt, write):
+    with pytest.raises(own.Unsupported, match=r"has dropout 0\.1, which triton lacks; set it to 0"):
+        make(gpt, GPT | {"dropout": 0.1}, attention="triton")
+    with pytest.raises(own.Unsupported, match="a d_head that is a multiple of 8, at most 256, not 4"):
+        make(gpt, GPT | {"heads": 4}, attention="triton")
+    with pytest.raises(own.Unsupported, match="flex trains on a GPU only"):
+        make(gpt, GPT, attention="flex")
+    for attention in ("sdpa", "triton"):
+        with pytest.raises(own.Unsupported, match="neither calls torch's scaled_dot_product_attention nor has"):
+            make(write(SEQUENTIAL), attention=attention)
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 9])
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_blocks_are_computed_again_and_give_the_same_numbers(make, write, step, every, dropout):
+    reference = write(SEQUENTIAL)
+    plain = step(make(reference, {"dropout": dropout}))
+    model = make(reference, {"dropout": dropout}, checkpoint=every)
+    block = type(model.blocks[0])
+    block.runs = 0
+    again = step(model)
+    assert block.runs == 2 * 5
+    assert torch.equal(again.loss, plain.loss)
+    assert all(torch.equal(again.gradients[name], plain.gradients[name]) for name in plain.gradients)
+    block.runs = 0
+    with torch.no_grad():
+        model.outputs(model.make_batch())
+    assert block.runs == 5
+
+
+def test_groups_of_blocks_need_a_sequence_that_is_called_as_a_whole(make, write, gpt):
+    for reference, keys in ((write(SEQUENTIAL), {"is_whole": False}), (gpt, GPT)):
+        with pytest.raises(own.Unsupported, match=r"checkpoint: 2 needs blocks in an nn.Sequential.*use checkpoint: 1"):
+            make(reference, keys, checkpoint=2)
+
+
+def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, monkeypatch):
+    ran = []
+    kernels = pytest.importorskip("stepscope.attention.fused")
+    monkeypatch.setattr(
+        kernels, "attention", lambda q, k, v, is_causal: ran.append(1) or naive.attention(q, k, v, is_causal)
+    )
+    plain = step(make(gpt, GPT))
+    assert_close(step(make(gpt, GPT, attention="triton", checkpoint=1)), plain)
+    assert len(ran) == 2 * 2
+
+
+@pytest.mark.parametrize("options", [{"checkpoint": 1}, {"compile": "block"}, {"compile": "graphs"}])
+def test_options_of_blocks_need_blocks(make, write, options):
+    reference = write("def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))")
+    with pytest.raises(own.Unsupported, match="needs blocks"):
+        make(reference, **options)
+
+
+def test_compiled_blocks_give_the_same_numbers(make, write, step):
+    reference = write(SEQUENTIAL)
+    plain = step(make(reference))
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    compile_without_code = torch.compile
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "compile", lambda forward: compile_without_code(forward, backend="aot_eager"))
+        assert_close(step(make(reference, compile="block")), plain)
+    assert torch._dynamo.utils.counters["frames"]["ok"] >= 1

@@ -1,0 +1,169 @@
+"""Models that cannot be built or run: one line each, with the file, the function and the reason."""
+
+import sys
+
+import pytest
+import torch
+from stepscope.model import own
+
+FINE = "nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10))"
+
+
+@pytest.fixture
+def complaint(write):
+    """What is said of a user's file, from building to the loss."""
+
+    def complaint(text, keys=None, name="mine.py"):
+        reference = write(text, name)
+        with pytest.raises(own.ModelError) as caught:
+            model = own.build(reference, keys or {}, 8, 2, "cpu", 0)
+            model.loss(model.make_batch())
+        said = str(caught.value)
+        assert said.startswith(f"{reference}: ")
+        assert "\n" not in said
+        return said.removeprefix(f"{reference}: ")
+
+    return complaint
+
+
+# The user's text begins in line 5 of the file.
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import absent_package", "does not import: line 5: ModuleNotFoundError: No module named 'absent_package'"),
+        ("def build(:", "does not import: line 5: SyntaxError: invalid syntax"),
+        ("x = 1 / 0", "does not import: line 5: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "does not import: line 5: SystemExit: 3"),
+        ("def other(): pass", "has no function build; it has: other"),
+        ("build = 3", "has no function build; it has: none"),
+        ("def build(context): return 3", "returns int; return a module"),
+        ("def build(context): return None", "returns NoneType"),
+        ("def build(context): return nn.Identity(), None", "returns 2 values; return (module, make_batch, loss)"),
+        ("def build(context): return nn.Linear(1, 1), 3, None", "make_batch is int, no function"),
+        (f"def build(context): return {FINE}, None, print", "returns a loss without make_batch"),
+        ("def build(context): return nn.ReLU()", "ReLU has no parameters"),
+        ("def build(context):\n    raise KeyError('x')", "build() fails: line 6: KeyError: 'x'"),
+        ("def build(context): return nn.Linear(4, 10)", "no size of a vocabulary found"),
+        (
+            "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))",
+            "forward fails: RuntimeError: mat1 and mat2 shapes cannot be multiplied (16x4 and 5x10)",
+        ),
+        (
+            "def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Flatten(), nn.Linear(32, 10))",
+            "wrong output: (2, 10) instead of logits (2, 8, 10)",
+        ),
+        (
+            "class Net(nn.Embedding):\n    def forward(self, x): return 'x'\ndef build(context): return Net(10, 4)",
+            "wrong output: str instead of logits (2, 8, 10)",
+        ),
+        (
+            f"def build(context): return {FINE}, lambda batch, context, device, generator: 1 / 0, None",
+            "make_batch() fails: line 5: ZeroDivisionError",
+        ),
+    ],
+)
+def test_one_line_says_what_is_wrong(complaint, text, said):
+    assert said in complaint(text)
+
+
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [
+        ("outputs", "the loss has the shape (2, 8, 10); it has to be a scalar with a gradient"),
+        ("outputs.detach().sum()", "the loss does not require a gradient"),
+        ("outputs.sum().item()", "the loss is float"),
+        ("outputs.missing", "loss fails: line 9: AttributeError: 'Tensor' object has no attribute 'missing'"),
+    ],
+)
+def test_a_loss_is_a_scalar_with_a_gradient(complaint, loss, said):
+    text = f"""
+        def build(context): return {FINE}, make_batch, loss
+        def make_batch(batch, context, device, generator):
+            return torch.randint(10, (batch, context), generator=generator, device=device)
+        def loss(outputs, batch): return {loss}
+        """
+    assert said in complaint(text)
+
+
+def test_a_line_of_the_users_file_is_named(complaint):
+    text = """
+        class Net(nn.Embedding):
+            def forward(self, tokens):
+                x = super().forward(tokens)
+                return x @ x
+        def build(context): return Net(10, 4)
+        """
+    assert "forward fails: line 9: RuntimeError: Expected size" in complaint(text)
+
+
+def test_keys_that_build_does_not_take(complaint):
+    said = complaint(f"def build(context, layers=2): return {FINE}", {"layer": 3})
+    assert said.startswith("build(context, layers=2) does not take the context and the keys layer")
+    assert "unexpected keyword argument 'layer'" in said
+    assert "too many positional arguments" in complaint(f"def build(): return {FINE}", name="other.py")
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(own.ModelError, match=r"there is no file .*absent\.py; paths are from the working directory"):
+        own.build(f"{tmp_path}/absent.py:build", {}, 8, 2, "cpu", 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ("MemoryError()", MemoryError),
+        ("torch.OutOfMemoryError('x')", torch.OutOfMemoryError),
+        ("RuntimeError('DefaultCPUAllocator: can not, can\\'t allocate memory')", RuntimeError),
+    ],
+)
+def test_running_out_of_memory_passes_unchanged(write, error, kind):
+    reference = write(f"def build(context): raise {error}")
+    with pytest.raises((MemoryError, RuntimeError)) as caught:
+        own.build(reference, {}, 8, 2, "cpu", 0)
+    assert type(caught.value) is kind
+
+
+def test_out_of_memory_in_forward_passes_unchanged(write):
+    reference = write("""
+        class Net(nn.Embedding):
+            def forward(self, tokens):
+                raise torch.OutOfMemoryError("CUDA out of memory")
+        def build(context): return Net(10, 4)
+        """)
+    model = own.build(reference, {}, 8, 2, "cpu", 0)
+    with pytest.raises(torch.OutOfMemoryError):
+        model.loss(model.make_batch())
+
+
+def test_a_bad_model_is_described_by_the_same_line(write):
+    reference = write("def build(context): return nn.Sequential(nn.Embedding(10, 4), nn.Linear(5, 10))")
+    with pytest.raises(own.ModelError, match="forward fails: RuntimeError: mat1 and mat2 shapes"):
+        own.describe(reference, {}, 8, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "said"),
+    [
+        ("no/such-repository", {}, "there is no folder no/such-repository with a config.json"),
+        ("llama", {"hiden_size": 3}, "LlamaConfig has no key 'hiden_size'; remove it"),
+        ("llama", {"max_position_embeddings": 4}, "max_position_embeddings is 4, less than the context of 8"),
+        ("vit", {}, "transformers has no causal language model of vit"),
+        ("llama", {"hidden_size": 30, "num_attention_heads": 4}, "its configuration is not valid: StrictDataclass"),
+    ],
+)
+def test_an_architecture_that_cannot_be_had(name, keys, said):
+    with pytest.raises(own.ModelError) as caught:
+        own.build(f"hf:{name}", keys, 8, 2, "cpu", 0)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_without_transformers(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(own.ModelError, match="hf:llama: transformers is not installed; pip install"):
+        own.build("hf:llama", {}, 8, 2, "cpu", 0)
+
+
+def test_names_of_ranges_are_text(write):
+    with pytest.raises(own.ModelError, match="the key ranges has to map patterns"):
+        own.build(write(f"def build(context): return {FINE}"), {"ranges": ["x"]}, 8, 2, "cpu", 0)

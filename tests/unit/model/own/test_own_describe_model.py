@@ -1,0 +1,74 @@
+"""The dry run: what it prints, and what it says of what it cannot describe."""
+
+import importlib.util
+import json
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def describe(project_root, monkeypatch, capsys):
+    """The program's output for command-line words; where it fails, its one line."""
+    place = importlib.util.spec_from_file_location("describe_model", project_root / "scripts/describe_model.py")
+    program = importlib.util.module_from_spec(place)
+    place.loader.exec_module(program)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.chdir(project_root)
+
+    def describe(*words):
+        monkeypatch.setattr(sys, "argv", ["describe_model.py", *words])
+        try:
+            program.main()
+        except SystemExit as end:
+            return str(end.code)
+        return capsys.readouterr().out
+
+    return describe
+
+
+@pytest.fixture
+def configuration(tmp_path):
+    """A configuration with models."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "models:\n  small: {build: models/gpt.py:build, layers: 1, width: 8, heads: 2}\n  odd: {layers: 2}\n"
+    )
+    return str(path)
+
+
+def test_what_is_printed(describe):
+    words = ["--keys", '{"layers": 1, "width": 8, "heads": 2}', "--context", "16", "--batch", "2"]
+    lines = describe("models/gpt.py:build", *words).splitlines()
+    count = 10_000 * 8 + 16 * 8 + (12 * 64 + 13 * 8) + 2 * 8
+    assert lines[0].split() == ["model", "models/gpt.py:build", "layers=1", "width=8", "heads=2"]
+    assert f"parameters  {count:,}" in lines
+    assert "tied        head.weight = tokens.weight" in lines
+    assert "blocks      1 x Block in blocks" in lines
+    assert "dropout     0.1" in lines
+    mebi = count * 4 / 2**20
+    assert any(f"{mebi:.1f} MiB parameters, {mebi:.1f} MiB gradients, {2 * mebi:.1f} MiB optimizer" in x for x in lines)
+    gflop = (6 * 32 * (10_000 * 8 + 12 * 64) + 12 * 2 * 16**2 * 8) / 1e9
+    assert any(f"{gflop:.3f} GFLOP counted by torch" in line for line in lines)
+
+
+def test_a_model_of_the_configuration_as_json(describe, configuration):
+    found = json.loads(describe("--models", "small", "--config", configuration, "--json"))
+    assert (found["reference"], found["keys"]) == ("models/gpt.py:build", {"layers": 1, "width": 8, "heads": 2})
+
+
+def test_what_cannot_be_described_is_one_line(describe, configuration):
+    for words, said in (
+        ([], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),
+        (["x.py:build", "--models", "small"], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),
+        (["x.py:build"], "x.py:build: there is no file x.py"),
+        (["models/gpt.py:build", "--keys", "layers"], "--keys layers: no JSON"),
+        (["models/gpt.py:build", "--keys", "3"], "--keys 3: write an object"),
+        (["--models", "large", "--config", configuration], "has no model 'large'; under models there are: small, odd"),
+        (["--models", "odd", "--config", configuration], "models.odd has neither build nor hf"),
+        (["--models", "odd", "--config", "absent.yaml"], "absent.yaml cannot be read"),
+    ):
+        answer = describe(*words)
+        assert answer.startswith("error: ")
+        assert said in answer
+        assert "\n" not in answer

@@ -1,0 +1,225 @@
+"""What is built, how it is fed, and its loss, against numbers by hand."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model import own
+
+LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 50,
+}
+ENCODER = """
+def build(context, layers=2):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.25, batch_first=True)
+    return nn.TransformerEncoder(layer, layers), make_batch, loss
+
+def make_batch(batch, context, device, generator):
+    return [torch.randn(batch, context, 8, device=device, generator=generator)]
+
+def loss(outputs, batch):
+    return (outputs - batch[0]).square().mean()
+"""
+KEYWORD = """
+def build(context):
+    return Net(context)
+
+class Net(nn.Module):
+    def __init__(self, context):
+        super().__init__()
+        self.vocab_size, self.context = 11, context
+        self.table = nn.Parameter(torch.randn(11, 4))
+
+    def forward(self, *, tokens):
+        assert tokens.shape[1] == self.context
+        return {"logits": self.table[tokens] @ self.table.T}
+"""
+WITH_TARGETS = """
+def build(context):
+    return Net()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(11, 4)
+
+    def forward(self, tokens, targets=None):
+        logits = self.table(tokens) @ self.table.weight.T
+        if targets is None:
+            return logits[:, -1:], None
+        return logits, 3 * F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+"""
+
+
+def test_a_gpt_has_its_parameters_once(make, gpt):
+    found = make(gpt, {"layers": 3, "width": 8, "heads": 2}, context=16).description
+    block = 2 * 2 * 8 + (8 * 24 + 24) + (8 * 8 + 8) + (8 * 32 + 32) + (32 * 8 + 8)  # norms, QKV, projection, MLP
+    assert found["parameters"] == found["trainable_parameters"] == 10_000 * 8 + 16 * 8 + 3 * block + 2 * 8
+    assert found["tied"] == ["head.weight = tokens.weight"]
+    assert found["blocks"] == {"count": 3, "class": "Block", "path": "blocks"}
+    assert found["dropout"] == [0.1]
+    assert found["vocab_size"] == 10_000
+    assert found["dtype"] == "torch.float32"
+    assert "rows of the first nn.Embedding, tokens" in found["inputs"]
+    assert found["unknown"] == []
+    assert json.loads(json.dumps(found)) == found
+
+
+def test_default_loss_is_that_of_the_next_tokens(make, gpt):
+    model = make(gpt, {"layers": 1, "width": 8, "heads": 2, "dropout": 0.0})
+    batch = model.make_batch()
+    tokens, targets = batch["tokens"], batch["targets"]
+    assert tokens.shape == targets.shape == (2, 16)
+    assert torch.equal(tokens[:, 1:], targets[:, :-1])
+    log_probabilities = model.module(tokens).log_softmax(-1)
+    by_hand = -log_probabilities.gather(-1, targets[..., None]).mean()
+    torch.testing.assert_close(model.loss(batch), by_hand)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "own_parameters"),
+    [("llama", 0), ("qwen3", 2 * 2 * 16)],  # Qwen3 normalises Q and K of each block, by head
+)
+def test_an_architecture_of_transformers(make, architecture, own_parameters):
+    keys = LLAMA | {"head_dim": 16}
+    model = make(f"hf:{architecture}", keys)
+    found = model.description
+    block = 32 * 64 + 2 * 32 * 32 + 64 * 32 + 3 * 32 * 48 + 2 * 32  # Q, K and V, output, FFN, norms
+    tables = 50 * 32 * 2
+    assert found["parameters"] + sum(map(_elements, found["tied"])) == tables + 2 * block + 32 + own_parameters
+    assert found["blocks"]["count"] == 2
+    assert found["blocks"]["path"] == "model.layers"
+    assert "use_cache=False" in found["inputs"]
+    assert found["unknown"] == []
+    batch = model.make_batch()
+    logits, tokens = model.outputs(batch).logits, batch["tokens"]
+    by_hand = F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+    torch.testing.assert_close(model.loss(batch), by_hand)
+
+
+def _elements(tied):
+    """Of a tied head: the table's; no other is tied here."""
+    assert tied == "lm_head.weight = model.embed_tokens.weight"
+    return 50 * 32
+
+
+def test_an_architecture_of_a_folder(make, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA | {"model_type": "llama", "dtype": "bfloat16"}))
+    model = make(f"hf:{tmp_path}", {"num_hidden_layers": 3})
+    assert len(model.blocks) == 3
+    assert {each.dtype for each in model.module.parameters()} == {torch.float32}
+
+
+def test_a_transformer_encoder_with_its_own_batch_and_loss(make, write):
+    model = make(write(ENCODER), {"layers": 3})
+    found = model.description
+    attention = 4 * (8 * 8 + 8)
+    assert found["parameters"] == 3 * (attention + 2 * 8 * 16 + 16 + 8 + 2 * 2 * 8)
+    assert found["blocks"] == {"count": 3, "class": "TransformerEncoderLayer", "path": "layers"}
+    assert found["dropout"] == [0.25]
+    assert found["vocab_size"] is None
+    assert found["inputs"].startswith("the user's make_batch")
+    batch = model.make_batch()
+    model.module.eval()
+    by_hand = (model.module(batch[0]) - batch[0]).square().mean()
+    model.module.train()
+    assert model.loss(batch).item() != pytest.approx(by_hand.item())  # it drops
+    torch.testing.assert_close((model.outputs(batch) - batch[0]).square().mean(), by_hand)
+
+
+def test_a_small_vit(make, vit):
+    model = make(vit, {"layers": 2, "width": 12, "heads": 2})
+    block = 4 * (12 * 12 + 12) + 2 * 12 * 48 + 48 + 12 + 2 * 2 * 12
+    assert model.description["parameters"] == 3 * 16 * 12 + 12 + 64 * 12 + 2 * block + 2 * 12 + 12 * 10 + 10
+    assert model.make_batch()["images"].shape == (2, 3, 32, 32)
+    assert model.loss(model.make_batch()).item() == pytest.approx(2.3, abs=1)  # ln 10, about
+
+
+def test_a_model_that_is_given_tokens_by_their_name(make, write, step):
+    model = make(write(KEYWORD))
+    found = model.description
+    assert (found["vocab_size"], found["parameters"]) == (11, 44)
+    assert "random tokens tokens" in found["inputs"]
+    assert "module.vocab_size" in found["inputs"]
+    assert step(model).gradients["table"].abs().sum() > 0
+
+
+def test_a_model_that_takes_targets_gives_its_own_loss(make, write):
+    model = make(write(WITH_TARGETS))
+    batch = model.make_batch()
+    table = model.module.table.weight
+    by_hand = 3 * F.cross_entropy((table[batch["tokens"]] @ table.T).flatten(0, 1), batch["targets"].flatten())
+    torch.testing.assert_close(model.loss(batch), by_hand)
+    assert model.outputs(batch)[0].shape == (2, 1, 11)
+    assert any(line.startswith("inference:") for line in model.description["unknown"])
+
+
+def test_the_same_seed_gives_the_same_model_and_batch(make, gpt):
+    keys = {"layers": 1, "width": 8, "heads": 2}
+    first, again, other = (make(gpt, keys, seed=seed) for seed in (0, 0, 1))
+    assert all(torch.equal(*pair) for pair in zip(first.module.parameters(), again.module.parameters(), strict=True))
+    assert torch.equal(first.make_batch()["tokens"], again.make_batch()["tokens"])
+    assert torch.equal(first.make_batch()["tokens"], first.make_batch()["tokens"])
+    assert not torch.equal(first.module.tokens.weight, other.module.tokens.weight)
+    assert not torch.equal(first.make_batch()["tokens"], other.make_batch()["tokens"])
+
+
+def test_inference_drops_nothing_and_training_goes_on_as_built(make, write):
+    model = make(
+        write("""
+        def build(context):
+            net = nn.Sequential(nn.Embedding(10, 4), nn.Dropout(0.5), nn.Dropout(0.5), nn.Linear(4, 10))
+            net[2].eval()
+            return net
+        """)
+    )
+    batch = model.make_batch()
+    assert torch.equal(model.outputs(batch), model.outputs(batch))
+    assert not any(part.training for part in model.module.modules())
+    model.loss(batch)
+    assert [part.training for part in model.module] == [True, True, False, True]
+
+
+def test_weights_of_another_type_become_fp32_and_frozen_ones_are_counted_apart(make, write):
+    model = make(
+        write("""
+        def build(context):
+            net = nn.Sequential(nn.Embedding(10, 4), nn.Linear(4, 10)).to(torch.bfloat16)
+            net[0].weight.requires_grad_(False)
+            net.register_buffer("angles", torch.ones(3, dtype=torch.complex64))
+            return net
+        """)
+    )
+    assert {each.dtype for each in model.module.parameters()} == {torch.float32}
+    assert model.module.angles.dtype == torch.complex64
+    found = model.description
+    assert (found["parameters"], found["trainable_parameters"], found["buffers_bytes"]) == (90, 50, 24)
+
+
+def test_describing_takes_no_memory(gpt):
+    layers, width = 24, 2**15  # 13 G parameters each: no machine has room for them
+    found = own.describe(gpt, {"layers": layers, "width": width, "heads": 256}, 32, 1)
+    assert found["parameters"] == 10_000 * width + 32 * width + layers * (12 * width**2 + 13 * width) + 2 * width
+
+
+def test_what_cannot_be_followed_by_shapes_is_run(write):
+    reference = write("""
+        class Net(nn.Sequential):
+            def forward(self, tokens):
+                assert tokens.max().item() < 10
+                return super().forward(tokens)
+
+        def build(context):
+            return Net(nn.Embedding(10, 4), nn.Linear(4, 10, bias=False))
+        """)
+    found = own.describe(reference, {}, 8, 2)
+    assert found["flops"]["counter"] == 6 * 16 * 4 * 10
+    model = own.build(reference, {}, 8, 2, "cpu", 0)
+    assert model.description["flops"]["counter"] is None  # measuring, nothing is run for it
+    assert any("operations as torch counts them" in line for line in model.description["unknown"])

@@ -1,0 +1,168 @@
+"""Ranges of the parts of a model, by hooks: which, in which order, and that they change no number."""
+
+import pytest
+import torch
+from stepscope.model import ranges
+
+LLAMA = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 50,
+}
+GPT = {"layers": 2, "width": 16, "heads": 2}
+FORWARD_OF_A_BLOCK = ["block", " norm", " attention", "  QKV projection", "  output projection", " norm", " FFN"]
+BACKWARD_OF_A_BLOCK = [
+    "block backward",
+    " FFN backward",
+    " norm backward",
+    " attention backward",
+    "  output projection backward",
+    "  QKV projection backward",
+    " norm backward",
+]
+
+
+def indented(opened):
+    return [" " * depth + name for depth, name in opened]
+
+
+def test_forward_and_backward_of_each_part_are_named_in_their_order(opened, make, gpt, step):
+    step(make(gpt, GPT))
+    assert indented(opened) == [
+        *["embedding"] * 2,
+        *FORWARD_OF_A_BLOCK * 2,
+        "final norm",
+        "LM head",
+        "loss",
+        "LM head backward",
+        "final norm backward",
+        *BACKWARD_OF_A_BLOCK * 2,
+        *["embedding backward"] * 2,
+    ]
+
+
+def test_ranges_are_described(make, gpt, vit):
+    found = make(gpt, GPT).description["ranges"]
+    names = ["embedding", "block", "norm", "attention", "QKV projection", "output projection", "FFN", "final norm"]
+    assert found == {"by": "hooks", "names": [*names, "LM head"]}
+    names = make("hf:qwen3", LLAMA).description["ranges"]["names"]
+    assert {"Q projection", "K projection", "V projection", "norm in attention", "LM head"} <= set(names)
+    assert make(vit, {"layers": 2}).description["ranges"]["names"] == [
+        "block",
+        "attention",
+        "FFN",
+        "norm",
+        "final norm",
+        "LM head",
+    ]
+
+
+@pytest.mark.parametrize("reference", ["gpt", "vit", "hf:llama"])
+def test_hooks_change_no_number(request, make, step, reference):
+    keys = {"gpt": GPT, "vit": {"layers": 1, "width": 12, "heads": 2}, "hf:llama": LLAMA}[reference]
+    place = reference if reference.startswith("hf:") else request.getfixturevalue(reference)
+    plain = step(make(place, keys))
+    log = request.getfixturevalue("opened")
+    named = step(make(place, keys))
+    assert log
+    assert torch.equal(plain.loss, named.loss)
+    assert all(torch.equal(plain.gradients[name], named.gradients[name]) for name in plain.gradients)
+
+
+def test_hooks_are_there_only_while_ranges_are_on(make, gpt, step):
+    model = make(gpt, GPT)
+    hooks = lambda: sum(len(part._forward_hooks) for part in model.module.modules())  # noqa: E731
+    step(model)
+    assert hooks() == 0
+    ranges.turn_on(lambda name: torch.profiler.record_function(name))
+    try:
+        step(model)
+        assert hooks() == 2 + 2 * 7 + 2
+    finally:
+        ranges.turn_on(None)
+    step(model)
+    assert hooks() == 0
+
+
+def test_inference_has_forward_ranges_alone(opened, make, gpt):
+    model = make(gpt, GPT)
+    with torch.no_grad():
+        model.outputs(model.make_batch())
+    assert indented(opened) == ["embedding", "embedding", *FORWARD_OF_A_BLOCK * 2, "final norm", "LM head"]
+
+
+def test_recomputed_blocks_run_within_their_backward_range(opened, make, gpt, step):
+    step(make(gpt, GPT, checkpoint=1))
+    names = [name for _, name in opened]
+    assert names.count("attention") == 2 * 2
+    assert names.count("attention backward") == 2
+    depth_of_recomputed = [depth for depth, name in opened if name == "attention"][2:]
+    assert all(depth > 0 for depth in depth_of_recomputed)
+
+
+def test_the_user_names_parts(opened, make, gpt, step):
+    chosen = {"blocks.1.*": "", "*.mlp.0": "up", "blocks.0.mlp": "MLP"}
+    model = make(gpt, GPT | {"ranges": chosen})
+    step(model)
+    names = {name for _, name in opened}
+    assert {"up", "up backward", "MLP", "attention"} <= names
+    assert "FFN" not in names
+    assert [name for _, name in opened].count("attention") == 1
+    assert model.description["ranges"]["by"] == "own"
+    assert model.description["keys"]["ranges"] == chosen
+
+
+def test_a_model_that_names_its_own_ranges_gets_no_others(opened, make, write, step):
+    model = make(
+        write("""
+        from stepscope.model.ranges import named
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.attention = nn.Embedding(10, 4), nn.Linear(4, 10)
+
+            def forward(self, tokens):
+                with named("mine"):
+                    return self.attention(self.table(tokens))
+
+        def build(context): return Net()
+        """)
+    )
+    step(model)
+    assert indented(opened) == ["mine", "loss"]
+    assert model.description["ranges"] == {"by": "own", "names": []}
+
+
+def test_operations_in_place_after_a_named_part_still_work(opened, make, write, step):
+    model = make(
+        write("""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.table, self.mlp, self.head = nn.Embedding(10, 4), nn.Linear(4, 4), nn.Linear(4, 10)
+
+            def forward(self, tokens):
+                x = self.mlp(self.table(tokens))
+                x += 1
+                return self.head(F.relu(x, inplace=True))
+
+        def build(context): return Net()
+        """)
+    )
+    step(model)
+    assert "FFN backward" in [name for _, name in opened]
+
+
+def test_compiled_code_has_no_ranges_and_says_so(opened, make, gpt, step, monkeypatch):
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda forward: compiled.append(forward) or forward)
+    model = make(gpt, GPT, compile="block")
+    step(model)
+    assert len(compiled) == 2
+    assert indented(opened) == ["loss"]
+    assert model.description["ranges"]["names"] == []
+    assert any(line.startswith("ranges inside the model") for line in model.description["unknown"])
