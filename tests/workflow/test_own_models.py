@@ -133,9 +133,10 @@ def test_a_model_goes_from_its_line_in_the_configuration_to_the_tables(project):
     assert measured == CELLS | {project.ALPHA}
     (project.folder / "models/unrelated.py").write_text("size = 2\n")
     project.edit("models/mine.py", "class Net(nn.Module):", "class Net(nn.Module):  # a comment")
-    project.edit("scripts/stepscope/model/transformer.py", "self.gate(x)) * self.up(x)", "self.gate(x)) * 1 * self.up(x)")
+    gate = "F.silu(self.gate(x))", "F.silu(1 * self.gate(x))"
+    project.edit("scripts/stepscope/model/transformer.py", *gate)
     assert project.planned().cells & measured == {project.ALPHA}
-    project.edit("scripts/stepscope/model/transformer.py", "self.gate(x)) * 1 * self.up(x)", "self.gate(x)) * self.up(x)")
+    project.edit("scripts/stepscope/model/transformer.py", *reversed(gate))
     project.edit("models/parts.py", "nn.GELU()", "nn.ReLU()")
     assert project.planned().cells & measured == CELLS
     (project.folder / "models/mine.py").unlink()
