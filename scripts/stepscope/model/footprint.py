@@ -13,7 +13,10 @@ is on); an activation's copy is made anew for each product. The residual stream 
 not cast and fp32 + bf16 is fp32.
 
 `sdpa` is taken to run a fused kernel: FlashAttention or cuDNN's in 16 bits, the memory-efficient kernel in fp32, which
-rounds its row statistics up to 32 queries. All three save Q, K, V, their result and one number a row.
+rounds its row statistics up to 32 queries. All three save Q, K, V, their result and one number a row. A window is a
+mask to `sdpa` (context × context), which it turns into numbers and keeps for every block; `flex` and `triton` know it
+by its width. With fewer heads of K and V PyTorch's memory-efficient kernel does not run: in fp32 `sdpa` then needs more
+than is said here.
 """
 
 import math
@@ -25,6 +28,8 @@ from stepscope.model.shape import ModelShape
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 _STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
+_KV_HEADS = "batch × K heads × context × d_head"
+_QKV = "batch × context × 3 d_model"
 _SCORES = "batch × heads × context × context"
 _HIDDEN = "batch × context × d_ff"
 
@@ -59,8 +64,11 @@ class Setup:
             "context": self.context,
             "context in 32s": math.ceil(self.context / 32) * 32,
             "d_head": shape.d_head,
+            "K heads": shape.kv_heads,
+            "d_K": shape.kv_width,
             "d_model": shape.d_model,
             "3 d_model": 3 * shape.d_model,
+            "d_model + 2 d_K": shape.qkv_width,
             "d_ff": shape.d_ff,
             "vocabulary": shape.vocab_size,
             "parameters": shape.parameters,
@@ -93,8 +101,19 @@ class Contribution:
 
 def tensor(setup: Setup, category: str, module: str, name: str, dims: str, dtype: str, count: int = 1) -> Contribution:
     """`count` tensors of dimensions such as "batch × context × d_model"."""
+    dims = spelled(setup, dims)
     shape = tuple(setup.sizes[dim] for dim in dims.split(" × "))
     return Contribution(category, module, name, dims, shape, dtype, count)
+
+
+# A dimension of Q's, K's or V's -> what it is called where K and V have as many heads as Q, and where they have fewer.
+_OF_HEADS = {"3 d_model": ("3 d_model", "d_model + 2 d_K"), "K heads": ("heads", "K heads"), "d_K": ("d_model", "d_K")}
+
+
+def spelled(setup: Setup, dims: str) -> str:
+    """Dimensions by the names that they have in this model."""
+    is_grouped = setup.shape.kv_heads != setup.shape.num_heads
+    return " × ".join(_OF_HEADS.get(dim, (dim, dim))[is_grouped] for dim in dims.split(" × "))
 
 
 def total(contributions: list[Contribution]) -> int:
@@ -154,9 +173,16 @@ def gradients_of_block(setup: Setup, count: int = 1) -> list[Contribution]:
 def buffers(setup: Setup) -> list[Contribution]:
     """Tables of the rotary embedding, the mask that naive attention keeps, and the batch."""
     tables = tensor(setup, "buffers", "RoPE", "cos and sin", "context × d_head", "float32", 2)
-    mask = tensor(setup, "buffers", "attention", "causal mask", "context × context", setup.low)
+    has_mask = setup.attention == "naive" or _masks_sdpa(setup)
+    dtype = "uint8" if _masks_sdpa(setup) else setup.low
+    mask = tensor(setup, "buffers", "attention", "causal mask", "context × context", dtype)
     batch = tensor(setup, "buffers", "", "tokens and targets", "batch × context", "int64", 2)
-    return [tables, *[mask] * (setup.attention == "naive"), batch]
+    return [tables, *[mask] * has_mask, batch]
+
+
+def _masks_sdpa(setup: Setup) -> bool:
+    """Whether PyTorch's attention is given a mask of booleans, since it knows no window."""
+    return setup.attention == "sdpa" and setup.shape.window > 0
 
 
 def cast_weights(setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), count: int = 1) -> list[Contribution]:
@@ -235,12 +261,14 @@ def _saved_by_naive(setup: Setup) -> list[Row]:
     """Naive attention. The scores themselves are not kept: the mask and the exponential are applied in place."""
     # matmul wants batch and heads as one dimension. Heads are cut out of the projection's result, so that this makes a
     # copy, unless one of the two is 1: then V stays a view, and keeps Q, K and V of the projection in memory.
-    is_view = 1 in (setup.batch, setup.shape.num_heads)
-    low = setup.low
-    v = ("QKV", "mm", "batch × context × 3 d_model", low) if is_view else ("V", "clone", _HEADS, low)
+    # Heads of Q that share one of K stand one after the other, which is a copy in any case.
+    shape, low = setup.shape, setup.low
+    is_view = 1 in (setup.batch, shape.kv_heads)
+    scaled = "mul" if is_view and shape.kv_heads == shape.num_heads else "clone"
+    v = ("QKV", "mm", _QKV, low) if is_view else ("V", "clone", _KV_HEADS, low)
     return [
-        ("attention/attention scores", "scaled Q", "mul" if is_view else "clone", _HEADS, low),
-        ("attention/attention scores", "K", "clone", _HEADS, low),
+        ("attention/attention scores", "scaled Q", scaled, _HEADS, low),
+        ("attention/attention scores", "K", "clone", _KV_HEADS, low),
         ("attention/softmax", "exponentials", "sub", _SCORES, "float32"),  # of the difference, in place
         ("attention/softmax", "1 / sums", "reciprocal", "batch × heads × context", "float32"),
         ("attention/attention × V", "attention weights", "_to_copy" if setup.is_autocast else "mul", _SCORES, low),
@@ -257,9 +285,10 @@ def _saved_by_fused(setup: Setup) -> list[Row]:
     queries = "context" if setup.is_autocast else "context in 32s"
     rows = [
         ("Q", rotated, _HEADS, setup.low),
-        ("K", rotated, _HEADS, setup.low),
-        ("QKV", "mm", "batch × context × 3 d_model", setup.low),
+        ("K", rotated, _KV_HEADS, setup.low),
+        ("QKV", "mm", _QKV, setup.low),
         ("attended", operator, _HEADS, setup.low),
         ("log-sum-exp", operator, f"batch × heads × {queries}", "float32"),
+        *[("mask as numbers", "masked_fill", "context × context", setup.low)] * _masks_sdpa(setup),
     ]
     return [(f"attention/{operator}", *row) for row in rows]

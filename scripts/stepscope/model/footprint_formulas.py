@@ -2,16 +2,19 @@
 
 import math
 
-from stepscope.model.footprint import DTYPE_BYTES, WEIGHTS, Setup
+from stepscope.model.footprint import DTYPE_BYTES, WEIGHTS, Setup, spelled
 
 # "·" joins dimensions that the code merges into one; a dimension of 1 is not repeated in the formula.
-_CHANNELS = ("d_model", "3 d_model", "d_ff", "vocabulary")
+_CHANNELS = ("d_model", "3 d_model", "d_ff", "vocabulary", "d_K")
 _ACTIVATIONS = (
     "batch × heads × context × context",
     "batch·heads × context × context",
     "batch × heads × context × d_head",
     "batch·heads × context × d_head",
     "batch × context × heads × d_head",
+    "batch × K heads × context × d_head",
+    "batch·K heads × context × d_head",
+    "batch × context × K heads × d_head",
     "batch × heads × d_head × context",
     "batch·heads × d_head × context",
     "batch × context × heads × pairs × 2",
@@ -52,7 +55,7 @@ def formula_of(setup: Setup, size: int, dims: tuple[int, ...], dtype: str, categ
     patterns = (*_WEIGHTS, *_ACTIVATIONS) if category in _OF_WEIGHTS else (*_ACTIVATIONS, *_WEIGHTS)
     if setup.shape.num_heads == 1:  # batch·heads is batch, and d_head is d_model: the plainer names first
         patterns = sorted(patterns, key=lambda pattern: "heads" in pattern)
-    for pattern in patterns:
+    for pattern in (spelled(setup, each) for each in patterns):
         if _sizes_of(setup, pattern) == tuple(dims):
             factors = pattern.replace("·", " × ").replace("pairs × 2", "d_head").split(" × ")
             return " × ".join([*(factor for factor in factors if factor != "1"), f"{width} B"])

@@ -19,6 +19,7 @@ from stepscope.model import footprint
 from stepscope.model.footprint import Contribution, Setup, tensor
 
 _STREAM = "batch × context × d_model"
+_KV = "batch × context × d_K"
 _SCORES = "batch × heads × context × context"
 _HIDDEN = "batch × context × d_ff"
 _LOGITS = "batch × context × vocabulary"
@@ -157,7 +158,7 @@ def _softmax_backward(setup: Setup) -> list[Contribution]:
         tensor(setup, "workspace", module, f"gradient of {name}", _SCORES, "float32")
         for name in ("attention weights", "exponentials", "1 / sums, before the sum")
     ]
-    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _STREAM, setup.low)
+    of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low)
     done = footprint.weight_gradients(setup, ("output", "gate", "up", "down", "FFN gain"))
     return [*kept, *footprint.cast_weights(setup, ("QKV",)), *done, of_v, *scores]
 
@@ -186,17 +187,19 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     stream = [block_input, *made("attention norm", ("attention norm", _STREAM, "float32"))]
     qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
     q = made("attention/RoPE(Q)", ("Q", _STREAM, setup.low))
-    rotation = made(
-        "attention/RoPE(K)",
-        ("swapped pairs", _STREAM, setup.low),
-        *[("swapped pairs in fp32", _STREAM, "float32")] * setup.is_autocast,
-        ("K × cos", _STREAM, "float32"),
-        ("K in fp32", _STREAM, "float32"),
-    )
-    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
+
+    def rotated(name: str, dims: str) -> list[Contribution]:
+        swapped = [("swapped pairs", dims, setup.low)]
+        swapped += [("swapped pairs in fp32", dims, "float32")] * setup.is_autocast
+        products = [(f"{name} × cos", dims, "float32"), (f"{name} in fp32", dims, "float32")]
+        return made(f"attention/RoPE({name})", *swapped, *products)
+
+    if setup.shape.kv_heads < setup.shape.num_heads:  # else K, beside which Q is there already, needs more
+        yield "inference", "last block/attention/RoPE(Q)", [*own_casts, *stream, *qkv, *rotated("Q", _STREAM)]
+    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotated("K", _KV)]
 
     if setup.attention == "naive":
-        k = made("attention/RoPE(K)", ("K", _STREAM, setup.low))
+        k = made("attention/RoPE(K)", ("K", _KV, setup.low))
         scores = made("attention/attention scores", ("scores", _SCORES, setup.low))
         softmax = made(
             "attention/softmax",

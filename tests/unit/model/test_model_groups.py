@@ -1,0 +1,163 @@
+"""A model whose heads share keys and values, or see a window: against the formula in float64, counters and autograd."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.model import flops, footprint, traffic
+from stepscope.model.footprint import Setup
+from stepscope.model.footprint_formulas import formula_of
+from stepscope.model.shape import ModelShape
+from stepscope.model.transformer import build_model
+from test_model_flops import _counted
+from test_model_footprint import Workload, _saved_bytes, no_scratch, peaks_of_phases  # noqa: F401
+
+CONTEXT = 10
+WAYS = [{"key_value_heads": 2}, {"key_value_heads": 1}, {"window": 3}, {"key_value_heads": 2, "window": 4}]
+
+
+def shape(**more):
+    return ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=4, vocab_size=31, **more)
+
+
+@pytest.mark.parametrize(("heads", "width"), [(0, 24), (4, 24), (2, 12), (1, 6)])
+def test_parameters_are_those_of_the_built_model_and_of_the_formula(heads, width):
+    model = build_model(shape(key_value_heads=heads), CONTEXT, "naive", "meta", seed=0)
+    block = 24 * (24 + 2 * width) + 24 * 24 + 3 * 24 * 40 + 2 * 24
+    assert shape(key_value_heads=heads).parameters == 2 * 31 * 24 + 3 * block + 24
+    assert shape(key_value_heads=heads).parameters == sum(each.numel() for each in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key_value_heads": 3}, "num_heads = 4 is not divisible by key_value_heads = 3"),
+        ({"key_value_heads": 8}, "num_heads = 4 is not divisible by key_value_heads = 8"),
+        ({"key_value_heads": -1}, "key_value_heads must be a positive integer or 0, not -1"),
+        ({"window": 2.0}, "window must be a positive integer or 0, not 2.0"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_one_line(given, said):
+    with pytest.raises(ValueError) as error:
+        shape(**given)
+    assert str(error.value) == said
+
+
+def reference(module, x, heads, kv_heads, window):
+    """Attention of a block in float64: heads cut out of the projections, K and V repeated, each key asked for."""
+    rows, d_head = x.shape[1], 24 // heads
+    weight = module.qkv.weight
+    parts = weight.split([24, kv_heads * d_head, kv_heads * d_head])
+    q, k, v = (F.linear(x, part).unflatten(-1, (-1, d_head)) for part in parts)
+    q, k = module.rotary(q), module.rotary(k)
+    k, v = (each.repeat_interleave(heads // kv_heads, dim=2) for each in (k, v))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(d_head)
+    for query in range(rows):
+        for key in range(rows):
+            if key > query or (window and key <= query - window):
+                scores[..., query, key] = float("-inf")
+    return F.linear(torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).flatten(-2), module.output.weight)
+
+
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_blocks_attention_is_the_formula(way, attention):
+    model = build_model(shape(**way), CONTEXT, attention, "cpu", seed=0).double()
+    module, x = model.blocks[1].attention, torch.randn(2, CONTEXT, 24, dtype=torch.float64)
+    expected = reference(module, x, 4, way.get("key_value_heads", 4), way.get("window"))
+    torch.testing.assert_close(module(x), expected, rtol=1e-10, atol=1e-10)
+    gradients = [torch.autograd.grad(result.square().sum(), module.qkv.weight)[0] for result in (module(x), expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
+
+
+def test_a_window_as_long_as_the_sequence_hides_nothing():
+    results = []
+    for window in (0, CONTEXT, CONTEXT - 1):
+        model = build_model(shape(window=window), CONTEXT, "naive", "cpu", seed=0).double()
+        results.append(model(torch.arange(CONTEXT)[None]))
+    assert torch.equal(results[0], results[1])
+    assert not torch.allclose(results[0][:, -1], results[2][:, -1])
+    assert torch.equal(results[0][:, :-1], results[2][:, :-1])
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_operations_with_fewer_heads_of_k_and_v_are_those_that_are_executed(heads):
+    own = shape(key_value_heads=heads)
+    forward, step, by_module = _counted(own, 2, 9)
+    assert (flops.forward_flops(own, 2, 9), flops.step_flops(own, 2, 9)) == (forward, step)
+    counted = sum(count for name, count in by_module.items() if name.endswith(".attention.qkv"))
+    assert flops.forward_flops_by_component(own, 2, 9)["qkv"] == counted
+
+
+@pytest.mark.parametrize("window", [1, 4, 9, 50])
+def test_operations_with_a_window_are_of_as_many_keys_a_query(window):
+    """Two products of (4 heads x 6 channels) for each query and each key of its window, in 3 layers of 2 sequences."""
+    plain, own = (flops.forward_flops_by_component(each, 2, 9) for each in (shape(), shape(window=window)))
+    for part in ("scores", "attention x V"):
+        assert own[part] == 3 * 2 * 2 * 9 * min(window, 9) * 24
+    assert {name: own[name] for name in ("qkv", "output", "head")} == {
+        name: plain[name] for name in ("qkv", "output", "head")
+    }
+
+
+SHAPES = [
+    (ModelShape(24, 40, 3, 2, 17, 1), 2, 9),
+    (ModelShape(32, 56, 1, 4, 101, 2), 3, 32),
+    (ModelShape(32, 56, 2, 4, 101, 1), 3, 32),
+    (ModelShape(16, 64, 2, 8, 11, 4), 1, 21),
+    (ModelShape(32, 56, 2, 4, 101, 2, 5), 3, 32),
+    (ModelShape(32, 56, 2, 4, 101, 0, 5), 3, 32),
+]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+@pytest.mark.parametrize("own, batch, context", SHAPES)
+def test_what_autograd_saves(own, batch, context, attention, precision):
+    if attention == "sdpa" and precision == "fp32" and context % 32:
+        context = 32  # the memory-efficient kernel rounds up, the CPU's does not
+    setup = Setup(own, batch, context, precision, attention)
+    saved = [*footprint.saved_by_block(setup, own.num_layers), *footprint.saved_outside(setup)]
+    assert footprint.total([*saved, *footprint.all_cast_weights(setup)]) == _saved_bytes(setup)
+
+
+@pytest.mark.usefixtures("no_scratch")
+@pytest.mark.parametrize(
+    "setup",
+    [
+        Setup(ModelShape(64, 256, 4, 4, 500, 2), 4, 128),
+        Setup(ModelShape(64, 256, 3, 4, 500, 1), 2, 256),  # the scores dominate
+        Setup(ModelShape(256, 96, 3, 8, 50, 2), 2, 64),  # the rotation of Q dominates inference
+        Setup(ModelShape(64, 256, 3, 4, 500, 0, 40), 2, 128),
+        Setup(ModelShape(64, 256, 4, 4, 500, 2), 4, 128, attention="sdpa"),
+    ],
+)
+def test_peaks_in_fp32(setup):
+    predicted, measured = peaks_of_phases(setup)
+    assert predicted == pytest.approx(measured, rel=0.002)
+
+
+def test_formulas_name_the_heads_of_k_and_v():
+    setup = Setup(shape(key_value_heads=2), 3, 7)
+    assert formula_of(setup, 4 * 48 * 24, (48, 24), "float32", "parameters") == "d_model + 2 d_K × d_model × 4 B"
+    assert formula_of(setup, 4 * 3 * 2 * 7 * 6, (3, 2, 7, 6), "float32") == "batch × K heads × context × d_head × 4 B"
+    assert {each.dims for each in footprint.saved_by_block(setup) if each.name in ("K", "V")} == {
+        "batch × K heads × context × d_head"
+    }
+    plain = Setup(shape(), 3, 7)
+    assert formula_of(plain, 4 * 72 * 24, (72, 24), "float32", "parameters") == "3 d_model × d_model × 4 B"
+
+
+def test_bytes_moved_by_attention_with_keys_of_its_own():
+    """Q and O: 4 heads x 5 queries x 8; K and V: 2 heads x 9 keys x 8; of 3 sequences."""
+    q, k = 3 * 4 * 5 * 8, 3 * 2 * 9 * 8
+    assert traffic.attention_bytes(3, 4, 5, 8, "bf16", "forward", 2, 9) == 2 * (2 * q + 2 * k)
+    assert traffic.attention_bytes(3, 4, 5, 8, "fp32", "backward", 2, 9) == 4 * (4 * q + 4 * k)
+
+
+def test_bytes_of_a_step_follow_the_heads_of_k_and_v():
+    """Of each block K, V and their part of the projection's result are half as large, and so are their weights."""
+    full, half = (Setup(shape(key_value_heads=heads), 2, 6) for heads in (0, 2))
+    weights, stream = 3 * 2 * 12 * 24, 3 * 12 * (2 * 12)
+    assert traffic.forward_bytes(full) - traffic.forward_bytes(half) == 4 * (weights + stream)
