@@ -29,7 +29,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from stepscope.attention.hopper_tiles import described, init_barriers
 from stepscope.attention.launching import launch
-from stepscope.attention.operands import sizes
+from stepscope.attention.masks import Mask, blind
+from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
 from stepscope.attention.rows import shift_and_delta
 from stepscope.attention.tiles import HopperBackward
@@ -51,7 +52,7 @@ def backward(
     d_q: Tensor,
     d_k: Tensor,
     d_v: Tensor,
-    is_causal: bool,
+    mask: Mask,
     tiles: HopperBackward,
 ) -> None:
     """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
@@ -61,9 +62,10 @@ def backward(
     query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
     turns = torch.zeros(sequences, query_tiles, dtype=torch.int32, device=q.device)
     scale = q.shape[-1] ** -0.5
+    shared_by = sharing(q, k)
     launch(
         _backward_kernel,
-        (sequences * key_tiles,),
+        (sequences // shared_by * key_tiles,),
         (
             described(q, tiles.queries, tiles.block),
             described(k, ROWS.value, tiles.block),
@@ -79,6 +81,9 @@ def backward(
             query_tiles,
             key_tiles,
             keys,
+            shared_by,
+            mask.offset,
+            mask.window,
             scale,
             scale * LOG2_E,
         ),
@@ -87,7 +92,10 @@ def backward(
             "BLOCK": tiles.block,
             "STAGES": tiles.stages,
             "REGISTERS": tiles.registers,
-            "CAUSAL": is_causal,
+            "SHARED": shared_by > 1,
+            "CAUSAL": mask.is_causal,
+            "SHIFTED": mask.offset != 0,
+            "WINDOWED": mask.window > 0,
         },
         num_warps=4,
     )
@@ -102,6 +110,7 @@ def backward(
             d_q.stride()[:-1],
             heads,
             queries,
+            *blind(queries, keys, mask),
             scale,
         ),
         {
@@ -113,7 +122,7 @@ def backward(
 
 
 # What varies from call to call and would change the code, but not its speed.
-@gluon.jit(do_not_specialize=["heads", "query_tiles", "key_tiles", "keys"])
+@gluon.jit(do_not_specialize=["heads", "query_tiles", "key_tiles", "keys", "shared_by", "offset", "window"])
 def _backward_kernel(
     q,
     k,
@@ -129,15 +138,21 @@ def _backward_kernel(
     query_tiles,
     key_tiles,
     keys,
+    shared_by,
+    offset,
+    window,
     scale,
     scale_log2,
     QUERIES: gl.constexpr,
     BLOCK: gl.constexpr,
     STAGES: gl.constexpr,
     REGISTERS: gl.constexpr,
+    SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
+    SHIFTED: gl.constexpr,
+    WINDOWED: gl.constexpr,
 ):
-    sequence = gl.program_id(0) // key_tiles
+    sequence = gl.program_id(0) // key_tiles  # of keys
     key_tile = key_tiles - 1 - gl.program_id(0) % key_tiles
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
@@ -157,32 +172,41 @@ def _backward_kernel(
     d_q_ready = init_barriers(1, 2)
     d_q_free = init_barriers(1, 1)
     fence_async_shared()
-    # The first tile of queries that sees a key of this program; none does if there are fewer queries than keys.
-    first_tile = gl.minimum(key_tile * KEYS // QUERIES, query_tiles) if CAUSAL else 0
-    place = (sequence, sequence // heads, sequence % heads, key_tile)
-    steps = (first_tile, query_tiles)
+    # The first tile of queries that sees a key of this program, and the end of those that do; there may be none.
+    first_tile = 0
+    end_tile = query_tiles
+    if CAUSAL:
+        first_tile = gl.minimum(gl.maximum(key_tile * KEYS - offset, 0) // QUERIES, query_tiles)
+    if WINDOWED:
+        last = (key_tile + 1) * KEYS - 1 + window - 1 - offset
+        end_tile = gl.maximum(gl.minimum(gl.maximum(last + QUERIES, 0) // QUERIES, query_tiles), first_tile)
+    key_heads = heads // shared_by
+    place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
+    # One head of queries after the other: those that share the keys.
+    steps = (first_tile, end_tile, shared_by)
     inputs = (q, k, v, d_output, shift, delta)
     loaded = (q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles)
     outputs = (d_k, d_v)
     made = (d_scores_tiles, d_q_parts)
     barriers = (kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free)
-    numbers = (keys, scale, scale_log2)
+    numbers = (keys, offset, window, scale, scale_log2)
     first: gl.constexpr = gl.constexpr(0)
     second: gl.constexpr = gl.constexpr(1)
     # fmt: off
     gl.warp_specialize([
         (_differentiate, (first, outputs, loaded, made, barriers, place, steps, numbers,
-                          QUERIES, BLOCK, STAGES, CAUSAL)),
+                          QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_differentiate, (second, outputs, loaded, made, barriers, place, steps, numbers,
-                          QUERIES, BLOCK, STAGES, CAUSAL)),
-        (_add_d_q, (sums, turns, key_tiles, made, barriers, place, steps, QUERIES, BLOCK, CAUSAL)),
-        (_load, (inputs, loaded, barriers, place, steps, QUERIES, STAGES)),
+                          QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
+        (_add_d_q, (sums, turns, (query_tiles, key_tiles), offset, made, barriers, place, steps,
+                     QUERIES, BLOCK, SHARED, CAUSAL)),
+        (_load, (inputs, loaded, barriers, place, steps, QUERIES, STAGES, SHARED)),
     ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
     # fmt: on
 
 
 @gluon.jit
-def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES: gl.constexpr):
+def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES: gl.constexpr, SHARED: gl.constexpr):
     """Fill the buffers: K and V once, then Q, dO and two numbers of each row, tile after tile."""
     q, k, v, d_output, shift, delta = inputs
     q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles = loaded
@@ -193,17 +217,20 @@ def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES:
         column = key_tile * KEYS + group * ROWS
         tma.async_copy_global_to_shared(k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group))
         tma.async_copy_global_to_shared(v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group))
-    for i in range(steps[0], steps[1]):
-        step = i - steps[0]
+    for n in range(steps[0], _end(steps, SHARED)):
+        step = n - steps[0]
+        member, i = _tile_of(n, steps, SHARED)
         slot = step % STAGES
         ready = q_ready.index(slot)
         row = i * QUERIES
+        query_head = head * steps[2] + member
+        query_sequence = sequence * steps[2] + member
         mbarrier.wait(q_free.index(slot), (step // STAGES & 1) ^ 1)
         mbarrier.expect(ready, 2 * q.block_type.nbytes + 2 * shift.block_type.nbytes)
-        tma.async_copy_global_to_shared(q, [batch, head, row, 0], ready, q_tiles.index(slot))
-        tma.async_copy_global_to_shared(shift, [sequence, row], ready, shift_tiles.index(slot))
-        tma.async_copy_global_to_shared(d_output, [batch, head, row, 0], ready, d_output_tiles.index(slot))
-        tma.async_copy_global_to_shared(delta, [sequence, row], ready, delta_tiles.index(slot))
+        tma.async_copy_global_to_shared(q, [batch, query_head, row, 0], ready, q_tiles.index(slot))
+        tma.async_copy_global_to_shared(shift, [query_sequence, row], ready, shift_tiles.index(slot))
+        tma.async_copy_global_to_shared(d_output, [batch, query_head, row, 0], ready, d_output_tiles.index(slot))
+        tma.async_copy_global_to_shared(delta, [query_sequence, row], ready, delta_tiles.index(slot))
 
 
 @gluon.jit
@@ -219,7 +246,10 @@ def _differentiate(
     QUERIES: gl.constexpr,
     BLOCK: gl.constexpr,
     STAGES: gl.constexpr,
+    SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
+    SHIFTED: gl.constexpr,
+    WINDOWED: gl.constexpr,
 ):
     """Gradients of one warpgroup's 64 keys and values, and its part of dQ in each step.
 
@@ -231,7 +261,7 @@ def _differentiate(
     d_scores_tiles, d_q_parts = made
     kv_ready, q_ready, q_free, d_scores_ready, d_scores_free, d_q_ready, d_q_free = barriers
     _sequence, batch, head, key_tile = place
-    keys, scale, scale_log2 = numbers
+    keys, offset, window, scale, scale_log2 = numbers
     dtype: gl.constexpr = d_k.dtype
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
     GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
@@ -245,8 +275,9 @@ def _differentiate(
     columns = column + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * KEYS > keys
     mbarrier.wait(kv_ready.index(0), 0)
-    for i in range(steps[0], steps[1]):
-        step = i - steps[0]
+    for n in range(steps[0], _end(steps, SHARED)):
+        step = n - steps[0]
+        _member, i = _tile_of(n, steps, SHARED)
         slot = step % STAGES
         q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
@@ -261,10 +292,16 @@ def _differentiate(
         scores = warpgroup_mma(k_tile, q_tile.permute([1, 0]), start, is_async=True)
         d_weights = warpgroup_mma(v_tile, d_output_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
         scores = warpgroup_mma_wait(1, deps=(scores,))
-        if keys_end_here | (CAUSAL and i * QUERIES < (key_tile + 1) * KEYS):
-            rows = i * QUERIES + gl.arange(0, QUERIES, layout=gl.SliceLayout(0, SCORES))
-            last = gl.minimum(rows, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
+        position = i * QUERIES + (offset if SHIFTED else 0)
+        masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * KEYS)
+        if WINDOWED:
+            masked = masked | (position + QUERIES > key_tile * KEYS + window)
+        if masked:
+            positions = position + gl.arange(0, QUERIES, layout=gl.SliceLayout(0, SCORES))
+            last = gl.minimum(positions, keys - 1) if CAUSAL else positions * 0 + (keys - 1)
             scores = gl.where(columns[:, None] <= last[None, :], scores, float("-inf"))
+            if WINDOWED:
+                scores = gl.where(columns[:, None] > positions[None, :] - window, scores, float("-inf"))
         weights = gl.exp2(scores * scale_log2)
         # This wait, needed only below, comes here for its branch: ptxas moves nothing across one. Without it, it moves
         # the exponentials behind the next wait, and the product dO V^T hides none of them.
@@ -299,7 +336,7 @@ def _differentiate(
         mbarrier.arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has to be done, too.
-    mbarrier.wait(d_scores_free.index(0), ((steps[1] - steps[0]) & 1) ^ 1)
+    mbarrier.wait(d_scores_free.index(0), ((_end(steps, SHARED) - steps[0]) & 1) ^ 1)
     v_tiles.index(group).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
     k_tiles.index(group).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
     fence_async_shared()
@@ -310,19 +347,23 @@ def _differentiate(
 
 @gluon.jit
 def _add_d_q(
-    sums, turns, key_tiles, made, barriers, place, steps,
-    QUERIES: gl.constexpr, BLOCK: gl.constexpr, CAUSAL: gl.constexpr,
+    sums, turns, tiles, offset, made, barriers, place, steps,
+    QUERIES: gl.constexpr, BLOCK: gl.constexpr, SHARED: gl.constexpr, CAUSAL: gl.constexpr,
 ):  # fmt: skip
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
     _d_scores_tiles, d_q_parts = made
     _kv_ready, _q_ready, _q_free, _d_scores_ready, _d_scores_free, d_q_ready, d_q_free = barriers
     sequence, _batch, _head, key_tile = place
-    for i in range(steps[0], steps[1]):
+    query_tiles, key_tiles = tiles
+    for n in range(steps[0], _end(steps, SHARED)):
+        step = n - steps[0]
+        member, i = _tile_of(n, steps, SHARED)
         begins = key_tiles - 1
         if CAUSAL:
-            begins = gl.minimum(begins, (i * QUERIES + QUERIES - 1) // KEYS)
-        turn = turns + sequence * steps[1] + i
-        mbarrier.wait(d_q_ready.index(0), (i - steps[0]) & 1)
+            begins = gl.minimum(begins, (i * QUERIES + QUERIES - 1 + offset) // KEYS)
+        query_sequence = sequence * steps[2] + member
+        turn = turns + query_sequence * query_tiles + i
+        mbarrier.wait(d_q_ready.index(0), step & 1)
         while gl.atomic_add(turn, 0, sem="acquire") < begins - key_tile:
             pass
         _in_order("fence.proxy.async.global;", i)  # TMA after what was acquired
@@ -330,13 +371,29 @@ def _add_d_q(
             row = i * QUERIES + (group * PART if BLOCK == PART else 0)
             column = 0 if BLOCK == PART else group * PART
             if key_tile == begins:
-                tma.async_copy_shared_to_global(sums, [sequence, row, column], d_q_parts.index(group))
+                tma.async_copy_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
             else:
-                _async_add_shared_to_global(sums, [sequence, row, column], d_q_parts.index(group))
+                _async_add_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
         tma.store_wait(0)  # until the buffer has been read
         mbarrier.arrive(d_q_free.index(0))
         _in_order("cp.async.bulk.wait_group 0;", i)  # until it is in memory, for which store_wait does not wait
         gl.atomic_add(turn, 1, sem="release")
+
+
+@gluon.jit
+def _end(steps, SHARED: gl.constexpr):
+    """Where the count of a program's tiles of queries ends, which begins with its first one."""
+    first, end, shared_by = steps
+    return first + (end - first) * shared_by if SHARED else end
+
+
+@gluon.jit
+def _tile_of(n, steps, SHARED: gl.constexpr):
+    """(which of the heads that share the keys, tile of its queries): one head after the other."""
+    first, end, _shared_by = steps
+    if SHARED:
+        return (n - first) // (end - first), first + (n - first) % (end - first)
+    return 0, n
 
 
 @builtin
@@ -354,7 +411,7 @@ def _in_order(instruction: gl.constexpr, anything):
     )
 
 
-@triton.jit(do_not_specialize=["heads", "queries"])
+@triton.jit(do_not_specialize=["heads", "queries", "first", "last"])
 def _scale_kernel(
     sums,
     d_q,
@@ -362,15 +419,19 @@ def _scale_kernel(
     d_q_strides,
     heads,
     queries,
+    first,
+    last,
     scale,
     ROWS: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """The sums times the scale, in the precision and the layout of Q."""
+    """The sums times the scale, in the precision and the layout of Q. Only queries from `first` to `last` see a key:
+    those of a whole tile of others have no sum."""
     row = tl.program_id(0) * ROWS
     sequence = tl.program_id(1)
     sums = head_of(sums, sums_strides, sequence, heads)
     d_q = head_of(d_q, d_q_strides, sequence, heads)
-    tile = load_tile(sums, sums_strides, row, queries, ROWS, D_HEAD, BLOCK, True)
+    tile = load_tile(sums, sums_strides, row, last, ROWS, D_HEAD, BLOCK, True)
+    tile = tl.where((row + tl.arange(0, ROWS) >= first)[:, None], tile, 0.0)
     store_tile(d_q, d_q_strides, row, queries, tile * scale, ROWS, D_HEAD, BLOCK)

@@ -20,7 +20,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 
 from stepscope.attention.hopper_tiles import described, init_barriers, processors
 from stepscope.attention.launching import launch
-from stepscope.attention.operands import sizes
+from stepscope.attention.masks import Mask
+from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.tiles import HopperForward
 
 LN_2 = gl.constexpr(0.6931471805599453)
@@ -30,13 +31,12 @@ CACHED_BYTES = 16 * 2**20  # of keys and values at a time: a third of an H100's 
 ROWS = gl.constexpr(64)  # queries of a warpgroup: the height of its matrix instruction
 
 
-def forward(
-    q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, is_causal: bool, tiles: HopperForward
-) -> None:
+def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: Mask, tiles: HopperForward) -> None:
     """Fill output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by TMA."""
     sequences, heads, queries, keys = sizes(q, k)
     blocks = -(-queries // (ROWS.value * tiles.warpgroups))
-    cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize))
+    shared_by = sharing(q, k)
+    cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize)) * shared_by
     launch(
         _forward_kernel,
         (min(processors(q.device), blocks * sequences),),
@@ -53,6 +53,9 @@ def forward(
             blocks,
             queries,
             keys,
+            shared_by,
+            mask.offset,
+            mask.window,
             q.shape[-1] ** -0.5 * LOG2_E,
         ),
         {
@@ -61,14 +64,17 @@ def forward(
             "GROUPS": tiles.warpgroups,
             "STAGES": tiles.stages,
             "REGISTERS": tiles.registers,
-            "CAUSAL": is_causal,
+            "CAUSAL": mask.is_causal,
+            "LOCAL": mask.window > 0 or mask.offset % ROWS.value != 0,
         },
         num_warps=4,
     )
 
 
 # What varies from call to call and would change the code, but not its speed.
-@gluon.jit(do_not_specialize=["heads", "sequences", "cached", "blocks", "queries", "keys"])
+@gluon.jit(
+    do_not_specialize=["heads", "sequences", "cached", "blocks", "queries", "keys", "shared_by", "offset", "window"]
+)
 def _forward_kernel(
     q,
     k,
@@ -82,6 +88,9 @@ def _forward_kernel(
     blocks,
     queries,
     keys,
+    shared_by,
+    offset,
+    window,
     scale_log2,
     KEYS: gl.constexpr,
     BLOCK: gl.constexpr,
@@ -89,6 +98,7 @@ def _forward_kernel(
     STAGES: gl.constexpr,
     REGISTERS: gl.constexpr,
     CAUSAL: gl.constexpr,
+    LOCAL: gl.constexpr,
 ):
     # Two blocks of queries: the next one comes while one is attended to.
     q_tiles = gl.allocate_shared_memory(q.dtype, [2 * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
@@ -110,37 +120,37 @@ def _forward_kernel(
     buffers = (q_tiles, k_tiles, v_tiles, output_tiles, work)
     barriers = (q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free)
     grid = (heads, sequences, cached, blocks)
-    lengths = (queries, keys)
+    mask = (queries, keys, offset, window)
     first: gl.constexpr = gl.constexpr(0)
     second: gl.constexpr = gl.constexpr(1)
     # fmt: off
     if GROUPS == 2:
         gl.warp_specialize([
-            (_attend, (first, output, lse, buffers, barriers, grid, lengths, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
-            (_attend, (second, output, lse, buffers, barriers, grid, lengths, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
-            (_load, (inputs, given_out, buffers, barriers, grid, keys, KEYS, GROUPS, STAGES, CAUSAL)),
+            (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+            (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 1], [REGISTERS, LITTLE])
     else:
         gl.static_assert(GROUPS == 3)
         third: gl.constexpr = gl.constexpr(2)
         gl.warp_specialize([
-            (_attend, (first, output, lse, buffers, barriers, grid, lengths, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
-            (_attend, (second, output, lse, buffers, barriers, grid, lengths, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
-            (_attend, (third, output, lse, buffers, barriers, grid, lengths, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL)),
-            (_load, (inputs, given_out, buffers, barriers, grid, keys, KEYS, GROUPS, STAGES, CAUSAL)),
+            (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+            (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+            (_attend, (third, output, lse, buffers, barriers, grid, mask, scale_log2,
+                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, LITTLE])
     # fmt: on
 
 
 @gluon.jit
 def _load(
-    inputs, given_out, buffers, barriers, grid, keys,
-    KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr,
+    inputs, given_out, buffers, barriers, grid, shared_by, mask,
+    KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr,
 ):  # fmt: skip
     """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys first.
 
@@ -161,17 +171,18 @@ def _load(
             mbarrier.expect(q_ready.index(slot), q.block_type.nbytes)
             q_row = row + group * ROWS
             tma.async_copy_global_to_shared(q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot))
-        count = _tiles_seen(row, GROUPS * ROWS, keys, KEYS, CAUSAL)
-        for j in range(count):
-            column = (count - 1 - j) * KEYS
+        key_head = head // shared_by
+        begin, end = _tiles_seen(row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
+        for j in range(end - begin):
+            column = (end - 1 - j) * KEYS
             slot = loaded % STAGES
             phase = loaded // STAGES & 1
             mbarrier.wait(k_free.index(slot), phase ^ 1)
             mbarrier.expect(k_ready.index(slot), k.block_type.nbytes)
-            tma.async_copy_global_to_shared(k, [batch, head, column, 0], k_ready.index(slot), k_tiles.index(slot))
+            tma.async_copy_global_to_shared(k, [batch, key_head, column, 0], k_ready.index(slot), k_tiles.index(slot))
             mbarrier.wait(v_free.index(slot), phase ^ 1)
             mbarrier.expect(v_ready.index(slot), v.block_type.nbytes)
-            tma.async_copy_global_to_shared(v, [batch, head, column, 0], v_ready.index(slot), v_tiles.index(slot))
+            tma.async_copy_global_to_shared(v, [batch, key_head, column, 0], v_ready.index(slot), v_tiles.index(slot))
             loaded += 1
         block = gl.num_programs(0) + gl.atomic_add(given_out, 1, sem="relaxed")
         turn += 1
@@ -205,18 +216,19 @@ def _attend(
     buffers,
     barriers,
     grid,
-    lengths,
+    mask,
     scale_log2,
     KEYS: gl.constexpr,
     BLOCK: gl.constexpr,
     GROUPS: gl.constexpr,
     STAGES: gl.constexpr,
     CAUSAL: gl.constexpr,
+    LOCAL: gl.constexpr,
 ):
     """Output and log-sum-exp of one warpgroup's 64 queries of every block."""
     q_tiles, k_tiles, v_tiles, output_tiles, work = buffers
     q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free = barriers
-    queries, keys = lengths
+    queries, _keys, offset, window = mask
     dtype: gl.constexpr = output.dtype
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, KEYS, 16])
     OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
@@ -228,19 +240,13 @@ def _attend(
     while block < grid[1] * grid[3]:
         batch, head, sequence, block_row = _place(block, grid, GROUPS)
         row = block_row + group * ROWS
-        count = _tiles_seen(row, ROWS, keys, KEYS, CAUSAL)
-        # The last tiles of the block may be seen by none of these 64 queries: they only have to be let go.
-        for _ in range(_tiles_seen(block_row, GROUPS * ROWS, keys, KEYS, CAUSAL) - count):
-            slot = used % STAGES
-            phase = used // STAGES & 1
-            mbarrier.wait(k_ready.index(slot), phase)
-            mbarrier.arrive(k_free.index(slot))
-            mbarrier.wait(v_ready.index(slot), phase)
-            mbarrier.arrive(v_free.index(slot))
-            used += 1
+        begin, end = _tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
+        block_begin, block_end = _tiles_seen(block_row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
+        # The last tiles of the block may be seen by none of these 64 queries.
+        used = _let_go(block_end - end, used, barriers, STAGES)
 
         # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
-        # because KEYS is a multiple of ROWS.
+        # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
         slot = used % STAGES
         phase = used // STAGES & 1
         q_slot = (turn & 1) * GROUPS + group
@@ -252,9 +258,7 @@ def _attend(
         scores = warpgroup_mma_wait(0, deps=(scores,))
         mbarrier.arrive(k_free.index(slot))
         rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
-        columns = (count - 1) * KEYS + gl.arange(0, KEYS, layout=gl.SliceLayout(0, SCORES))
-        last = gl.minimum(rows, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
-        scores = gl.where(columns[None, :] <= last[:, None], scores, float("-inf"))
+        scores = _masked(scores, rows, (end - 1) * KEYS, mask, KEYS, CAUSAL, LOCAL)
         maximum = gl.max(scores, 1) * scale_log2
         weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
         normaliser = gl.sum(weights, 1)
@@ -262,7 +266,7 @@ def _attend(
         weighted = gl.zeros([ROWS, BLOCK], gl.float32, OUTPUT)
         mbarrier.wait(v_ready.index(slot), phase)
 
-        for _ in range(count - 1):
+        for j in range(end - begin - 1):
             used += 1
             next_slot = used % STAGES
             next_phase = used // STAGES & 1
@@ -272,6 +276,10 @@ def _attend(
             weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
             scores = warpgroup_mma_wait(1, deps=(scores,))
             mbarrier.arrive(k_free.index(next_slot))
+            if LOCAL:
+                column = (end - 2 - j) * KEYS
+                if (column + KEYS > row + offset + 1) | ((window > 0) & (column + window < row + offset + ROWS)):
+                    scores = _masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
             new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
             shift = _finite(new_maximum)
             weights = gl.exp2(scores * scale_log2 - shift[:, None])
@@ -293,6 +301,8 @@ def _attend(
         weighted = warpgroup_mma_wait(0, deps=(weighted,))
         mbarrier.arrive(v_free.index(slot))
         used += 1
+        if LOCAL:
+            used = _let_go(begin - block_begin, used, barriers, STAGES)
         # A row of which every score is -inf has no weights; its output is 0.
         inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
         weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
@@ -322,10 +332,54 @@ def _place(block, grid, GROUPS: gl.constexpr):
 
 
 @gluon.jit
-def _tiles_seen(row, rows: gl.constexpr, keys, KEYS: gl.constexpr, CAUSAL: gl.constexpr):
-    """Number of tiles of keys that the queries `row` to `row` + `rows` see."""
-    seen = gl.minimum(keys, row + rows) if CAUSAL else keys
-    return (seen + KEYS - 1) // KEYS
+def _tiles_seen(row, groups: gl.constexpr, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
+    """(begin, end) of the tiles of keys that the queries of so many warpgroups see, from `row` on.
+
+    Every warpgroup meets one tile at least, for queries that see no key, and those of a block lie within the block's.
+    """
+    _queries, keys, offset, window = mask
+    if not CAUSAL:
+        return 0, (keys + KEYS - 1) // KEYS
+    end = _tile_count(gl.minimum(keys, row + groups * ROWS + offset), KEYS)
+    if not LOCAL:
+        return 0, end
+    first = gl.minimum(
+        gl.maximum(row + offset - window + 1, 0) // KEYS, _tile_count(gl.minimum(keys, row + ROWS + offset), KEYS) - 1
+    )
+    return gl.where(window > 0, first, 0), end
+
+
+@gluon.jit
+def _tile_count(keys, KEYS: gl.constexpr):
+    return (gl.maximum(keys, 1) + KEYS - 1) // KEYS
+
+
+@gluon.jit
+def _let_go(count, used, barriers, STAGES: gl.constexpr):
+    """Pass over so many tiles; returns how many have been used then."""
+    _q_ready, _q_free, k_ready, k_free, v_ready, v_free, _work_ready, _work_free = barriers
+    for _ in range(count):
+        slot = used % STAGES
+        phase = used // STAGES & 1
+        mbarrier.wait(k_ready.index(slot), phase)
+        mbarrier.arrive(k_free.index(slot))
+        mbarrier.wait(v_ready.index(slot), phase)
+        mbarrier.arrive(v_free.index(slot))
+        used += 1
+    return used
+
+
+@gluon.jit
+def _masked(scores, rows, column, mask, KEYS: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr):
+    """The scores of `rows` and the keys from `column` on, -inf where a query does not see the key."""
+    _queries, keys, offset, window = mask
+    columns = column + gl.arange(0, KEYS, layout=gl.SliceLayout(0, scores.type.layout))
+    last = gl.minimum(rows + offset, keys - 1) if CAUSAL else rows * 0 + (keys - 1)
+    scores = gl.where(columns[None, :] <= last[:, None], scores, float("-inf"))
+    if LOCAL:
+        first = gl.where(window > 0, rows + offset - window + 1, 0)
+        scores = gl.where(columns[None, :] >= first[:, None], scores, float("-inf"))
+    return scores
 
 
 @gluon.jit

@@ -21,10 +21,14 @@ def check(q: Tensor, k: Tensor, v: Tensor) -> None:
         k.shape != v.shape
         or q.ndim < 2
         or q.ndim != k.ndim
-        or (*q.shape[:-2], q.shape[-1]) != (*k.shape[:-2], k.shape[-1])
+        or (*q.shape[:-3], q.shape[-1]) != (*k.shape[:-3], k.shape[-1])
+        or (q.shape[-3:-2] != k.shape[-3:-2] and (k.shape[-3] == 0 or q.shape[-3] % k.shape[-3]))
     ):
         shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
-        raise ValueError(f"q, k and v have to be (..., length, d_head), alike but for the length of q, not {shapes}")
+        raise ValueError(
+            "q, k and v have to be (..., heads, length, d_head), alike but for the length of q and the number of its"
+            f" heads, a multiple of that of k and v, not {shapes}"
+        )
     d_head = q.shape[-1]
     if d_head > LARGEST_HEAD or d_head % 8 or d_head == 0:
         raise ValueError(
@@ -83,5 +87,10 @@ def rounded_up(number: int, step: int) -> int:
 
 
 def sizes(q: Tensor, k: Tensor) -> Sequence[int]:
-    """(sequences, heads, queries, keys) of 4D q and k, where sequences = batch * heads."""
+    """(sequences, heads, queries, keys) of 4D q and k, where sequences = batch * heads, those of q."""
     return q.shape[0] * q.shape[1], q.shape[1], q.shape[2], k.shape[2]
+
+
+def sharing(q: Tensor, k: Tensor) -> int:
+    """How many heads of 4D q share one head of k: sequence s of q has the keys of sequence s // sharing."""
+    return q.shape[1] // k.shape[1]

@@ -10,9 +10,10 @@ import triton.language as tl
 from torch import Tensor
 
 from stepscope.attention.launching import launch
-from stepscope.attention.operands import block_of, sizes
+from stepscope.attention.masks import Mask
+from stepscope.attention.operands import block_of, sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
-from stepscope.attention.portable_forward import LOG2_E
+from stepscope.attention.portable_forward import LOG2_E, keys_seen, see
 from stepscope.attention.rows import shift_and_delta
 from stepscope.attention.tiles import Tiles, input_precision
 
@@ -27,7 +28,7 @@ def backward(
     d_q: Tensor,
     d_k: Tensor,
     d_v: Tensor,
-    is_causal: bool,
+    mask: Mask,
     tiles_of_keys: Tiles,
     tiles_of_queries: Tiles,
 ) -> None:
@@ -35,14 +36,15 @@ def backward(
     sequences, heads, queries, keys = sizes(q, k)
     shift, delta = shift_and_delta(output, d_output, lse)
     scale = q.shape[-1] ** -0.5
-    for kernel, gradients, length, step, tiles in (
-        (_keys_kernel, (d_k, d_v), keys, tiles_of_keys.keys, tiles_of_keys),
-        (_queries_kernel, (d_q,), queries, tiles_of_queries.queries, tiles_of_queries),
+    shared_by = sharing(q, k)
+    for kernel, gradients, programs, tiles in (
+        (_keys_kernel, (d_k, d_v), (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by), tiles_of_keys),
+        (_queries_kernel, (d_q,), (triton.cdiv(queries, tiles_of_queries.queries), sequences), tiles_of_queries),
     ):
         tensors = q, k, v, d_output, *gradients
         launch(
             kernel,
-            (triton.cdiv(length, step), sequences),
+            programs,
             (
                 *tensors,
                 shift,
@@ -51,6 +53,8 @@ def backward(
                 heads,
                 queries,
                 keys,
+                mask.offset,
+                mask.window,
                 shift.shape[1],
                 scale,
                 scale * LOG2_E,
@@ -60,7 +64,9 @@ def backward(
                 "KEYS": tiles.keys,
                 "D_HEAD": q.shape[-1],
                 "BLOCK": block_of(q.shape[-1]),
-                "CAUSAL": is_causal,
+                "SHARING": shared_by,
+                "CAUSAL": mask.is_causal,
+                "WINDOWED": mask.window > 0,
                 "PRECISION": input_precision(q.dtype),
             },
             num_warps=tiles.warps,
@@ -69,7 +75,7 @@ def backward(
 
 
 # What varies from call to call and would change the code, but not its speed.
-@triton.jit(do_not_specialize=["heads", "queries", "keys"])
+@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
 def _keys_kernel(
     q,
     k,
@@ -88,6 +94,8 @@ def _keys_kernel(
     heads,
     queries,
     keys,
+    offset,
+    window,
     padded,
     scale,
     scale_log2,
@@ -95,41 +103,56 @@ def _keys_kernel(
     KEYS: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
+    SHARING: tl.constexpr,
     CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Gradients of a tile of keys and values, with the scores transposed: (keys, queries)."""
     # The first keys are seen by the most queries: they go first.
     column = tl.program_id(0) * KEYS
     sequence = tl.program_id(1)
-    q = head_of(q, q_strides, sequence, heads)
-    k = head_of(k, k_strides, sequence, heads)
-    v = head_of(v, v_strides, sequence, heads)
-    d_output = head_of(d_output, d_output_strides, sequence, heads)
-    d_k = head_of(d_k, d_k_strides, sequence, heads)
-    d_v = head_of(d_v, d_v_strides, sequence, heads)
+    k = head_of(k, k_strides, sequence, heads // SHARING)
+    v = head_of(v, v_strides, sequence, heads // SHARING)
+    d_k = head_of(d_k, d_k_strides, sequence, heads // SHARING)
+    d_v = head_of(d_v, d_v_strides, sequence, heads // SHARING)
     columns = column + tl.arange(0, KEYS)
     k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, True)
     v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, True)
-    shift += sequence * padded
-    delta += sequence * padded
     d_k_tile = tl.zeros([KEYS, BLOCK], tl.float32)
     d_v_tile = tl.zeros([KEYS, BLOCK], tl.float32)
 
-    # Queries before `first` see none of these keys, those from `unmasked` on all of them. Keys beyond the last one need
-    # no mask: what they get stays in their own rows, and is not written.
-    first = column // QUERIES * QUERIES if CAUSAL else 0
-    unmasked = tl.minimum(queries, tl.cdiv(column + KEYS, QUERIES) * QUERIES) if CAUSAL else 0
-    for row in range(first, unmasked, QUERIES):
-        d_k_tile, d_v_tile = _add_queries(
-            d_k_tile, d_v_tile, k_tile, v_tile, q, d_output, q_strides, d_output_strides, shift, delta, row, columns,
-            queries, scale_log2, QUERIES, D_HEAD, BLOCK, True, PRECISION,
-        )  # fmt: skip
-    for row in range(tl.maximum(first, unmasked), queries, QUERIES):
-        d_k_tile, d_v_tile = _add_queries(
-            d_k_tile, d_v_tile, k_tile, v_tile, q, d_output, q_strides, d_output_strides, shift, delta, row, columns,
-            queries, scale_log2, QUERIES, D_HEAD, BLOCK, False, PRECISION,
-        )  # fmt: skip
+    # Queries before `first` and from `end` on see none of these keys; those of tiles from `unmasked` to `full` see all
+    # of them. Keys beyond the last one need no mask: what they get stays in their own rows, and is not written.
+    first = tl.maximum(column - offset, 0) // QUERIES * QUERIES if CAUSAL else 0
+    unmasked = tl.cdiv(tl.maximum(column + KEYS - offset, 0), QUERIES) * QUERIES if CAUSAL else 0
+    end = tl.minimum(queries, tl.maximum(column + KEYS - 1 + window - offset, 0)) if WINDOWED else queries
+    full = tl.maximum(column + window - offset, 0) // QUERIES * QUERIES if WINDOWED else queries
+    for member in range(SHARING):
+        query_sequence = sequence * SHARING + member
+        q_head = head_of(q, q_strides, query_sequence, heads)
+        d_output_head = head_of(d_output, d_output_strides, query_sequence, heads)
+        shift_head = shift + query_sequence * padded
+        delta_head = delta + query_sequence * padded
+        for row in range(first, tl.minimum(unmasked, end), QUERIES):
+            d_k_tile, d_v_tile = _add_queries(
+                d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
+                delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED, True,
+                PRECISION,
+            )  # fmt: skip
+        for row in range(unmasked, tl.minimum(full, end), QUERIES):
+            d_k_tile, d_v_tile = _add_queries(
+                d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
+                delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED, False,
+                PRECISION,
+            )  # fmt: skip
+        if WINDOWED:
+            for row in range(tl.maximum(unmasked, full), end, QUERIES):
+                d_k_tile, d_v_tile = _add_queries(
+                    d_k_tile, d_v_tile, k_tile, v_tile, q_head, d_output_head, q_strides, d_output_strides, shift_head,
+                    delta_head, row, columns, queries, offset, window, scale_log2, QUERIES, D_HEAD, BLOCK, WINDOWED,
+                    True, PRECISION,
+                )  # fmt: skip
 
     store_tile(d_k, d_k_strides, column, keys, d_k_tile * scale, KEYS, D_HEAD, BLOCK)
     store_tile(d_v, d_v_strides, column, keys, d_v_tile, KEYS, D_HEAD, BLOCK)
@@ -150,10 +173,13 @@ def _add_queries(
     row,
     columns,
     queries,
+    offset,
+    window,
     scale_log2,
     QUERIES: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
+    WINDOWED: tl.constexpr,
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
@@ -164,7 +190,11 @@ def _add_queries(
     scores = tl.dot(k_tile, q_tile.T, input_precision=PRECISION)
     weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
     if MASKED:
-        weights = tl.where(columns[:, None] <= rows[None, :], weights, 0.0)
+        positions = rows + offset
+        seen = columns[:, None] <= positions[None, :]
+        if WINDOWED:
+            seen = seen & (columns[:, None] > positions[None, :] - window)
+        weights = tl.where(seen, weights, 0.0)
     d_output_tile = load_tile(d_output, d_output_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
     d_v_tile = tl.dot(weights.to(d_output_tile.dtype), d_output_tile, d_v_tile, input_precision=PRECISION)
     d_weights = tl.dot(v_tile, d_output_tile.T, input_precision=PRECISION)
@@ -173,7 +203,7 @@ def _add_queries(
     return d_k_tile, d_v_tile
 
 
-@triton.jit(do_not_specialize=["heads", "queries", "keys"])
+@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
 def _queries_kernel(
     q,
     k,
@@ -190,6 +220,8 @@ def _queries_kernel(
     heads,
     queries,
     keys,
+    offset,
+    window,
     padded,
     scale,
     scale_log2,
@@ -197,15 +229,17 @@ def _queries_kernel(
     KEYS: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
+    SHARING: tl.constexpr,
     CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """Gradient of a tile of queries."""
     row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
     sequence = tl.program_id(1)
     q = head_of(q, q_strides, sequence, heads)
-    k = head_of(k, k_strides, sequence, heads)
-    v = head_of(v, v_strides, sequence, heads)
+    k = head_of(k, k_strides, sequence // SHARING, heads // SHARING)
+    v = head_of(v, v_strides, sequence // SHARING, heads // SHARING)
     d_output = head_of(d_output, d_output_strides, sequence, heads)
     d_q = head_of(d_q, d_q_strides, sequence, heads)
     rows = row + tl.arange(0, QUERIES)
@@ -215,17 +249,23 @@ def _queries_kernel(
     delta_rows = tl.load(delta + sequence * padded + rows)
     d_q_tile = tl.zeros([QUERIES, BLOCK], tl.float32)
 
-    end = tl.minimum(keys, row + QUERIES) if CAUSAL else keys
-    full = (tl.minimum(keys, row + 1) if CAUSAL else keys) // KEYS * KEYS
-    for column in range(0, full, KEYS):
+    positions = rows + offset
+    begin, unmasked, full, end = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    if WINDOWED:
+        for column in range(begin, tl.minimum(unmasked, end), KEYS):
+            d_q_tile = _add_keys(
+                d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
+                keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
+            )  # fmt: skip
+    for column in range(unmasked, full, KEYS):
         d_q_tile = _add_keys(
-            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, rows, column,
-            keys, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, False, PRECISION,
+            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
+            keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, False, PRECISION,
         )  # fmt: skip
-    for column in range(full, end, KEYS):
+    for column in range(tl.maximum(unmasked, full), end, KEYS):
         d_q_tile = _add_keys(
-            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, rows, column,
-            keys, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, True, PRECISION,
+            d_q_tile, q_tile, d_output_tile, shift_rows, delta_rows, k, v, k_strides, v_strides, positions, column,
+            keys, window, scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
         )  # fmt: skip
 
     store_tile(d_q, d_q_strides, row, queries, d_q_tile * scale, QUERIES, D_HEAD, BLOCK)
@@ -242,14 +282,16 @@ def _add_keys(
     v,
     k_strides,
     v_strides,
-    rows,
+    positions,
     column,
     keys,
+    window,
     scale_log2,
     KEYS: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
     CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
     MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
@@ -259,10 +301,7 @@ def _add_keys(
     scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
     weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
     if MASKED:
-        columns = column + tl.arange(0, KEYS)
-        seen = (columns < keys)[None, :]
-        if CAUSAL:
-            seen = seen & (columns[None, :] <= rows[:, None])
+        seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
         weights = tl.where(seen, weights, 0.0)
     d_weights = tl.dot(d_output_tile, v_tile.T, input_precision=PRECISION)
     d_scores = weights * (d_weights - delta_rows[:, None])

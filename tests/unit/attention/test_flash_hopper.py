@@ -75,10 +75,13 @@ def test_forward(tmp_path, width, groups, stages, registers):
         "forward",
         {"q": query, "k": key, "v": key, "output": query},
         {"lse": "*fp32", "given_out": "*i32", "scale_log2": "fp32"},
-        constants | {"CAUSAL": True},
+        constants | {"CAUSAL": True, "LOCAL": False},
         tmp_path,
     )
     assert_products_overlap(sass, waits_for_all=3 * groups)
+
+
+PLAIN = {"SHARED": False, "CAUSAL": True, "SHIFTED": False, "WINDOWED": False}
 
 
 @pytest.mark.parametrize("width, queries", [(64, 128), (128, 64)])
@@ -89,7 +92,7 @@ def test_backward(tmp_path, width, queries):
         "backward",
         tiles | {"sums": ["fp32", 1, 64, 64]},
         {"turns": "*i32", "scale": "fp32", "scale_log2": "fp32"},
-        {"QUERIES": queries, "BLOCK": width, "STAGES": 2, "REGISTERS": 240, "CAUSAL": True},
+        {"QUERIES": queries, "BLOCK": width, "STAGES": 2, "REGISTERS": 240} | PLAIN,
         tmp_path,
     )
     assert "UTMAREDG" in sass

@@ -5,40 +5,90 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from stepscope.attention import masks
 from stepscope.model.ranges import named
 from stepscope.model.softmax import softmax
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> Tensor:
     """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
 
-    q: (..., queries, d_head); k: (..., keys, d_head); v: (..., keys, d_value). Returns (..., queries, d_value).
-    With `is_causal`, query i sees keys 0 to i.
+    q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
+    number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
+    keys 0 to i; `window` and `lower_right` as in `stepscope.attention.masks`.
     """
+    masks.check(is_causal, window, lower_right)
+    # The queries that share keys can stand one after the other: K and V need not be repeated.
+    sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1
     # Scaling Q costs (queries x d_head), scaling the scores would cost (queries x keys). Q and K are heads cut out of
     # one matrix: matmul would copy K transposed, element by element; a plain copy beforehand is cheaper.
     with named("attention scores"):
-        scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
+        if sharing == 1:
+            scores = (q * q.shape[-1] ** -0.5) @ k.contiguous().transpose(-2, -1)
+        else:
+            scores = parted(joined(q * q.shape[-1] ** -0.5, sharing) @ k.contiguous().transpose(-2, -1), sharing)
     if is_causal:
         # In place: the product does not need its result for the backward pass. Adding a constant has no backward work.
         with named("mask"):
-            scores += mask_of(scores)
+            scores += mask_of(scores, window, lower_right)
     with named("softmax"):
         weights = softmax(scores, dim=-1)
+        if is_causal:
+            weights = without_blind(weights, window, lower_right)
     with named("attention × V"):
-        return weights @ v
+        return weights @ v if sharing == 1 else parted(joined(weights, sharing) @ v, sharing)
 
 
-def mask_of(scores: Tensor) -> Tensor:
+def joined(x: Tensor, sharing: int) -> Tensor:
+    """(..., heads, queries, n) as (..., heads / sharing, sharing * queries, n)."""
+    return x.unflatten(-3, (x.shape[-3] // sharing, sharing)).flatten(-3, -2)
+
+
+def parted(x: Tensor, sharing: int) -> Tensor:
+    """The inverse of `joined`."""
+    return x.unflatten(-2, (sharing, x.shape[-2] // sharing)).flatten(-4, -3)
+
+
+def mask_of(scores: Tensor, window: int | None = None, lower_right: bool = False) -> Tensor:
     """(queries, keys) causal mask for `scores` (..., queries, keys): the kept one, or inside torch.compile a new one,
     which the compiler computes within its own kernels instead of reading it."""
     mask = causal_mask if torch.compiler.is_compiling() else kept_causal_mask
-    return mask(scores.shape[-2], scores.shape[-1], scores.device, scores.dtype)
+    queries, keys = scores.shape[-2:]
+    more = () if masks.is_plain(queries, keys, window, lower_right) else (window, lower_right)
+    return mask(queries, keys, scores.device, scores.dtype, *more)
 
 
-def causal_mask(queries: int, keys: int, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """(queries, keys): 0 where key <= query, -inf elsewhere; to be added to the scores."""
-    return torch.full((queries, keys), float("-inf"), device=device, dtype=dtype).triu(diagonal=1)
+def causal_mask(
+    queries: int,
+    keys: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    window: int | None = None,
+    lower_right: bool = False,
+) -> Tensor:
+    """(queries, keys): 0 where a query sees the key, -inf elsewhere; to be added to the scores. All 0 for a query that
+    sees none: its softmax would be NaN."""
+    mask = masks.mask_of(queries, keys, True, window, lower_right)
+    hidden = torch.full((queries, keys), float("-inf"), device=device, dtype=dtype)
+    added = hidden.triu(diagonal=mask.offset + 1)
+    if mask.window:
+        added += hidden.tril(diagonal=mask.offset - mask.window)
+    first, last = masks.blind(queries, keys, mask)
+    if (first, last) != (0, queries):
+        added[:first] = added[last:] = 0
+    return added
+
+
+def without_blind(weights: Tensor, window: int | None, lower_right: bool) -> Tensor:
+    """The weights (..., queries, keys), 0 for queries that see no key."""
+    queries, keys = weights.shape[-2:]
+    first, last = masks.blind(queries, keys, masks.mask_of(queries, keys, True, window, lower_right))
+    if (first, last) == (0, queries):
+        return weights
+    row = torch.arange(queries, device=weights.device)
+    return weights.masked_fill(((row < first) | (row >= last))[:, None], 0)
 
 
 # One mask serves every layer and every step. Only the latest is kept: a shorter context must not stay in the memory of

@@ -1,16 +1,33 @@
 """PyTorch's scaled dot product attention, which picks a fused kernel where it has one."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
 
+from stepscope.attention import masks
 from stepscope.model.ranges import named
 
 
-def attention(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> Tensor:
     """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
 
-    q: (..., queries, d_head); k: (..., keys, d_head); v: (..., keys, d_value). Returns (..., queries, d_value).
-    With `is_causal`, query i sees keys 0 to i.
+    q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
+    number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
+    keys 0 to i; `window` and `lower_right` as in `stepscope.attention.masks`. A window is given to PyTorch as a mask of
+    (queries x keys), which few of its kernels take.
     """
+    masks.check(is_causal, window, lower_right)
+    grouped = q.ndim > 2 and q.shape[-3] != k.shape[-3]
+    queries, keys = q.shape[-2], k.shape[-2]
     with named("fused attention"):
-        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+        if not is_causal or masks.is_plain(queries, keys, window, lower_right):
+            return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=grouped)
+        # PyTorch's own mask gives NaN for queries that see nothing, and is for GPUs.
+        if window is None and queries <= keys and q.is_cuda:
+            return F.scaled_dot_product_attention(q, k, v, causal_lower_right(queries, keys), enable_gqa=grouped)
+        make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
+        seen = make(queries, keys, q.device, window, lower_right)
+        return F.scaled_dot_product_attention(q, k, v, seen, enable_gqa=grouped)
