@@ -181,8 +181,8 @@ def buffers(setup: Setup) -> list[Contribution]:
 
 
 def _masks_sdpa(setup: Setup) -> bool:
-    """Whether PyTorch's attention is given a mask of booleans, since it knows no window."""
-    return setup.attention == "sdpa" and setup.shape.window > 0
+    """Whether PyTorch's attention is given a mask of booleans, since it knows no window that hides something."""
+    return setup.attention == "sdpa" and setup.shape.keys_seen(setup.context) < setup.context
 
 
 def cast_weights(setup: Setup, names: tuple[str, ...] = tuple(_BLOCK_WEIGHTS), count: int = 1) -> list[Contribution]:

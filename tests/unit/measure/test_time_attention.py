@@ -124,9 +124,83 @@ def test_a_number_of_tokens_is_a_batch_for_each_length():
 
 def test_operations():
     """Two products of (2, 3 heads) x (100, 100, 16): 2 x 2 x 2 x 3 x 100 x 100 x 16."""
-    assert flops.attention_flops(2, 3, 100, 16, False, "forward") == 3_840_000
-    assert flops.attention_flops(2, 3, 100, 16, True, "forward") == 1_920_000
-    assert flops.attention_flops(2, 3, 100, 16, True, "backward") == 4_800_000
+    assert flops.attention_flops(2, 3, 100, 16, "full", "forward") == 3_840_000
+    assert flops.attention_flops(2, 3, 100, 16, "causal", "forward") == 1_920_000
+    assert flops.attention_flops(2, 3, 100, 16, "causal", "backward") == 4_800_000
+
+
+def test_operations_of_a_spec_with_keys_of_its_own():
+    """3 queries at the end of 5 keys, 2 of which each sees: 4 x 2 sequences x 4 heads x 6 pairs x 8."""
+    spec = SPEC | {"heads": 4, "key_value_heads": 2, "keys": 5, "mask": "causal-lower-right", "window": 2}
+    assert attention.operations(spec, 3, "forward") == 4 * 2 * 4 * 6 * 8
+
+
+WAYS = [
+    {"causal": "yes", "window": 3},
+    {"mask": "causal-lower-right", "keys": 14},
+    {"mask": "causal-lower-right", "keys": 14, "window": 4},
+    {"causal": "yes", "keys": 6},
+    {"keys": 6},
+]
+
+
+@pytest.mark.parametrize("implementation", ["sdpa-flash", "naive"])
+@pytest.mark.parametrize("heads", [{}, {"heads": 4}, {"heads": 4, "key_value_heads": 2}])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_pass_computes_what_the_spec_says(way, heads, implementation, one_thread):
+    """One pass, forward and backward, against the formula in float64, with each key asked for."""
+    spec = SPEC | way | heads | {"implementation": implementation, "lengths": "10"}
+    q, k, v = inputs = attention._inputs(spec, 10)
+    queries, keys, window = 10, way.get("keys", 10), way.get("window", 10**9)
+    assert q.shape[-2] == queries and k.shape[-2] == v.shape[-2] == keys
+    shared = heads["heads"] // heads["key_value_heads"] if "key_value_heads" in heads else 1
+    passes = attention._Passes(spec, Telemetry(None))
+    passes._attention = attention.function(spec)
+    result = passes._attend(inputs)
+    wide = [each.detach().double().requires_grad_() for each in inputs]
+    scores = wide[0] @ spread(wide[1], shared).transpose(-2, -1) / 8**0.5
+    offset = keys - queries if "mask" in way else 0
+    hidden = torch.zeros(queries, keys, dtype=torch.bool)
+    if len(way) > ("keys" in way):
+        for query in range(queries):
+            for key in range(keys):
+                hidden[query, key] = not query + offset - window < key <= query + offset
+    expected = scores.masked_fill(hidden, float("-inf")).softmax(-1) @ spread(wide[2], shared)
+    torch.testing.assert_close(result.double(), expected, rtol=1e-5, atol=1e-5)
+    gradient = torch.randn_like(result)
+    result.backward(gradient)
+    expected.backward(gradient.double())
+    for own, reference in zip(inputs, wide, strict=True):
+        torch.testing.assert_close(own.grad.double(), reference.grad, rtol=1e-4, atol=1e-5)
+
+
+def spread(x, shared):
+    """K or V once for each head of Q."""
+    return x.repeat_interleave(shared, dim=-3) if shared > 1 else x
+
+
+def test_what_a_call_costs_the_host_is_the_median_of_rounds_that_are_not_waited_for():
+    """A clock that goes on by what calls cost, of which the third round is disturbed, and by waiting between them."""
+    now, calls, waits = [0.0], [], []
+
+    def call():
+        calls.append(now[0])
+        now[0] += 5.0 if len(waits) == 3 else 0.25
+
+    def wait():
+        waits.append(len(calls))
+        now[0] += 100.0
+
+    assert attention.host_seconds(call, wait, rounds=5, calls=4, clock=lambda: now[0]) == 0.25
+    assert len(calls) == 1 + 5 * 4
+    assert waits == [1, 5, 9, 13, 17, 21]
+
+
+def test_what_processes_say_of_the_host_is_their_median():
+    found = [[attention.Outcome(4, "forward", host_seconds=[each])] for each in (3e-6, 9e-6, 4e-6)]
+    merged = attention.merged(found)
+    assert attention.summary(merged)["series"][0]["host_seconds"] == 4e-6
+    assert attention.summary(found[0])["series"][0]["host_seconds"] == 3e-6
 
 
 def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):
@@ -157,6 +231,10 @@ def test_what_trains_on_a_gpu_only_is_unsupported_on_a_cpu(run_program, tmp_path
     ("words", "shown"),
     [
         ("--batch 2 --tokens 8", "give --batch or --tokens, not both"),
+        ("--window 4", "--window needs a causal mask; add --mask causal"),
+        ("--causal yes --mask causal-lower-right", "--causal yes is --mask causal; give one of them"),
+        ("--heads 4 --key-value-heads 3", "--key-value-heads 3 does not divide --heads 4; use a divisor"),
+        ("--key-value-heads 3", "--key-value-heads 3 does not divide --heads 0; use a divisor"),
         ("--lengths 4,0", "0 is too small; use at least 1"),
         ("--lengths 4;8", "is not a whole number"),
         ("--implementation magic", "choose from"),

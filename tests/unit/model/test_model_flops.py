@@ -12,6 +12,8 @@ GRID = [
     (ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=2, vocab_size=17), 2, 9),
     (ModelShape(d_model=16, d_ff=56, num_layers=1, num_heads=8, vocab_size=101), 3, 32),
     (ModelShape(d_model=768, d_ff=3072, num_layers=12, num_heads=12), 4, 512),
+    (ModelShape(d_model=24, d_ff=40, num_layers=2, num_heads=4, vocab_size=17, key_value_heads=2), 2, 9),
+    (ModelShape(d_model=24, d_ff=40, num_layers=1, num_heads=4, vocab_size=17, key_value_heads=1), 3, 8),
 ]
 
 

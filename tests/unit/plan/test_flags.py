@@ -16,6 +16,8 @@ OPTIONS = {
     "mode": list(MODES),
     "attention": [name for name in names("attention") if name not in GPU_ONLY],
     "optimizer": names("optimizer"),
+    "key_value_heads": [0, 1],
+    "window": [0, 5],
     "repeat": [1, 2, 3],
 }
 SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2"

@@ -62,8 +62,23 @@ def test_every_sample_stands_after_its_cells_key(results, written, tmp_path):
     results.measure(NAME, SPEC, {"series": SERIES}, samples="length,phase\n100,forward\n")  # an older version's
     written()
     lines = (tmp_path / "tables" / "attention_samples.csv").read_text().splitlines()
-    assert lines[0].startswith("cell,hardware,implementation,d_head,precision,heads,causal,process,length,phase,step,")
-    assert lines[1:] == [f"{NAME},machine,triton,16,bf16,3,yes,1,100,forward,,,,,,,"]
+    key = "cell,hardware,implementation,d_head,precision,heads,causal,mask,key_value_heads,keys,window"
+    assert lines[0].startswith(f"{key},process,length,phase,step,")
+    assert lines[1:] == [f"{NAME},machine,triton,16,bf16,3,yes,causal,3,,,1,100,forward,,,,,,,"]
+
+
+def test_keys_and_masks_of_their_own(results, written):
+    more = {"heads": 6, "key_value_heads": 2, "keys": 900, "mask": "causal-lower-right", "window": 50}
+    spec = {name: value for name, value in SPEC.items() if name != "causal"} | more
+    results.expect(NAME, spec, None)
+    series = [SERIES[0] | {"host_seconds": 12.5e-6}, SERIES[1]]
+    results.measure(NAME, spec, {"series": series})
+    row, lost = written()
+    assert (row["heads"], row["key_value_heads"], row["keys"], row["window"]) == ("6", "2", "900", "50")
+    assert (row["causal"], row["mask"]) == ("yes", "causal-lower-right")
+    # each of 100 queries sees 50 of the 900 keys, all of which stand before the first query or beside one
+    assert float(row["operations"]) == 4 * 4 * 6 * 100 * 50 * 16
+    assert (float(row["host_us"]), lost["host_us"]) == (12.5, "")
 
 
 def test_a_missing_cell_has_a_row_for_each_length_and_direction(results, written):
