@@ -187,16 +187,14 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     stream = [block_input, *made("attention norm", ("attention norm", _STREAM, "float32"))]
     qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
     q = made("attention/RoPE(Q)", ("Q", _STREAM, setup.low))
-
-    def rotated(name: str, dims: str) -> list[Contribution]:
-        swapped = [("swapped pairs", dims, setup.low)]
-        swapped += [("swapped pairs in fp32", dims, "float32")] * setup.is_autocast
-        products = [(f"{name} × cos", dims, "float32"), (f"{name} in fp32", dims, "float32")]
-        return made(f"attention/RoPE({name})", *swapped, *products)
-
-    if setup.shape.kv_heads < setup.shape.num_heads:  # else K, beside which Q is there already, needs more
-        yield "inference", "last block/attention/RoPE(Q)", [*own_casts, *stream, *qkv, *rotated("Q", _STREAM)]
-    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotated("K", _KV)]
+    rotation = made(
+        "attention/RoPE(K)",
+        ("swapped pairs", _KV, setup.low),
+        *[("swapped pairs in fp32", _KV, "float32")] * setup.is_autocast,
+        ("K × cos", _KV, "float32"),
+        ("K in fp32", _KV, "float32"),
+    )
+    yield "inference", "last block/attention/RoPE(K)", [*own_casts, *stream, *qkv, *q, *rotation]
 
     if setup.attention == "naive":
         k = made("attention/RoPE(K)", ("K", _KV, setup.low))

@@ -213,17 +213,6 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end()
         assert predicted.bytes - held == _peak_bytes(workload.inference)[0]
 
 
-@pytest.mark.usefixtures("no_scratch")
-def test_peak_of_inference_where_q_is_rotated_of_more_heads_than_k():
-    setup = Setup(ModelShape(256, 96, 3, 8, 50, key_value_heads=2), 2, 16)
-    workload = Workload(setup)
-    workload.inference()
-    predicted = peak(setup, "inference")
-    held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
-    assert predicted.part == "last block/attention/RoPE(Q)"
-    assert predicted.bytes - held == _peak_bytes(workload.inference)[0]
-
-
 @pytest.mark.parametrize("optimizer, parameters_of_roots", [("torch", 1), ("fused", 0)])
 def test_roots_of_the_optimizers(optimizer, parameters_of_roots):
     setup = Setup(PARAMETERS_DOMINATE.shape, 2, 8, optimizer=optimizer)

@@ -227,6 +227,19 @@ def test_the_schema_lists_the_implementations_that_exist(schema):
         ({"batch": [8], "tokens": 64}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
+        ({"batch": [8], "window": [5]}, "window 5 needs a causal mask; add mask: [causal], or remove window"),
+        (
+            {"batch": [8], "mask": ["full"], "causal": [True]},
+            "an entry has mask, or causal (true is mask causal); remove one of them",
+        ),
+        (
+            {"batch": [8], "key_value_heads": [2]},
+            "key_value_heads 2 needs a dimension of heads; add width (heads x d_head)",
+        ),
+        (
+            {"batch": [8], "width": 64, "key_value_heads": [3]},
+            "key_value_heads 3 does not divide 4 heads (width / d_head); use a divisor",
+        ),
     ],
 )
 def test_an_attention_grid_that_cannot_be_is_one_line(entry, words, make_config):
@@ -258,6 +271,46 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
     assert found[1].chosen == {"attention": "triton"}
 
 
+def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(make_config):
+    config = make_config()
+    entry = {"implementation": ["naive"], "d_head": [64], "precision": ["fp32"], "lengths": [256], "batch": [8]}
+    config["attention"]["grid"]["cpu"] = [
+        entry | {"mask": ["full", "causal", "causal-lower-right"], "width": 512, "key_value_heads": [0, 2]},
+        entry | {"keys": [0, 4096], "window": [0, 100], "causal": [True]},
+    ]
+    found = {
+        cell.name.removeprefix("machine/attention/naive/d64/fp32"): cell.spec
+        for cell in ATTENTION.cells(config, "cpu", "machine", 1)
+    }
+    assert list(found) == [
+        "/heads=8",
+        "/heads=8/key_value_heads=2",
+        "/heads=8/causal=yes",
+        "/heads=8/causal=yes/key_value_heads=2",
+        "/heads=8/mask=causal-lower-right",
+        "/heads=8/mask=causal-lower-right/key_value_heads=2",
+        "/causal=yes",
+        "/causal=yes/window=100",
+        "/causal=yes/keys=4096",
+        "/causal=yes/window=100/keys=4096",
+    ]
+    plain = found["/heads=8"]
+    assert found["/heads=8/mask=causal-lower-right/key_value_heads=2"] == plain | {
+        "mask": "causal-lower-right",
+        "key_value_heads": 2,
+    }
+    assert not {"mask", "key_value_heads", "keys", "window", "causal"} & set(plain)
+
+
+def test_as_many_heads_of_keys_as_of_queries_are_neutral(make_config):
+    config = make_config()
+    entry = {"implementation": ["naive"], "d_head": [64], "precision": ["fp32"], "lengths": [256], "batch": [8]}
+    config["attention"]["grid"]["cpu"] = [entry | {"width": 512, "key_value_heads": [8]}]
+    (cell,) = ATTENTION.cells(config, "cpu", "machine", 1)
+    assert cell.name == "machine/attention/naive/d64/fp32/heads=8"
+    assert "key_value_heads" not in cell.spec
+
+
 @pytest.mark.parametrize(
     "preset, device, counts",
     # timing, ceilings, profile, memory, attention, precision, warmup, ladder
@@ -271,7 +324,7 @@ def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
                 4 + 1,
                 5 * 2 + 3 * 2 + 1 + 2,
                 2 * 4 * 2 * 2 + 2,
-                7 * 4 + 3 * 2 + 2 * 2 + 5 * 2,
+                7 * 4 + 3 * 2 + 2 * 2 + 5 * 2 + 2 + 2 + 3 + 1,
                 3,
                 5 * 6,
                 3 * 8 + 2 * 4 + 1,

@@ -55,6 +55,30 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
     assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 0.5 ")
 
 
+def test_shared_heads_and_windows_of_the_model(cells_of):
+    found = {cell.name: cell.spec for cell in cells_of(ENTRY | {"key_value_heads": [0, 2], "window": [0, 16]})}
+    plain = found["machine/timing/nano/ctx64/fp32"]
+    assert found == {
+        "machine/timing/nano/ctx64/fp32": plain,
+        "machine/timing/nano/ctx64/fp32/window=16": plain | {"window": 16},
+        "machine/timing/nano/ctx64/fp32/key_value_heads=2": plain | {"key_value_heads": 2},
+        "machine/timing/nano/ctx64/fp32/key_value_heads=2/window=16": plain | {"key_value_heads": 2, "window": 16},
+    }
+    assert not {"key_value_heads", "window"} & set(plain)
+
+
+def test_as_many_heads_of_keys_as_of_queries_are_the_plain_cell(cells_of):
+    assert cells_of(ENTRY | {"key_value_heads": [4]}) == cells_of(ENTRY)
+
+
+def test_heads_of_keys_that_do_not_divide_those_of_queries_are_one_line(cells_of):
+    with pytest.raises(ConfigError) as refused:
+        cells_of(ENTRY | {"key_value_heads": [3]})
+    assert str(refused.value) == (
+        "config key timing.grid.cpu: size nano has 4 heads, which key_value_heads 3 does not divide; use a divisor"
+    )
+
+
 def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
     (plain,) = cells_of(ENTRY)
     neutral = {"mode": ["step"], "batch": [4], "attention": ["naive"], "optimizer": ["own"], "repeat": [1]}
