@@ -327,3 +327,26 @@ def test_tables_as_they_are_written(tmp_path):
     panels = draw(draw_rates, tables).axes
     assert bars(panels[0]) == pytest.approx({"naive": 100}) and set(line(panels[0], "matmul")[0]) == {150}
     assert line(draw(draw_time, tables).axes[0], "naive")[1] == pytest.approx([0.1, 1.6, 25.6])
+
+
+def test_shapes_with_keys_or_a_mask_of_their_own_are_not_drawn_beside_plain_ones():
+    plain, more = rows(), {"heads": 32, "causal": "yes"}
+    ways = [{"key_value_heads": 8}, {"key_value_heads": 32, "window": 64}, {"key_value_heads": 32, "keys": 9000}]
+    special = [each for way in ways for each in rows(lengths=(*LENGTHS, 8192), **more, **way)]
+    drawn = of_one_shape(measured(made([*special, *plain])), varying_batch=False)
+    assert drawn["length"].tolist() == of_one_shape(measured(made(plain)), varying_batch=False)["length"].tolist()
+    assert shape_words(drawn) == "batch 8, no dimension of heads, not causal"
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ({"key_value_heads": 8}, "causal, 8 key and value heads"),
+        ({"key_value_heads": 32, "window": 64}, "causal, window 64"),
+        ({"keys": 9000, "mask": "causal-lower-right"}, "causal to the last key, 9,000 keys"),
+        ({"key_value_heads": 32, "mask": "causal"}, "causal"),
+    ],
+)
+def test_a_shape_by_itself_is_named(way, words):
+    drawn = of_one_shape(measured(made(rows(heads=32, causal="yes", **way))), varying_batch=False)
+    assert shape_words(drawn) == f"batch 8, heads × d_head = 2,048, {words}"

@@ -59,7 +59,6 @@ def _by_itself(machine: Machine, group: Group, rows: list[dict], profiled: list[
             "Which implementation is fastest?",
             _told(
                 implementations.least_time(group, precisions, Attention(machine.tables).of(group.hardware)),
-                implementations.host(group, precision),
                 implementations.ours_in_fp32(machine, group),
                 implementations.throttled(rows, group.hardware),
                 in_model.remedy(machine, profiled),

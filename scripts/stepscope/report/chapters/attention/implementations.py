@@ -6,18 +6,21 @@ from itertools import groupby
 from stepscope.axes import DIRECTIONS
 from stepscope.report.data.attention import NAIVE, OURS, Compared, Group, before_backward, beside, median
 from stepscope.report.data.attention_fastest import Fastest, fastest, typical_d
-from stepscope.report.data.attention_host import host_times
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.compare import FASTER, SLOWER
-from stepscope.report.kit.finding import Finding, Number, enough, key_of
+from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.order import precision_rank
 
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
 _SINGLE = "single processes: no verdict"
+_HOST_NOTE = (
+    "host: how long a call, forward and backward, keeps it busy, at the shortest length. What the GPU finishes sooner "
+    "takes as long."
+)
 
 
 def least_time(group: Group, precisions: list[str], others: Sequence[Group] = ()) -> Finding | None:
@@ -107,25 +110,6 @@ def _cells(found: list[Fastest]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell for each in found for cell in each.cells))
 
 
-def host(group: Group, precision: str) -> Finding | None:
-    """How long a call of ours keeps the host busy, and of the other fused implementation that does so least."""
-    d_head = typical_d(group, precision)
-    found = [each for each in host_times(group) if (each.precision, each.d_head) == (precision, d_head)]
-    others = [each for each in found if each.implementation.startswith("sdpa")]
-    own = [each for each in found if each.implementation == OURS] + sorted(others, key=lambda each: each.both)[:1]
-    if not own:
-        return None
-    parts, numbers = [], {}
-    for each in own:
-        names = [f"{key_of(each.implementation)}_{part}" for part in ("forward", "both")]
-        values = dict(zip(names, (each.forward, each.both), strict=True))
-        numbers |= {name: Number(value, (each.cell,)) for name, value in values.items()}
-        parts.append(f"{each.implementation} {{{names[0]}}} µs forward, {{{names[1]}}} µs with backward")
-    answer = f"A call keeps the host busy ({precision}, d = {d_head:,.0f}): {'; '.join(parts)}."
-    cause = "A pass that the GPU finishes sooner takes as long."
-    return Finding("what is the host's time for a call", answer, numbers, group.hardware, cause)
-
-
 def ours_in_fp32(machine: Machine, group: Group) -> Finding | None:
     """This project's kernel against naive attention in fp32, and how near its products come to the machine's rate."""
     own = [each for each in group.over_naive if (each.row["implementation"], each.row["precision"]) == (OURS, "fp32")]
@@ -189,8 +173,10 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
         Column("implementation", "", "shortest", value=lambda line: line[2].name, number=False),
         *(Column(way, "× naive", "shortest", value=lambda line, way=way: _speed(group, line, line[2].name, way))
           for way in DIRECTIONS),
+        Column("host", "µs", "shortest", value=lambda line: _host(group, line, line[2].name), optional=True),
         *(Column(way, "× naive", OURS, value=lambda line, way=way: _speed(group, line, OURS, way), optional=True)
           for way in DIRECTIONS),
+        Column("host", "µs", OURS, value=lambda line: _host(group, line, OURS), optional=True),
     ]  # fmt: skip
     d_heads = formatting.listing([f"{value:,.0f}" for value in dict.fromkeys(line[1] for line in lines)])
     ours = f" and {OURS}, this project's kernel, run" if any(_has_ours(group, line) for line in lines) else " runs"
@@ -201,13 +187,20 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     shown = [
         _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
     ]
-    return table.build(
-        f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, [table.verdict_note(shown)]
-    )
+    notes = [_HOST_NOTE] if any(_host(group, line, name) for line in lines for name in (line[2].name, OURS)) else []
+    notes = [table.verdict_note(shown), *notes]
+    return table.build(f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, notes)
 
 
 def _has_ours(group: Group, line: tuple) -> bool:
     return any(_comparison(group, line, OURS, way) for way in DIRECTIONS)
+
+
+def _host(group: Group, line: tuple, name: str) -> float | None:
+    """µs for which a call, forward and backward, keeps the host busy; None where that was not measured."""
+    precision, d_head, each = line
+    value = group.at(name, precision, d_head, each.length, DIRECTIONS[-1]).get("host_us")
+    return value if formatting.known(value) else None
 
 
 def _naive_time(group: Group, line: tuple, way: str) -> float | None:
