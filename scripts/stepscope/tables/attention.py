@@ -42,11 +42,16 @@ KEY = Group(
         text(
             "mask",
             "`full`, `causal` (query i sees keys 0 to i, from the upper left corner) or `causal-lower-right` (the last "
-            "query sees the last key)",
+            "query sees all keys)",
+            is_optional=True,
         ),
-        count("key_value_heads", "heads of K and V; as many as `heads`, unless several of Q share one"),
-        count("keys", "positions of K and V; empty: as many as those of Q, which are `length`"),
-        count("window", "keys that a query sees at most, its own position the last; empty: no window"),
+        count(
+            "key_value_heads", "heads of K and V; as many as `heads`, unless several of Q share one", is_optional=True
+        ),
+        count("keys", "positions of K and V; empty: as many as those of Q, which are `length`", is_optional=True),
+        count(
+            "window", "keys that a query sees at most, its own position the last; empty: no window", is_optional=True
+        ),
     ),
 )
 TABLES = (
@@ -72,6 +77,7 @@ TABLES = (
                 "how long a call keeps the host busy, several being issued without waiting for the GPU, median over "
                 "processes: of `forward` one forward pass, of `backward` a forward and a backward pass; at a cell's "
                 "shortest length, on a GPU",
+                is_optional=True,
             ),
             number("first_pass_ms", "ms", "the first pass with all that is set up in it"),
             number("before_backward_bytes", "bytes", "memory in tensors between forward and backward pass"),
