@@ -151,6 +151,15 @@ def test_other_heads_or_sequences_stand_beside_ours_and_are_not_comparable(other
     assert (found.verdict, found.reason) == (NOT_COMPARABLE, "the numbers of heads or of sequences differ")
 
 
+def test_heads_that_share_keys_are_compared_with_as_many_of_ours(tmp_path):
+    """Ours with 8 heads of K and V reach 300 TFLOP/s here; with a window more, which is another thing."""
+    shared = [row | {"key_value_heads": 8, "mask": "causal", "tflops": 300.0} for row in made.attention()]
+    window = [row | {"window": 64, "tflops": 900.0} for row in shared]
+    found = one(tmp_path, made.rate(300.0, kv_heads=8), attention=[*made.attention(), *shared, *window])
+    assert (found.verdict, found.ratio) == (EXPLAINED, 1.0)
+    assert found.partner.value == 300.0
+
+
 @pytest.mark.parametrize("other", [{"d_head": 128}, {"length": 2048}, {"causal": "no"}, {"precision": "fp32"}])
 def test_attention_at_another_point_has_no_partner(other, tmp_path):
     assert beside(tmp_path, made.rate(60.0, **other), attention=made.attention()) == []

@@ -1,9 +1,10 @@
 """Our measurement of a published cell: the same shape, context, batch, precision and phase, on one of our machines."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepscope.axes import IMPLEMENTATIONS
+from stepscope.report.data.attention import Setting, setting_of
 from stepscope.report.kit.formatting import count, known
 from stepscope.report.kit.order import with_order
 from stepscope.tables.reader import Tables
@@ -95,7 +96,9 @@ class Partners:
     def _of_attention(self, figure: Mapping) -> Partner | None:
         """The same implementation at the same point; of one that is not ours the fastest of all of ours there."""
         point = {name: figure[name] for name in ("d_head", "length", "causal", "direction")}
-        rows = [row for row in self._attention if all(row.get(name) == value for name, value in point.items())]
+        alike = [row for row in self._attention if all(row.get(name) == value for name, value in point.items())]
+        groups = _number(figure["kv_heads"])
+        rows = [row for row in alike if _has_heads(setting_of(row), groups)]
         if figure["implementation"] in IMPLEMENTATIONS:
             same = ("implementation", "precision", "batch")
             rows = [row for row in rows if all(row.get(name) == figure[name] for name in same) and not row["heads"]]
@@ -105,10 +108,15 @@ class Partners:
         if not rows:
             return None
         exact = [row for row in rows if _number(row["heads"]) == _number(figure["heads"])
-                 and row["batch"] == figure["batch"] and not _number(figure["kv_heads"])]  # fmt: skip
+                 and row["batch"] == figure["batch"] and setting_of(row).kv_heads == groups]  # fmt: skip
         best = max(exact or rows, key=lambda row: row["tflops"])
         differs = "" if exact else "the numbers of heads or of sequences differ"
         return _attention_partner(figure, best, differs, f"{best['implementation']}, {best['precision']}")
+
+
+def _has_heads(own: Setting, groups: float) -> bool:
+    """Whether nothing is special of a shape but, perhaps, that K and V have as many heads as these."""
+    return own.kv_heads in (0, groups) and not replace(own, kv_heads=0).is_special
 
 
 def _attention_partner(figure: Mapping, row: Mapping, differs: str = "", name: str = "") -> Partner | None:

@@ -45,7 +45,8 @@ def least_time(group: Group, precisions: list[str], others: Sequence[Group] = ()
         f"Of {{lengths}} lengths (d = {formatting.listing(list(d_heads))}{mask}) forward plus backward takes least "
         f"time {'; '.join(parts)} ({_verdict(every)})."
     )
-    causal = [each for each in others if each.setting.causal == "yes" != group.setting.causal]
+    plain = [each for each in others if not each.setting.is_special]
+    causal = [each for each in plain if each.setting.causal == "yes" != group.setting.causal]
     cause, more = _with_mask(causal, precisions[0])
     return Finding("which takes the least time", answer, numbers | more, group.hardware, cause)
 
