@@ -74,6 +74,27 @@ def test_a_spec_of_the_ceilings_survives_its_flags(seed, parse):
     assert parse["measure_ceilings"](shlex.split(flags_of(spec)))[0] == spec
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_spec_of_attention_survives_its_flags(seed, parse):
+    chance = random.Random(seed)
+    groups, masked = chance.randint(1, 4), chance.choice([{}, {"causal": "yes"}, {"mask": "causal-lower-right"}])
+    spec = {"study": "attention", "implementation": "naive", "d_head": 80, "lengths": "4,16", "precision": "tf32"}
+    spec |= chance.choice([{"batch": 8}, {"tokens": 512}]) | masked | running(chance)
+    del spec["max_steps"]
+    heads = {"heads": groups * chance.randint(2, 3)}
+    more = [heads, heads | {"key_value_heads": groups}, {"keys": 24}, {"window": 5} if masked else {}]
+    for each in chance.sample(more, 2):
+        spec |= each
+    assert parse["time_attention"](shlex.split(flags_of(spec)))[0] == spec
+
+
+def test_as_many_heads_of_keys_as_of_queries_and_either_name_of_the_causal_mask_are_one_spec(parse):
+    start = ["--device", "cpu", "--heads", "4"]
+    plain = parse["time_attention"]([*start, "--causal", "yes"])[0]
+    assert parse["time_attention"]([*start, "--key-value-heads", "4", "--mask", "causal"])[0] == plain
+    assert plain["causal"] == "yes" and not {"mask", "key_value_heads", "keys", "window"} & set(plain)
+
+
 NSYS = {
     "trace": ["cuda", "nvtx", "osrt"],
     "python_backtrace": "cuda",
@@ -123,6 +144,7 @@ def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, pars
 
 def test_options_at_their_neutral_value_are_left_out(parse):
     spoken = f"{SHAPE} --device cpu --mode step --attention naive --compile none --optimizer own --repeat 1"
+    spoken += " --key-value-heads 0 --window 0"
     assert parse["time_step"](spoken.split()) == parse["time_step"](f"{SHAPE} --device cpu".split())
 
 
