@@ -157,7 +157,7 @@ class Attention:
         for row in self.rows:
             found.setdefault((str(row["hardware"]), setting_of(row)), []).append(row)
         places = machine_labels(hardware for hardware, _ in found)
-        order = sorted(found, key=lambda key: (places.index(key[0]), key[1]))
+        order = sorted(found, key=lambda key: (places.index(key[0]), key[1].is_special, key[1]))
         self.groups = [Group(*key, found[key], control) for key in order]
 
     @property
