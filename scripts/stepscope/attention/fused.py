@@ -98,12 +98,12 @@ def _forward(
     if output.numel() == 0 or k.numel() == 0:
         return output.zero_(), lse.fill_(-math.inf)
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    if _is_for_hopper(q):
+    if _is_for_hopper(q, "forward"):
         q, k, v = (addressable(x) for x in (q, k, v))
         hopper_forward.forward(q, k, v, output, lse, mask, tiles.hopper_forward(q.shape[-1], q.shape[-2]))
     else:
         q, k, v = (with_contiguous_rows(x) for x in (q, k, v))
-        portable_forward.forward(q, k, v, output, lse, mask, tiles.forward(q))
+        portable_forward.forward(q, k, v, output, lse, mask, tiles.forward(q, _is_hopper(q.device)))
     return output, lse
 
 
@@ -137,20 +137,28 @@ def _backward(
     if output.numel() == 0 or k.numel() == 0:
         return tuple(gradient.zero_() for gradient in gradients)
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    if _is_for_hopper(q):
+    if _is_for_hopper(q, "backward"):
         q, k, v, d_output = (addressable(x) for x in (q, k, v, d_output))
         hopper_backward.backward(q, k, v, output, lse, d_output, *gradients, mask, tiles.hopper_backward(q.shape[-1]))
     else:
         q, k, v, d_output = (with_contiguous_rows(x) for x in (q, k, v, d_output))
         portable_backward.backward(
-            q, k, v, output, lse, d_output, *gradients, mask, tiles.backward_keys(q), tiles.backward_queries(q)
+            q,
+            k,
+            v,
+            output,
+            lse,
+            d_output,
+            *gradients,
+            mask,
+            *(choose(q, _is_hopper(q.device)) for choose in (tiles.backward_keys, tiles.backward_queries)),
         )
     return gradients
 
 
-def _is_for_hopper(q: Tensor) -> bool:
+def _is_for_hopper(q: Tensor, direction: str) -> bool:
     """Whether the kernels for Hopper GPUs take tensors like `q`."""
-    return q.dtype != torch.float32 and q.shape[-1] <= tiles.LARGEST_HOPPER_HEAD and _is_hopper(q.device)
+    return q.dtype != torch.float32 and q.shape[-1] <= tiles.LARGEST_HOPPER_HEAD[direction] and _is_hopper(q.device)
 
 
 @lru_cache(maxsize=8)

@@ -5,10 +5,10 @@ with the schedule of FlashAttention-3, Shah et al. 2024, appendix B). Two warpgr
 sums of dK and dV in registers; one warp loads; one adds dQ, to which every program contributes, to memory.
 
 The additions are ordered, so that the same inputs give the same bits: a counter for each tile of queries says whose
-turn it is. The first to contribute is the program of the last keys that the tile sees, on its diagonal; it stores, so
-that nothing has to be zeroed before. A program starts with the tile on its diagonal and meets each later tile one step
-after the program of the keys behind it has: nobody waits as long as all run. The programs of the last keys come first
-in the grid, so that who waits, waits for one that has begun.
+turn it is. The first to contribute is the program of the first keys that the tile sees; it stores, so that nothing has
+to be zeroed before. All begin with the last queries, and the programs of the first keys, which go over the most
+queries, come first in the grid: no long one is left when all others are done, who waits waits for one that has begun,
+and with several sequences at a time the one before is some steps ahead.
 """
 
 import torch
@@ -27,18 +27,20 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import described, init_barriers
+from stepscope.attention.hopper_tiles import described, init_barriers, processors
 from stepscope.attention.launching import launch
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
-from stepscope.attention.rows import shift_and_delta
+from stepscope.attention.rows import ROWS_OF_A_TURN as COUNTED
+from stepscope.attention.rows import rows_of
 from stepscope.attention.tiles import HopperBackward
 
 LOG2_E = 1.4426950408889634
 LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
 ROWS = gl.constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
 KEYS = gl.constexpr(128)  # of a program
+ROWS_OF_A_TURN = gl.constexpr(COUNTED)
 PART = gl.constexpr(64)  # rows and columns of the part of a tile of dQ that one warpgroup computes
 
 
@@ -57,10 +59,9 @@ def backward(
 ) -> None:
     """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
     sequences, heads, queries, keys = sizes(q, k)
-    shift, delta = shift_and_delta(output, d_output, lse)
-    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
     query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
-    turns = torch.zeros(sequences, query_tiles, dtype=torch.int32, device=q.device)
+    shift, delta, turns = rows_of(output, d_output, lse)
+    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     launch(
@@ -79,8 +80,11 @@ def backward(
             turns,
             heads,
             query_tiles,
+            turns.shape[1],
             key_tiles,
             keys,
+            sequences // shared_by,
+            min(max(tiles.together, tiles.waves * processors(q.device) // key_tiles), sequences // shared_by),
             shared_by,
             mask.offset,
             mask.window,
@@ -97,6 +101,7 @@ def backward(
             "SHIFTED": mask.offset != 0,
             "WINDOWED": mask.window > 0,
         },
+        kind=(q.dtype,),
         num_warps=4,
     )
     rows = 4096 // tiles.block
@@ -122,7 +127,12 @@ def backward(
 
 
 # What varies from call to call and would change the code, but not its speed.
-@gluon.jit(do_not_specialize=["heads", "query_tiles", "key_tiles", "keys", "shared_by", "offset", "window"])
+@gluon.jit(
+    do_not_specialize=[
+        "heads", "query_tiles", "counters", "key_tiles", "keys", "sequences", "together", "shared_by", "offset",
+        "window",
+    ]
+)  # fmt: skip
 def _backward_kernel(
     q,
     k,
@@ -136,8 +146,11 @@ def _backward_kernel(
     turns,
     heads,
     query_tiles,
+    counters,
     key_tiles,
     keys,
+    sequences,
+    together,
     shared_by,
     offset,
     window,
@@ -152,8 +165,12 @@ def _backward_kernel(
     SHIFTED: gl.constexpr,
     WINDOWED: gl.constexpr,
 ):
-    sequence = gl.program_id(0) // key_tiles  # of keys
-    key_tile = key_tiles - 1 - gl.program_id(0) % key_tiles
+    # Some sequences at a time, of keys; of those, the first keys of all go first.
+    begun = gl.program_id(0) // (together * key_tiles) * together
+    rest = gl.program_id(0) - begun * key_tiles
+    number = gl.minimum(together, sequences - begun)
+    sequence = begun + rest % number
+    key_tile = rest // number
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
     q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
@@ -198,8 +215,8 @@ def _backward_kernel(
                           QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_differentiate, (second, outputs, loaded, made, barriers, place, steps, numbers,
                           QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
-        (_add_d_q, (sums, turns, (query_tiles, key_tiles), offset, made, barriers, place, steps,
-                     QUERIES, BLOCK, SHARED, CAUSAL)),
+        (_add_d_q, (sums, turns, counters, offset, window, made, barriers, place, steps,
+                     QUERIES, BLOCK, SHARED, WINDOWED)),
         (_load, (inputs, loaded, barriers, place, steps, QUERIES, STAGES, SHARED)),
     ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
     # fmt: on
@@ -347,24 +364,23 @@ def _differentiate(
 
 @gluon.jit
 def _add_d_q(
-    sums, turns, tiles, offset, made, barriers, place, steps,
-    QUERIES: gl.constexpr, BLOCK: gl.constexpr, SHARED: gl.constexpr, CAUSAL: gl.constexpr,
+    sums, turns, counters, offset, window, made, barriers, place, steps,
+    QUERIES: gl.constexpr, BLOCK: gl.constexpr, SHARED: gl.constexpr, WINDOWED: gl.constexpr,
 ):  # fmt: skip
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
     _d_scores_tiles, d_q_parts = made
     _kv_ready, _q_ready, _q_free, _d_scores_ready, _d_scores_free, d_q_ready, d_q_free = barriers
     sequence, _batch, _head, key_tile = place
-    query_tiles, key_tiles = tiles
     for n in range(steps[0], _end(steps, SHARED)):
         step = n - steps[0]
         member, i = _tile_of(n, steps, SHARED)
-        begins = key_tiles - 1
-        if CAUSAL:
-            begins = gl.minimum(begins, (i * QUERIES + QUERIES - 1 + offset) // KEYS)
+        begins = 0
+        if WINDOWED:
+            begins = gl.maximum(i * QUERIES + offset - window + 1, 0) // KEYS
         query_sequence = sequence * steps[2] + member
-        turn = turns + query_sequence * query_tiles + i
+        turn = turns + query_sequence * counters + i * (QUERIES // ROWS_OF_A_TURN)
         mbarrier.wait(d_q_ready.index(0), step & 1)
-        while gl.atomic_add(turn, 0, sem="acquire") < begins - key_tile:
+        while gl.atomic_add(turn, 0, sem="acquire") < key_tile - begins:
             pass
         _in_order("fence.proxy.async.global;", i)  # TMA after what was acquired
         for group in gl.static_range(2):
@@ -392,8 +408,8 @@ def _tile_of(n, steps, SHARED: gl.constexpr):
     """(which of the heads that share the keys, tile of its queries): one head after the other."""
     first, end, _shared_by = steps
     if SHARED:
-        return (n - first) // (end - first), first + (n - first) % (end - first)
-    return 0, n
+        return (n - first) // (end - first), end - 1 - (n - first) % (end - first)
+    return 0, first + end - 1 - n
 
 
 @builtin

@@ -6,7 +6,6 @@ it computes exponentials: the scores of the next tile of keys are multiplied whi
 and the warpgroups drift apart, so that one's products hide another's exponentials.
 """
 
-import torch
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -18,7 +17,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import described, init_barriers, processors
+from stepscope.attention.hopper_tiles import counter, described, init_barriers, processors
 from stepscope.attention.launching import launch
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import sharing, sizes
@@ -36,6 +35,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
     sequences, heads, queries, keys = sizes(q, k)
     blocks = -(-queries // (ROWS.value * tiles.warpgroups))
     shared_by = sharing(q, k)
+    local = mask.window > 0 or mask.offset % ROWS.value != 0
     cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize)) * shared_by
     launch(
         _forward_kernel,
@@ -46,7 +46,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             described(v, tiles.keys, tiles.block),
             described(output, ROWS.value, tiles.block),
             lse,
-            torch.zeros(1, dtype=torch.int32, device=q.device),
+            counter(q.device),
             heads,
             sequences,
             min(cached, sequences),
@@ -65,8 +65,9 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             "STAGES": tiles.stages,
             "REGISTERS": tiles.registers,
             "CAUSAL": mask.is_causal,
-            "LOCAL": mask.window > 0 or mask.offset % ROWS.value != 0,
+            "LOCAL": local,
         },
+        kind=(q.dtype,),
         num_warps=4,
     )
 
@@ -100,15 +101,21 @@ def _forward_kernel(
     CAUSAL: gl.constexpr,
     LOCAL: gl.constexpr,
 ):
-    # Two blocks of queries: the next one comes while one is attended to.
-    q_tiles = gl.allocate_shared_memory(q.dtype, [2 * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
+    # Two blocks of queries: the next one comes while one is attended to. Where there is room for one only, its results
+    # leave through its buffer.
+    SPARE: gl.constexpr = BLOCK <= 128
+    Q_SLOTS: gl.constexpr = 2 if SPARE else 1
+    q_tiles = gl.allocate_shared_memory(q.dtype, [Q_SLOTS * GROUPS, 1, 1, ROWS, BLOCK], q.layout)
     k_tiles = gl.allocate_shared_memory(k.dtype, [STAGES, 1, 1, KEYS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [STAGES, 1, 1, KEYS, BLOCK], v.layout)
-    output_tiles = gl.allocate_shared_memory(output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout)
+    if SPARE:
+        output_tiles = gl.allocate_shared_memory(output.dtype, [GROUPS, 1, 1, ROWS, BLOCK], output.layout)
+    else:
+        output_tiles = q_tiles
     work = gl.allocate_shared_memory(gl.int32, [2, 1], gl.SwizzledSharedLayout(1, 1, 1, [0]))
     # A buffer is ready when all of its bytes have come, and free again when all of its readers are done with it.
-    q_ready = init_barriers(2 * GROUPS, 1)
-    q_free = init_barriers(2 * GROUPS, 1)
+    q_ready = init_barriers(Q_SLOTS * GROUPS, 1)
+    q_free = init_barriers(Q_SLOTS * GROUPS, 1)
     k_ready = init_barriers(STAGES, 1)
     k_free = init_barriers(STAGES, GROUPS)
     v_ready = init_barriers(STAGES, 1)
@@ -127,29 +134,31 @@ def _forward_kernel(
     if GROUPS == 2:
         gl.warp_specialize([
             (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
             (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
-            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
+                     Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 1], [REGISTERS, LITTLE])
     else:
         gl.static_assert(GROUPS == 3)
         third: gl.constexpr = gl.constexpr(2)
         gl.warp_specialize([
             (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
             (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
             (_attend, (third, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, CAUSAL, LOCAL)),
-            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+            (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
+                     Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, LITTLE])
     # fmt: on
 
 
 @gluon.jit
 def _load(
-    inputs, given_out, buffers, barriers, grid, shared_by, mask,
+    inputs, given_out, buffers, barriers, grid, shared_by, mask, Q_SLOTS: gl.constexpr,
     KEYS: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr,
 ):  # fmt: skip
     """Fill the buffers: Q once for each block of queries, K and V tile after tile, the last keys first.
@@ -164,12 +173,12 @@ def _load(
     block = gl.program_id(0)
     while block < grid[1] * grid[3]:
         _tell(work, work_ready, work_free, turn, block)
-        batch, head, _sequence, row = _place(block, grid, GROUPS)
+        batch, head, _sequence, row = _place(block, grid, mask[0], GROUPS)
         for group in gl.static_range(GROUPS):
-            slot = (turn & 1) * GROUPS + group
-            mbarrier.wait(q_free.index(slot), (turn >> 1 & 1) ^ 1)
+            slot = turn % Q_SLOTS * GROUPS + group
+            mbarrier.wait(q_free.index(slot), (turn // Q_SLOTS & 1) ^ 1)
             mbarrier.expect(q_ready.index(slot), q.block_type.nbytes)
-            q_row = row + group * ROWS
+            q_row = gl.maximum(row + group * ROWS, 0)
             tma.async_copy_global_to_shared(q, [batch, head, q_row, 0], q_ready.index(slot), q_tiles.index(slot))
         key_head = head // shared_by
         begin, end = _tiles_seen(row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
@@ -184,7 +193,11 @@ def _load(
             mbarrier.expect(v_ready.index(slot), v.block_type.nbytes)
             tma.async_copy_global_to_shared(v, [batch, key_head, column, 0], v_ready.index(slot), v_tiles.index(slot))
             loaded += 1
-        block = gl.num_programs(0) + gl.atomic_add(given_out, 1, sem="relaxed")
+        given = gl.atomic_add(given_out, 1, sem="relaxed")
+        # Every program takes one too many: the last of all leaves the counter as it was.
+        if given == grid[1] * grid[3] - 1:
+            gl.atomic_xchg(given_out, 0, sem="relaxed")
+        block = gl.num_programs(0) + given
         turn += 1
     _tell(work, work_ready, work_free, turn, block)
 
@@ -222,6 +235,7 @@ def _attend(
     BLOCK: gl.constexpr,
     GROUPS: gl.constexpr,
     STAGES: gl.constexpr,
+    Q_SLOTS: gl.constexpr,
     CAUSAL: gl.constexpr,
     LOCAL: gl.constexpr,
 ):
@@ -238,86 +252,95 @@ def _attend(
     turn = 0
     block = _told(work, work_ready, work_free, turn)
     while block < grid[1] * grid[3]:
-        batch, head, sequence, block_row = _place(block, grid, GROUPS)
+        batch, head, sequence, block_row = _place(block, grid, queries, GROUPS)
         row = block_row + group * ROWS
-        begin, end = _tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
+        q_slot = turn % Q_SLOTS * GROUPS + group
         block_begin, block_end = _tiles_seen(block_row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
-        # The last tiles of the block may be seen by none of these 64 queries.
-        used = _let_go(block_end - end, used, barriers, STAGES)
+        if row < 0:  # there are no such queries
+            used = _let_go(block_end - block_begin, used, barriers, STAGES)
+            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
+            mbarrier.arrive(q_free.index(q_slot))
+        else:
+            begin, end = _tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
+            # The last tiles of the block may be seen by none of these 64 queries.
+            used = _let_go(block_end - end, used, barriers, STAGES)
 
-        # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
-        # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
-        slot = used % STAGES
-        phase = used // STAGES & 1
-        q_slot = (turn & 1) * GROUPS + group
-        q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
-        mbarrier.wait(q_ready.index(q_slot), turn >> 1 & 1)
-        mbarrier.wait(k_ready.index(slot), phase)
-        k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
-        scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
-        scores = warpgroup_mma_wait(0, deps=(scores,))
-        mbarrier.arrive(k_free.index(slot))
-        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
-        scores = _masked(scores, rows, (end - 1) * KEYS, mask, KEYS, CAUSAL, LOCAL)
-        maximum = gl.max(scores, 1) * scale_log2
-        weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
-        normaliser = gl.sum(weights, 1)
-        operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
-        weighted = gl.zeros([ROWS, BLOCK], gl.float32, OUTPUT)
-        mbarrier.wait(v_ready.index(slot), phase)
-
-        for j in range(end - begin - 1):
-            used += 1
-            next_slot = used % STAGES
-            next_phase = used // STAGES & 1
-            mbarrier.wait(k_ready.index(next_slot), next_phase)
-            k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
+            # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
+            # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
+            slot = used % STAGES
+            phase = used // STAGES & 1
+            q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
+            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
+            mbarrier.wait(k_ready.index(slot), phase)
+            k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
             scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+            scores = warpgroup_mma_wait(0, deps=(scores,))
+            mbarrier.arrive(k_free.index(slot))
+            rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
+            scores = _masked(scores, rows, (end - 1) * KEYS, mask, KEYS, CAUSAL, LOCAL)
+            maximum = gl.max(scores, 1) * scale_log2
+            weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
+            normaliser = gl.sum(weights, 1)
+            operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+            weighted = gl.zeros([ROWS, BLOCK], gl.float32, OUTPUT)
+            mbarrier.wait(v_ready.index(slot), phase)
+
+            for j in range(end - begin - 1):
+                used += 1
+                next_slot = used % STAGES
+                next_phase = used // STAGES & 1
+                mbarrier.wait(k_ready.index(next_slot), next_phase)
+                k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
+                scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+                weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
+                scores = warpgroup_mma_wait(1, deps=(scores,))
+                mbarrier.arrive(k_free.index(next_slot))
+                if LOCAL:
+                    column = (end - 2 - j) * KEYS
+                    if (column + KEYS > row + offset + 1) | ((window > 0) & (column + window < row + offset + ROWS)):
+                        scores = _masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
+                new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
+                shift = _finite(new_maximum)
+                weights = gl.exp2(scores * scale_log2 - shift[:, None])
+                correction = gl.exp2(maximum - shift)
+                normaliser = normaliser * correction + gl.sum(weights, 1)
+                maximum = new_maximum
+                # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one.
+                # Without it, it moves the exponentials below the next wait, and the product with V hides none of them.
+                mbarrier.wait(v_ready.index(next_slot), next_phase)
+                weighted = warpgroup_mma_wait(0, deps=(weighted,))
+                mbarrier.arrive(v_free.index(slot))
+                weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
+                operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+                slot = next_slot
+
+            if Q_SLOTS == 2:
+                mbarrier.arrive(q_free.index(q_slot))
             weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
-            scores = warpgroup_mma_wait(1, deps=(scores,))
-            mbarrier.arrive(k_free.index(next_slot))
-            if LOCAL:
-                column = (end - 2 - j) * KEYS
-                if (column + KEYS > row + offset + 1) | ((window > 0) & (column + window < row + offset + ROWS)):
-                    scores = _masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
-            new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
-            shift = _finite(new_maximum)
-            weights = gl.exp2(scores * scale_log2 - shift[:, None])
-            correction = gl.exp2(maximum - shift)
-            normaliser = normaliser * correction + gl.sum(weights, 1)
-            maximum = new_maximum
-            # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one. Without
-            # it, it moves the exponentials below the next wait, and the product with V hides none of them.
-            mbarrier.wait(v_ready.index(next_slot), next_phase)
+            gl.store(lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries)
             weighted = warpgroup_mma_wait(0, deps=(weighted,))
             mbarrier.arrive(v_free.index(slot))
-            weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
-            operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
-            slot = next_slot
-
-        mbarrier.arrive(q_free.index(q_slot))
-        weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
-        gl.store(lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries)
-        weighted = warpgroup_mma_wait(0, deps=(weighted,))
-        mbarrier.arrive(v_free.index(slot))
-        used += 1
-        if LOCAL:
-            used = _let_go(begin - block_begin, used, barriers, STAGES)
-        # A row of which every score is -inf has no weights; its output is 0.
-        inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
-        weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
-        tma.store_wait(0)  # of the block before, from the same buffer
-        output_tiles.index(group).reshape([ROWS, BLOCK]).store(weighted.to(dtype))
-        fence_async_shared()
-        tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+            used += 1
+            if LOCAL:
+                used = _let_go(begin - block_begin, used, barriers, STAGES)
+            # A row of which every score is -inf has no weights; its output is 0.
+            inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
+            weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
+            tma.store_wait(0)  # of the block before, from the same buffer
+            output_tiles.index(group).reshape([ROWS, BLOCK]).store(weighted.to(dtype))
+            fence_async_shared()
+            tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+            if Q_SLOTS == 1:
+                tma.store_wait(0)
+                mbarrier.arrive(q_free.index(q_slot))
         turn += 1
         block = _told(work, work_ready, work_free, turn)
     tma.store_wait(0)
 
 
 @gluon.jit
-def _place(block, grid, GROUPS: gl.constexpr):
-    """(batch, head, sequence, first query) of a block of queries.
+def _place(block, grid, queries, GROUPS: gl.constexpr):
+    """(batch, head, sequence, first query) of a block of queries. The first block may begin before the first query.
 
     As many sequences at a time as have their keys and values in the L2 cache together; of those, the last queries go
     first: they see the most keys, and no long piece of work is left when all others are done.
@@ -327,7 +350,7 @@ def _place(block, grid, GROUPS: gl.constexpr):
     rest = block % (cached * blocks)
     number = gl.minimum(cached, sequences - first)
     sequence = first + rest % number
-    row = (blocks - 1 - rest // number) * (GROUPS * ROWS)
+    row = (queries + ROWS - 1) // ROWS * ROWS - (rest // number + 1) * (GROUPS * ROWS)
     return sequence // heads, sequence % heads, sequence, row
 
 

@@ -19,19 +19,35 @@ def described(x: Tensor, rows: int, columns: int) -> Described:
 
     What lies beyond the tensor is read as zeros and not written.
     """
-    tile = (1,) * (x.ndim - 2) + (rows, columns)
-    return Described(x, x.shape, strides(x), tile, _layout(tile, x.dtype))
+    shape = x.shape
+    return Described(x, shape, strides(shape, x.stride()), *_tile(len(shape), rows, columns, x.dtype))
 
 
 @lru_cache(maxsize=64)
-def _layout(tile: tuple[int, ...], dtype: torch.dtype) -> gl.NVMMASharedLayout:
-    return gl.NVMMASharedLayout.get_default_for(list(tile), _DTYPES[dtype])
+def _tile(dimensions: int, rows: int, columns: int, dtype: torch.dtype) -> tuple[tuple[int, ...], gl.NVMMASharedLayout]:
+    """Shape of a tile, and how it lies in shared memory."""
+    tile = (1,) * (dimensions - 2) + (rows, columns)
+    return tile, gl.NVMMASharedLayout.get_default_for(list(tile), _DTYPES[dtype])
 
 
 @lru_cache(maxsize=8)
 def processors(device: torch.device) -> int:
     """Number of the GPU's multiprocessors."""
     return torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def counter(device: torch.device) -> Tensor:
+    """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each stream, on which
+    kernels run one after the other. What is captured in a graph may run beside others: it gets one of its own."""
+    if torch.cuda.is_current_stream_capturing():
+        return torch.zeros(1, dtype=torch.int32, device=device)
+    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
+    if key not in _counters:
+        _counters[key] = torch.zeros(1, dtype=torch.int32, device=device)
+    return _counters[key]
+
+
+_counters: dict[tuple[int, int], Tensor] = {}
 
 
 @gluon.jit

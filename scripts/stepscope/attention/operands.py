@@ -1,6 +1,7 @@
 """What the fused kernels accept, and how it reaches them: 4D, described to the tensor memory accelerator."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -54,10 +55,16 @@ def addressable(x: Tensor) -> Tensor:
     Its rows are contiguous and its addresses are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
     Heads cut out of a projection are such tensors; a transposed or an expanded one is not.
     """
-    aligned = x.data_ptr() % 16 == 0 and x.stride(-1) == 1
-    for step, size in zip(x.stride()[:-1], x.shape[:-1], strict=True):
-        aligned = aligned and (size == 1 or (step > 0 and step * x.itemsize % 16 == 0))
-    return x if aligned else x.clone(memory_format=torch.contiguous_format)
+    if x.data_ptr() % 16 == 0 and _has_addressable_rows(x.shape, x.stride(), x.itemsize):
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
+
+
+@lru_cache(maxsize=1024)
+def _has_addressable_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
+    return steps[-1] == 1 and all(
+        size == 1 or (step > 0 and step * itemsize % 16 == 0) for step, size in zip(steps[:-1], shape[:-1], strict=True)
+    )
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -65,12 +72,11 @@ def empty_like(x: Tensor) -> Tensor:
     return torch.empty_like(x) if x.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-def strides(x: Tensor) -> tuple[int, ...]:
-    """Strides of `x` in elements, where a dimension of size 1, whose own may be anything, has that of a row."""
-    if 1 not in x.shape:
-        return x.stride()
-    rows = zip(x.stride()[:-1], x.shape[:-1], strict=True)
-    return (*(step if size > 1 else x.shape[-1] for step, size in rows), 1)
+@lru_cache(maxsize=1024)
+def strides(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements, where a dimension of size 1, whose own may be anything, has that of a row."""
+    rows = zip(steps[:-1], shape[:-1], strict=True)
+    return (*(step if size > 1 else shape[-1] for step, size in rows), 1)
 
 
 def block_of(d_head: int) -> int:

@@ -14,7 +14,7 @@ from stepscope.attention.masks import Mask
 from stepscope.attention.operands import block_of, sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
 from stepscope.attention.portable_forward import LOG2_E, keys_seen, see
-from stepscope.attention.rows import shift_and_delta
+from stepscope.attention.rows import rows_of
 from stepscope.attention.tiles import Tiles, input_precision
 
 
@@ -34,7 +34,7 @@ def backward(
 ) -> None:
     """Fill the gradients of q, k and v; all tensors but `lse`, (batch, heads, queries), are 4D with contiguous rows."""
     sequences, heads, queries, keys = sizes(q, k)
-    shift, delta = shift_and_delta(output, d_output, lse)
+    shift, delta, _ = rows_of(output, d_output, lse)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     for kernel, gradients, programs, tiles in (

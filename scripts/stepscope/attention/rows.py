@@ -1,4 +1,4 @@
-"""What the backward pass needs of every query, computed once before it: a shift of its scores, and its delta."""
+"""What the backward pass needs of every query, made once before it: a shift of its scores, its delta, and counters."""
 
 import torch
 import triton
@@ -11,11 +11,13 @@ from stepscope.attention.pointers import head_of, load_tile
 
 # Queries are padded to a multiple of this, so that the backward kernels read whole tiles without a mask.
 PADDED_TO = 128
+ROWS_OF_A_TURN = 64
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def shift_and_delta(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tensor, Tensor]:
-    """For every query, padded: lse / scale, and rowsum(dO * O); both (batch * heads, padded queries), fp32.
+def rows_of(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """For every query, padded: lse / scale, and rowsum(dO * O); both (batch * heads, padded queries), fp32. And zeros,
+    (batch * heads, padded queries / ROWS_OF_A_TURN) int32, with which programs that add can take turns.
 
     The weights of a query are exp(scale * (scores - shift)), and the gradient of its scores is
     weights * (dO V^T - delta) (FlashAttention-2, Dao 2023, section 3.1.1). A shift of infinity stands for a query
@@ -24,6 +26,7 @@ def shift_and_delta(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tens
     sequences, heads, queries, _ = sizes(output, output)
     padded = rounded_up(queries, PADDED_TO)
     shift, delta = torch.empty(2, sequences, padded, dtype=torch.float32, device=output.device)
+    turns = torch.empty(sequences, padded // ROWS_OF_A_TURN, dtype=torch.int32, device=output.device)
     block = block_of(output.shape[-1])
     rows = min(PADDED_TO, _ELEMENTS_OF_A_TILE // block)
     launch(
@@ -35,6 +38,7 @@ def shift_and_delta(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tens
             lse,
             shift,
             delta,
+            turns,
             output.stride()[:-1],
             d_output.stride()[:-1],
             heads,
@@ -49,7 +53,7 @@ def shift_and_delta(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tens
         },
         num_warps=4,
     )
-    return shift, delta
+    return shift, delta, turns
 
 
 @triton.jit(do_not_specialize=["heads", "queries", "padded"])
@@ -59,6 +63,7 @@ def _rows_kernel(
     lse,
     shift,
     delta,
+    turns,
     output_strides,
     d_output_strides,
     heads,
@@ -80,3 +85,6 @@ def _rows_kernel(
     shift_rows = tl.where(lse_rows == float("-inf"), float("inf"), lse_rows * inverse_scale)
     tl.store(shift + sequence * padded + rows, shift_rows)
     tl.store(delta + sequence * padded + rows, tl.sum(output_tile * d_output_tile, 1))
+    # Every 64 rows have a counter; a tile may have half of these rows.
+    if row % 64 == 0:
+        tl.store(turns + (sequence * padded + row) // 64 + tl.arange(0, (ROWS + 63) // 64), 0)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from stepscope.attention.operands import block_of
 
-LARGEST_HOPPER_HEAD = 128
+LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 128}
 
 
 @dataclass(frozen=True)
@@ -37,47 +37,68 @@ class HopperForward:
 
 @dataclass(frozen=True)
 class HopperBackward:
-    """Width of a tile, queries of a tile, tiles in flight, registers of a thread."""
+    """Width of a tile, queries of a tile, tiles in flight, registers of a thread. So many sequences take turns as
+    make up `waves` programs for each multiprocessor, and at least `together`."""
 
     block: int
     queries: int
     stages: int
     registers: int
+    waves: int
+    together: int
 
 
 # Bytes of a row of a tile, at least 128 -> tiles that fit into the 99 KiB of shared memory of the smallest GPUs
 # (compute capability 8.6) and whose sums fit into the registers.
-_FORWARD = {
-    128: Tiles(128, 64, 4, 3),
-    256: Tiles(128, 64, 8, 2),
-    512: Tiles(64, 32, 4, 2),
-    1024: Tiles(32, 16, 4, 2),
+_TILES = {
+    "forward": {
+        128: Tiles(128, 64, 4, 3),
+        256: Tiles(128, 64, 8, 2),
+        512: Tiles(64, 32, 4, 2),
+        1024: Tiles(32, 16, 4, 2),
+    },
+    "keys": {
+        128: Tiles(64, 64, 4, 2),
+        256: Tiles(32, 64, 4, 2),
+        512: Tiles(32, 32, 4, 2),
+        1024: Tiles(16, 16, 4, 2),
+    },
+    "queries": {
+        128: Tiles(64, 64, 4, 2),
+        256: Tiles(64, 32, 4, 2),
+        512: Tiles(32, 32, 4, 2),
+        1024: Tiles(16, 16, 4, 2),
+    },
 }
-_BACKWARD_KEYS = {
-    128: Tiles(64, 64, 4, 2),
-    256: Tiles(32, 64, 4, 2),
-    512: Tiles(32, 32, 4, 2),
-    1024: Tiles(16, 16, 4, 2),
-}
-_BACKWARD_QUERIES = {
-    128: Tiles(64, 64, 4, 2),
-    256: Tiles(64, 32, 4, 2),
-    512: Tiles(32, 32, 4, 2),
-    1024: Tiles(16, 16, 4, 2),
+# What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal: bf16 with d_head 256
+# and 4,096 tokens backward 142 with the tiles above, 219 with these. fp32 with 2,048 tokens and d_head 64: in tf32
+# forward 91 and 101, backward 67 and 90; in parts forward 45, backward 27 and 34.
+_ON_HOPPER = {
+    ("keys", "half", 512): Tiles(64, 64, 8, 2),
+    ("queries", "half", 512): Tiles(128, 64, 8, 1),
+    ("forward", "tf32", 256): Tiles(128, 32, 4, 2),
+    ("forward", "tf32", 512): Tiles(128, 64, 8, 2),
+    ("keys", "tf32", 256): Tiles(64, 128, 8, 2),
+    ("keys", "tf32", 512): Tiles(32, 128, 8, 2),
+    ("queries", "tf32", 256): Tiles(128, 32, 8, 2),
+    ("queries", "tf32", 512): Tiles(128, 32, 8, 2),
+    ("forward", "tf32x3", 256): Tiles(128, 64, 8, 2),
+    ("forward", "tf32x3", 512): Tiles(128, 32, 8, 2),
+    ("keys", "tf32x3", 256): Tiles(64, 128, 8, 2),
+    ("queries", "tf32x3", 256): Tiles(128, 64, 8, 2),
 }
 # fp32 without tensor cores: every product is unrolled into multiply-adds, whose number grows with the tile. On an H100
 # these reach 6 TFLOP/s forward and 4 backward; tiles of other shapes are up to a third slower, larger ones as fast.
+_SMALL = {128: Tiles(32, 32, 8, 2), 256: Tiles(32, 32, 8, 2), 512: Tiles(32, 32, 8, 2), 1024: Tiles(16, 16, 4, 2)}
 _WITHOUT_TENSOR_CORES = {
-    128: Tiles(32, 32, 8, 2),
-    256: Tiles(32, 32, 8, 2),
-    512: Tiles(32, 32, 8, 2),
-    1024: Tiles(16, 16, 4, 2),
-}
-_BACKWARD_QUERIES_WITHOUT_TENSOR_CORES = {
-    128: Tiles(64, 64, 8, 2),
-    256: Tiles(64, 64, 8, 2),
-    512: Tiles(32, 64, 8, 2),
-    1024: Tiles(16, 16, 4, 2),
+    "forward": _SMALL,
+    "keys": _SMALL,
+    "queries": {
+        128: Tiles(64, 64, 8, 2),
+        256: Tiles(64, 64, 8, 2),
+        512: Tiles(32, 64, 8, 2),
+        1024: Tiles(16, 16, 4, 2),
+    },
 }
 
 # On an H100, TFLOP/s of 64 x 1,024, 64 x 4,096 and 64 x 16,384 (d_head x length, causal, bf16): two warpgroups 311, 431
@@ -88,42 +109,53 @@ _BACKWARD_QUERIES_WITHOUT_TENSOR_CORES = {
 _HOPPER_FORWARD = HopperForward(64, 2, 128, 4, 240)
 _HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160)
 _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
-_LONG = 8192
+_HOPPER_FORWARD_WIDEST = HopperForward(256, 2, 64, 2, 240)
+_LONG = 1024
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
-_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240)
-_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240)
+_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
+_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
 
 
 def input_precision(dtype: torch.dtype) -> str:
-    """How a tensor core takes fp32: rounded to TF32 if PyTorch's matrix products may do so, else not at all."""
-    return "ieee" if dtype == torch.float32 and torch.get_float32_matmul_precision() == "highest" else "tf32"
+    """How a tensor core takes fp32: rounded to TF32 if PyTorch's matrix products may do so, else in parts.
+
+    Three products of TF32 parts (x = high + low; high high + high low + low high) have nearly fp32's error (Henry et
+    al. 2019, for bf16). AMD's Triton has none: there fp32 is multiplied without tensor cores.
+    """
+    if dtype != torch.float32 or torch.get_float32_matmul_precision() != "highest":
+        return "tf32"
+    return "tf32x3" if torch.version.hip is None else "ieee"
 
 
-def forward(q: Tensor) -> Tiles:
+def forward(q: Tensor, on_hopper: bool) -> Tiles:
     """Tiles of the forward pass."""
-    return _for(q, _FORWARD, _WITHOUT_TENSOR_CORES)
+    return _for("forward", q, on_hopper)
 
 
-def backward_keys(q: Tensor) -> Tiles:
+def backward_keys(q: Tensor, on_hopper: bool) -> Tiles:
     """Tiles of the backward pass for K and V."""
-    return _for(q, _BACKWARD_KEYS, _WITHOUT_TENSOR_CORES)
+    return _for("keys", q, on_hopper)
 
 
-def backward_queries(q: Tensor) -> Tiles:
+def backward_queries(q: Tensor, on_hopper: bool) -> Tiles:
     """Tiles of the backward pass for Q."""
-    return _for(q, _BACKWARD_QUERIES, _BACKWARD_QUERIES_WITHOUT_TENSOR_CORES)
+    return _for("queries", q, on_hopper)
 
 
-def _for(q: Tensor, table: dict[int, Tiles], without_tensor_cores: dict[int, Tiles]) -> Tiles:
+def _for(kernel: str, q: Tensor, on_hopper: bool) -> Tiles:
     """The entry of one of the tables for rows of `q`."""
-    exact = q.dtype == torch.float32 and input_precision(q.dtype) == "ieee"
-    return (without_tensor_cores if exact else table)[max(128, block_of(q.shape[-1]) * q.itemsize)]
+    width = max(128, block_of(q.shape[-1]) * q.itemsize)
+    precision = input_precision(q.dtype)
+    if precision == "ieee":
+        return _WITHOUT_TENSOR_CORES[kernel][width]
+    found = _ON_HOPPER.get((kernel, precision if q.dtype == torch.float32 else "half", width)) if on_hopper else None
+    return found or _TILES[kernel][width]
 
 
 def hopper_forward(d_head: int, queries: int) -> HopperForward:
     """Tiles of the forward pass on a Hopper GPU."""
     if d_head > 64:
-        return _HOPPER_FORWARD_WIDE
+        return _HOPPER_FORWARD_WIDE if d_head <= 128 else _HOPPER_FORWARD_WIDEST
     return _HOPPER_FORWARD_LONG if queries >= _LONG else _HOPPER_FORWARD
 
 

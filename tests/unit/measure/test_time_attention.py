@@ -196,6 +196,21 @@ def test_what_a_call_costs_the_host_is_the_median_of_rounds_that_are_not_waited_
     assert waits == [1, 5, 9, 13, 17, 21]
 
 
+@pytest.mark.parametrize(("direction", "backwards"), [("forward", 0), ("backward", 1)])
+def test_a_call_of_the_host_is_a_forward_pass_or_both(direction, backwards, monkeypatch, one_thread):
+    """Besides the calls of its rounds one before them; and the pass that shows what the gradient is like."""
+    told = Told(monkeypatch, OOM)
+    passes = attention._Passes(SPEC, Telemetry(None))
+    passes._attention = attention.function(SPEC)
+    calls = 1 + attention.ROUNDS * attention.CALLS
+    assert passes._host(attention._inputs(SPEC, 4), direction) > 0
+    assert (len(told.forward_lengths), len(told.backward_lengths)) == (1 + calls, backwards * calls)
+
+
+def test_a_cpu_has_no_time_of_a_host_beside_its_own(one_thread):
+    assert {entry["host_seconds"] for entry in attention.summary(measured())["series"]} == {None}
+
+
 def test_what_processes_say_of_the_host_is_their_median():
     found = [[attention.Outcome(4, "forward", host_seconds=[each])] for each in (3e-6, 9e-6, 4e-6)]
     merged = attention.merged(found)
