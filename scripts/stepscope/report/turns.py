@@ -43,6 +43,11 @@ class Line:
         return f"{words}, phased" if kind == "phased" else words
 
     @property
+    def judged(self) -> str:
+        """The verdict, with its subject where it needs one: `B is slower`, `same`."""
+        return f"B is {self.verdict}" if self.verdict in (compare.FASTER, compare.SLOWER) else self.verdict
+
+    @property
     def change(self) -> float | None:
         """By how much B takes longer than A, as a share of A's time."""
         return self.comparison and 1 / self.comparison.ratio - 1
@@ -183,7 +188,7 @@ _COLUMNS = (
     Column("interval", "%", number=False, value=lambda line: line.comparison and _interval(line.comparison)),
     Column("SM clock, B / A", value=lambda line: line.clocks, show=lambda value: f"{value:.3f}", optional=True),
     Column("rounds", value=lambda line: line.rounds, show=lambda value: f"{value:.0f}"),
-    Column("verdict", number=False, value=lambda line: f"B is {line.verdict}" if line.comparison else line.verdict),
+    Column("verdict", number=False, value=lambda line: line.judged),
 )
 
 
@@ -263,4 +268,4 @@ def _in_text(line: Line) -> tuple[str, ...]:
     if line.comparison is None:
         return (f"  {line.what}", "", "", "", "", line.verdict)
     times, change = map(significant, line.comparison.times), f"{100 * line.change:+.2f}"
-    return (f"  {line.what}", *times, change, _interval(line.comparison), f"B is {line.verdict}")
+    return (f"  {line.what}", *times, change, _interval(line.comparison), line.judged)
