@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from stepscope.axes import option
-from stepscope.measure import memory
+from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
@@ -85,6 +85,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
 
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
+    models.preload(spec)
     recording = Recording(Outcome(option(spec, "mode")))
     run = _Run(spec, telemetry, recording)
     memory.reset_peaks(spec["device"])

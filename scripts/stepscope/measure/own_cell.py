@@ -12,6 +12,7 @@ from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
 from stepscope.measure.cell import Outcomes, Settings
+from stepscope.measure.model_in_words import lines
 from stepscope.measure.training import TrainingCell
 from stepscope.plan import own_models
 
@@ -42,12 +43,17 @@ class OwnCell(TrainingCell):
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        print("\n".join(lines(self._description)), end="\n\n", flush=True)
+        print(*self._in_words(), sep="\n", end="\n\n", flush=True)
         return self
 
     def __exit__(self, kind, error, trace) -> bool | None:
         super().__exit__(kind, error, trace)
         return _end(error)
+
+    def _in_words(self) -> list[str]:
+        if self._description is None:
+            return ["model       not looked at: the host's memory does not hold it"]
+        return lines(self._description, self.spec["context"], self.spec["batch"])
 
     def in_processes(self, measure: Callable[[int], Outcomes]) -> list[Outcomes]:
         """As Cell has it; a model that fails ends the process with one line."""
@@ -90,10 +96,3 @@ def looked_at(spec: dict) -> dict | None:
         if not memory.is_out_of_memory(error):
             raise
         return None
-
-
-def lines(description: dict | None) -> list[str]:
-    """What is shown of a model."""
-    if description is None:
-        return ["model: not looked at, the host's memory does not hold it"]
-    return [f"{key}: {value}" for key, value in description.items()]

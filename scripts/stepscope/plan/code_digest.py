@@ -48,6 +48,7 @@ DECLARED = (
     Declared("stepscope.attention", True, "our attention kernels and how they are launched"),
     Declared("stepscope.measure", True, "clock, steps, precision, and each study's own measuring module"),
     Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
+    Declared("stepscope.measure.model_in_words", False, "what the terminal shows of a model of one's own"),
     Declared("stepscope.measure.own_cell", False, "what is shown and recorded of a model of one's own"),
     Declared("stepscope.measure.printing", False, "what the terminal shows"),
     Declared("stepscope.measure.provenance", False, "versions and names for the record"),

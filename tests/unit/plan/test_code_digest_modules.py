@@ -11,6 +11,7 @@ from stepscope.plan.studies import STUDIES
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MEASURING = [f"{study.program}.py" for study in STUDIES]
+TINY_GPT = '{"layers":1,"width":8,"heads":2}'
 CHAIN = {
     "program": "import stepscope.plan.first",
     "plan/first": "import stepscope.plan.second",
@@ -111,6 +112,7 @@ def test_each_module_that_a_measurement_loads_is_declared_with_a_reason():
     loaded = set()
     for program in MEASURING:
         every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
+        every += ["stepscope.measure.models.transformer", "stepscope.measure.models.own"]
         loaded |= Sources().modules(program, every) - {program}
     assert [module for module in sorted(loaded) if declaration(module) is None] == []
     assert all(each.why for each in DECLARED)
@@ -168,19 +170,19 @@ def test_the_library_is_imported_by_absolute_names_only():
         (
             "time_step.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
-            {"attention": "naive", "optimizer": "own"},
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
             ["stepscope.model.attention"],  # a package that holds a docstring only
         ),
         (
             "profile_step.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --profiler none",
-            {"attention": "naive", "optimizer": "own"},
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
             ["stepscope.model.attention"],
         ),
         (
             "snapshot_memory.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
-            {"attention": "naive", "optimizer": "own"},
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
             ["stepscope.model.attention"],
         ),
         (
@@ -192,13 +194,19 @@ def test_the_library_is_imported_by_absolute_names_only():
         (
             "time_warmup.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
-            {"attention": "naive", "optimizer": "own"},
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
             ["stepscope.model.attention"],
         ),
         (
             "time_ladder.py",
             "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
-            {"attention": "naive", "optimizer": "own"},
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "time_step.py",
+            f"--model {SCRIPTS.parent}/models/gpt.py:build --model-keys {TINY_GPT} --context 4 --max-seconds 0",
+            {"optimizer": "own", "model": "own"},
             ["stepscope.model.attention"],
         ),
         ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, []),

@@ -7,6 +7,7 @@ Each has a class `Model`, made from a spec, with the `module`, its `blocks`, `ou
 """
 
 import importlib
+from types import ModuleType
 
 
 class Unsupported(Exception):
@@ -18,5 +19,13 @@ def load(spec: dict):
 
     Raises Unsupported for options that it cannot have; running out of memory passes through.
     """
-    kind = "own" if "model" in spec else "transformer"
-    return importlib.import_module(f"{__name__}.{kind}").Model(spec)
+    return _kind(spec).Model(spec)
+
+
+def preload(spec: dict) -> None:
+    """Import all code that load() and the model's steps need, for what records every call from then on."""
+    _kind(spec).preload(spec)
+
+
+def _kind(spec: dict) -> ModuleType:
+    return importlib.import_module(f"{__name__}.{'own' if 'model' in spec else 'transformer'}")

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from stepscope.measure.models import Unsupported
 from stepscope.model import own
+from stepscope.model.own import probing
 from stepscope.plan.own_models import keys_of
 
 
@@ -13,8 +14,7 @@ class Model:
     """What a spec's `model` builds, with the options that the spec names."""
 
     def __init__(self, spec: dict):
-        place = spec["model"], keys_of(spec), spec["context"], spec["batch"]
-        self._own = own.build(*place, spec["device"], spec["seed"])
+        self._own = _built(spec, spec["device"])
         try:
             own.adapt(self._own, spec)
         except own.Unsupported as error:
@@ -40,3 +40,13 @@ class Model:
     def loss(self) -> Tensor:
         """The forward pass with the loss, a scalar."""
         return self._own.loss(self._batch)
+
+
+def preload(spec: dict) -> None:
+    """Run a step in shapes alone, which takes neither memory nor the device: what it imports is there from then on."""
+    probing.probe(lambda: _built(spec, "cpu"))
+
+
+def _built(spec: dict, device: str):
+    """The model of a spec on a device, without any options."""
+    return own.build(spec["model"], keys_of(spec), spec["context"], spec["batch"], device, spec["seed"])

@@ -38,3 +38,7 @@ class Model:
         logits = self.module(self._tokens)
         with named("loss"):
             return cross_entropy(logits, self._targets)
+
+
+def preload(spec: dict) -> None:
+    """Nothing more than this module."""

@@ -90,7 +90,10 @@ def _missed_attention(own, found: Probe, formula: int, attention: int | None) ->
 def _why(own, found: Probe, formula: int, attention: int | None) -> str:
     """The best known cause of a disagreement."""
     if structure.experts(own.module):
-        return "the model has experts: the formula counts all of them, a token runs through some"
+        return (
+            "the model has experts: the formula counts all of them, a token runs through some; torch may not count "
+            "their products where they are grouped"
+        )
     if found.flops < formula and not found.calls and attention:
         return "the counter is lower: attention may run in a kernel that it cannot see"
     if found.flops < formula:

@@ -4,6 +4,7 @@ torch's FakeTensorMode runs the user's code on tensors that have a shape and no 
 followed, and is then said.
 """
 
+import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -53,10 +54,17 @@ class Probe:
 
 @contextmanager
 def in_shapes_alone() -> Iterator[None]:
-    """Within it tensors have no values and take no memory."""
-    with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
-        warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")  # copying a module does
-        yield
+    """Within it tensors have no values and take no memory. What cannot be followed is an error, without torch's own
+    report of it."""
+    reporter = logging.getLogger("torch._subclasses.fake_tensor")
+    level = reporter.level
+    reporter.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), FakeTensorMode(allow_non_fake_inputs=True):
+            warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")  # as copies do
+            yield
+    finally:
+        reporter.setLevel(level)
 
 
 def probe(make: Callable) -> Probe:

@@ -30,7 +30,7 @@ def test_a_linear_stack(flops, write):
 
 def test_a_gpt_counts_its_attention_in_full_and_agrees_with_the_formula(flops, gpt):
     layers, width, context, tokens = 2, 64, 32, 2 * 32
-    keys = {"layers": layers, "width": width, "heads": 4}
+    keys = {"layers": layers, "width": width, "heads": 4, "dropout": 0.0}  # by one kernel, as far as torch has one
     matrices = layers * 12 * width**2 + 10_000 * width
     attention = 12 * layers * 2 * context**2 * width
     others = layers * 13 * width + 2 * width  # biases and norms: 6 operations a token in the formula alone
