@@ -16,6 +16,7 @@ from stepscope.figures.marks import (
     size_ticks,
 )
 from stepscope.report.data.machines import Limits
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.points import EXTRA, Grid, Point
 from stepscope.report.kit.compare import ratio_text
 from stepscope.report.kit.formatting import known
@@ -150,17 +151,28 @@ def _draw_lines(grid: Grid, panel, points: list[Point], contexts: list, machine:
         own = sorted((point for point in points if point.context == context), key=lambda point: point.parameters)
         colour = colours.precision(own[0].precision) if own else colours.OTHER
         lost |= {point.parameters: colour for point in own if _is_lost(grid, point, machine, phase)}
-        found = [(point.parameters, speed) for point in own if (speed := grid.speed(point, machine, phase))]
-        if not found:
+        timed = [point for point in own if grid.speed(point, machine, phase)]
+        if not timed:
             continue
+        found = [(point.parameters, grid.speed(point, machine, phase)) for point in timed]
         places = [place for place, _ in found]
         ratios = [speed.ratio for _, speed in found]
-        panel.plot(places, ratios, color=colour, marker=marker, markersize=3.2, linewidth=0.9, label=f"{context:,.0f}")
+        look = {"color": colour, "markersize": 3.2, "linewidth": 0.9, "label": f"{context:,.0f}"}
+        _draw_by_kind(panel, places, ratios, [is_own(point.row) for point in timed], look | {"marker": marker})
         ranges = [(speed.low, speed.high) for _, speed in found]
         draw_intervals(panel, places, *zip(*ranges, strict=True), colour)
         ends.append((f"{context:,.0f}", panel.get_xlim()[1], ratios[-1], colours.precision_text(own[0].precision)))
     mark_out_of_memory(panel, list(lost.items()))
     return ends
+
+
+def _draw_by_kind(panel, places: list[float], ratios: list[float], are_own: list[bool], look: dict) -> None:
+    """A line through the sizes; models of one's own beside it as diamonds."""
+    kinds = ((False, look), (True, look | {"linestyle": "none", "marker": "D"}))
+    for kind, own_look in kinds:
+        both = [(place, ratio) for place, ratio, is_it in zip(places, ratios, are_own, strict=True) if is_it is kind]
+        if both:
+            panel.plot(*zip(*both, strict=True), **own_look)
 
 
 FIGURES = {"hardware_speedup": draw_speedup}

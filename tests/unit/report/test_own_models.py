@@ -54,8 +54,9 @@ def test_a_report_of_own_models_alone_says_what_was_built(tmp_path):
     (row,) = cells(table_of(part, "chapter-setup-models"))
     assert (row["built"].text, row["built"].below) == (own.MODEL, "Stack, layers=2")
     assert (row["blocks"].text, row["blocks"].below) == ("2 × Linear", "layers")
-    assert (row["inputs"].text, row["loss"].text, row["used"].text) == ("token ids of 11", "cross-entropy", "counted")
-    assert (row["counted"].text, row["by formula"].text, row["by formula"].below) == ("1.00 GFLOP", "1.00 GFLOP", "")
+    assert (row["inputs"].text, row["loss"].text) == ("token ids of 11", "cross-entropy")
+    assert (row["counted"].text, row["counted"].below) == ("1.00 GFLOP", "used")
+    assert (row["by formula"].text, row["by formula"].below) == ("1.00 GFLOP", "")
     assert row["dropout"].text == "0"
 
 
@@ -77,7 +78,8 @@ def test_parameters_say_what_is_tied_and_what_is_trained(tmp_path):
     assert found["is there dropout"].text.startswith("b and mine train with dropout (p = 0.1 to 0.2)")
     table = section.context(Tables(tmp_path, STUDIES))["models"]
     last = cells(table)[-1]
-    assert (last["parameters"].below, last["dropout"].text) == ("200 trained, tied: head.weight", "0.1")
+    assert (last["parameters"].below, last["dropout"].text) == ("200 trained, tied once", "0.1")
+    assert table.notes == ["Tied in mine: head.weight."]
 
 
 def test_flop_that_disagree_are_shown_with_the_reason_and_what_rates_are_of(tmp_path):
@@ -88,7 +90,7 @@ def test_flop_that_disagree_are_shown_with_the_reason_and_what_rates_are_of(tmp_
     assert "rates are of the formula. They are more than 5.0 % apart in {far} of 2 points" in found.answer
     table = section.context(tables)["models"]
     row = cells(table)[1]
-    assert (row["by formula"].below, row["used"].text) == ("counted −20 %", "by formula")  # 1 / 1.25 - 1
+    assert (row["by formula"].below, row["counted"].below) == ("used, counted −20 %", "")  # 1 / 1.25 - 1
     assert table.notes == ["FLOP of mine: a kernel that it cannot see."]
 
 
@@ -114,7 +116,7 @@ def test_what_is_not_known_is_a_dash(tmp_path):
     tables = own.write(tmp_path, [own.own_row(flop=None, parameters=None)], models)
     assert section.findings(tables) == []
     (row,) = cells(section.context(tables)["models"])
-    dashes = ("parameters", "blocks", "inputs", "loss", "counted", "by formula", "used")
+    dashes = ("parameters", "blocks", "inputs", "loss", "counted", "by formula")
     assert {name: row[name].text for name in dashes} == dict.fromkeys(dashes, "–")
     assert chapter(Machine(tables)) is None  # nothing to say of the model
 

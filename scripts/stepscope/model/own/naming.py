@@ -3,6 +3,7 @@
 They are there only while a profiler has ranges turned on. Forward, a range spans the call of a module. Backward, it
 begins before the gradient of the module's output is passed on, and ends once that of its inputs is complete, "attention
 backward". No hook changes a tensor or adds to autograd's graph, so the numbers stay what they are.
+torch.profiler has ranges of autograd's engine, which those of the backward pass cross: there they have no parent.
 """
 
 import fnmatch

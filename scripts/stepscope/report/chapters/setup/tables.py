@@ -1,7 +1,7 @@
 """The table of sizes."""
 
 from stepscope.report.chapters.setup.model import sizes
-from stepscope.report.data.own_models import OwnModel, longest
+from stepscope.report.data.own_models import OwnModel, is_own, longest
 from stepscope.report.data.profile_parts import product_flops, shape_of
 from stepscope.report.data.timing_grid import TimingGrid
 from stepscope.report.kit import formatting, table
@@ -15,7 +15,7 @@ def sizes_table(grid: TimingGrid) -> Table | None:
     every = sizes(grid)
     if not every:
         return None
-    context = grid.contexts[-1]
+    context = max(row["context"] for row in grid.rows if not is_own(row))
     rows = [row | {"context": context} for row in every[-MOST_ROWS:]]
     columns = [
         Column("size", number=False, value="size"),

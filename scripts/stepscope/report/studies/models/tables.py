@@ -5,9 +5,9 @@ from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.sizes import percent_change, size
 from stepscope.report.kit.table import NOTHING, build, count, number
-from stepscope.tables.models import BY_FORMULA
+from stepscope.tables.models import BY_FORMULA, COUNTED
 
-_SOURCES = {"counter": "counted", BY_FORMULA: "by formula"}
+_USED = "used"  # for rates and MFU
 
 
 def models_table(name: str, models: list[OwnModel], caption: str, most: int | None = None) -> Table | None:
@@ -23,15 +23,12 @@ def models_table(name: str, models: list[OwnModel], caption: str, most: int | No
         Column("loss", number=False, wrap=True, value=lambda each: each.row.get("loss")),
         Column("dropout", value=lambda each: number(max(each.dropout, default=0), lambda value: f"{value:g}")),
         Column("context", "tokens", value=lambda each: each.row["context"], show=formatting.count),
-        Column(
-            "counted", group="FLOP of a step", value=lambda each: number(each.row.get("flops_counter"), formatting.flop)
-        ),
+        Column("counted", group="FLOP of a step", value=_counted),
         Column("by formula", group="FLOP of a step", value=_by_formula),
-        Column("used", group="FLOP of a step", number=False, value=lambda each: _SOURCES.get(each.row["flops_from"])),
     ]
     if len({each.row["hardware"] for each in rows}) < 2:
         columns = columns[1:]
-    return build(name, caption, columns, rows, [*_reasons(rows), *_unknown(rows)], legend=False)
+    return build(name, caption, columns, rows, [*_tied(rows), *_reasons(rows), *_unknown(rows)], legend=False)
 
 
 def _built(each: OwnModel) -> TableCell:
@@ -43,7 +40,7 @@ def _parameters(each: OwnModel) -> TableCell:
     """All, and below what is tied and how many are trained, if not all are."""
     every, trained, tied = (each.row.get(name) for name in ("parameters", "trainable", "tied"))
     below = [f"{formatting.parameters(trained)} trained"] if formatting.known(trained) and trained != every else []
-    below += [f"tied: {tied}"] if tied else []
+    below += ["tied once"] if tied else []
     return number(every, formatting.parameters, ", ".join(below))
 
 
@@ -54,9 +51,21 @@ def _blocks(each: OwnModel) -> TableCell:
     return TableCell(f"{number_of:,.0f} × {kind}", str(each.row.get("block_path") or ""), sort=float(number_of))
 
 
+def _counted(each: OwnModel) -> TableCell:
+    below = _USED if each.row.get("flops_from") == COUNTED else ""
+    return number(each.row.get("flops_counter"), formatting.flop, below)
+
+
 def _by_formula(each: OwnModel) -> TableCell:
-    below = f"counted {percent_change(each.apart)}" if each.disagrees else ""
-    return number(each.row.get("flops_formula"), formatting.flop, below)
+    below = [_USED] * (each.row.get("flops_from") == BY_FORMULA)
+    below += [f"counted {percent_change(each.apart)}"] * each.disagrees
+    return number(each.row.get("flops_formula"), formatting.flop, ", ".join(below))
+
+
+def _tied(rows: list[OwnModel]) -> list[str]:
+    """Which weights are others' too, once for each model."""
+    found = {each.name: each.row["tied"] for each in rows if each.row.get("tied")}
+    return [f"Tied in {name}: {tied}." for name, tied in found.items()]
 
 
 def _reasons(rows: list[OwnModel]) -> list[str]:

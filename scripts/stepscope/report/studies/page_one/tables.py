@@ -6,6 +6,7 @@ import math
 from stepscope.report.data.ceilings import matmul_ceiling
 from stepscope.report.data.control import floors
 from stepscope.report.data.ladder import Ladder, rate, reached, time
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
 from stepscope.report.kit import formatting, table
@@ -114,6 +115,11 @@ def _is_as_fast(row: dict, first: dict, of_run: Floors) -> bool:
     return math.log(tokens_per_s(first) / tokens_per_s(row)) <= margin
 
 
+def _told_tokens_per_s(row: dict) -> float | None:
+    """The same, but of a model of one's own only what the table says: it may take no tokens."""
+    return row.get("step_tokens_per_s") if is_own(row) else tokens_per_s(row)
+
+
 def tokens_per_s(row: dict) -> float:
     """Tokens of a step over its median."""
     return 1e3 * row["batch"] * row["context"] / row["step_median_ms"]
@@ -136,7 +142,7 @@ def best_table(machine: Machine) -> Table | None:
         *(table.point(name)[0] for name in ("batch", "precision") if name not in fixed),
         Column("options", number=False, value="options", optional=True),
         Column("step", "ms", value=time_cell),
-        Column("tokens a second", value=tokens_per_s, show=formatting.count),
+        Column("tokens a second", value=_told_tokens_per_s, show=formatting.count),
         Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
     ]
     caption = (
