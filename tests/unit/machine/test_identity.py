@@ -232,6 +232,15 @@ def test_tools_count_with_their_version_and_as_missing(monkeypatch, tmp_path):
     assert found["tools"] == {"nsys-fake": "Nsight 2025.1", "no-such-tool": None}
 
 
+def test_packages_of_a_model_count_with_their_version_and_as_missing(monkeypatch):
+    monkeypatch.setattr(identity, "package_version", {"timm": "1.0"}.get)
+    tools = ("python:timm", "python:missing")
+    assert identity.identity("cpu", tools)["packages"] == {"timm": "1.0", "missing": None}
+    assert "tools" not in identity.identity("cpu", tools)
+    # Of another environment only what its file pins is known.
+    assert identity.identity("cpu", tools, packages={"timm": "2.0", "einops": "1"})["packages"] == {"timm": "2.0"}
+
+
 @pytest.mark.parametrize(
     "name, label",
     [

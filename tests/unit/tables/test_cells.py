@@ -142,6 +142,17 @@ def test_what_the_plan_does_not_know_of_the_machine_is_not_compared(results, cel
     assert read(results)[0].status == "measured"
 
 
+def test_a_package_that_a_cells_own_model_imports_counts_for_this_cell(results, cell):
+    edit(cell, lambda record: record["machine"].update(packages={"timm": "1.0", "einops": "1"}))
+    assert read(results)[0].status == "measured"
+    results.entries[0]["machine"] = results.machine | {"packages": {"timm": "1.0"}}
+    assert read(results)[0].status == "measured"
+    results.entries[0]["machine"]["packages"]["timm"] = "2.0"
+    assert refusal(results)[1] == (
+        "measured on another machine: packages is {'timm': '1.0'} there, {'timm': '2.0'} now"
+    )
+
+
 @pytest.mark.parametrize("damage", ["step,0,0.26", "", "cut"])
 def test_edited_or_cut_samples_are_refused(damage, results, cell):
     text = (cell / "samples.csv").read_text()

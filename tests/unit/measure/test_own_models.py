@@ -1,0 +1,183 @@
+"""Cells of models of one's own: what is measured of them, and how a bad one ends."""
+
+import json
+import math
+
+import pytest
+import torch
+from stepscope.measure import ladder_steps, memory_steps, steps
+from stepscope.measure.memory_observed import Parts
+from stepscope.measure.models.own import Model
+from stepscope.measure.telemetry import Telemetry
+
+SOURCE = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width, dropout=0.0, freeze=False):
+        super().__init__()
+        self.embedding = nn.Embedding(9, width)
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+        self.dropout, self.head = nn.Dropout(dropout), nn.Linear(width, 9, bias=False)
+        self.embedding.requires_grad_(not freeze)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        for layer in self.layers:
+            x = layer(x).relu()
+        return self.head(self.dropout(x))
+
+
+def build(context, width=4, **keys):
+    return Net(width, **keys)
+
+
+def wrong_output(context):
+    net = Net(4)
+    net.head = nn.Linear(4, 3)
+    return net
+
+
+def without_parameters(context):
+    return nn.Identity()
+
+
+def too_large(context):
+    raise MemoryError("no room")
+"""
+PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
+FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1 --max-seconds 0"
+
+
+@pytest.fixture
+def model(tmp_path, one_thread):
+    """The text of a file of models, before the name of its function."""
+    path = tmp_path / "net.py"
+    path.write_text(SOURCE)
+    return f"{path}:"
+
+
+@pytest.fixture
+def spec(model):
+    """Spec of a cell of the model, of any study."""
+    own = {"model": f"{model}build", "context": 6, "batch": 2, "precision": "fp32", "seed": 0, "device": "cpu"}
+    return own | {"study": "timing", "threads": 1, "warmup": 1, "steps": 2, "max_steps": 2, "max_seconds": 0}
+
+
+def test_the_loss_and_the_gradients_of_a_rung_are_those_of_plain_pytorch(spec):
+    rung = ladder_steps.measure(spec | {"study": "ladder"}, Telemetry(None))
+    assert [outcome.status for outcome in rung.outcomes] == ["ok", "ok"]
+    made = Model(spec)
+    tokens, targets = (made._batch[name] for name in ("tokens", "targets"))
+    x = made.module.embedding.weight[tokens]
+    for layer in made.module.layers:
+        x = torch.clamp(x @ layer.weight.T + layer.bias, min=0)
+    logits = x @ made.module.head.weight.T
+    loss = (logits.logsumexp(-1) - logits.gather(-1, targets[..., None])[..., 0]).mean()
+    loss.backward()
+    squares = sum(float((each.grad.double() ** 2).sum()) for each in made.module.parameters())
+    assert rung.about["loss"] == pytest.approx(loss.item(), rel=1e-6)
+    assert rung.about["gradient_norm"] == pytest.approx(math.sqrt(squares), rel=1e-5)
+
+
+def test_a_loss_that_differs_from_pass_to_pass_is_not_taken(spec):
+    rung = ladder_steps.measure(spec | {"study": "ladder", "model_keys": '{"dropout":0.5}'}, Telemetry(None))
+    assert [outcome.status for outcome in rung.outcomes] == ["ok", "ok"]
+    assert (rung.about["loss"], rung.about["gradient_norm"], rung.about["gradient_sample"]) == (None, None, [])
+    assert rung.about["operators"] > 0
+
+
+REFUSED = {"attention": "sdpa"}  # the model has no attention at all
+
+
+def test_what_the_model_refuses_is_unsupported_in_every_study(spec):
+    timing = steps.measure(spec | REFUSED, Telemetry(None))
+    ladder = ladder_steps.measure(spec | REFUSED | {"study": "ladder"}, Telemetry(None))
+    memory = memory_steps.measure(spec | REFUSED | {"study": "memory"}, Telemetry(None))
+    found = [*timing, *ladder.outcomes, memory.outcome]
+    assert len(found) == 4 + 2 + 1
+    assert {outcome.status for outcome in found} == {"unsupported"}
+    (reason,) = {outcome.reason for outcome in found}
+    assert reason.startswith("the model neither calls torch's scaled_dot_product_attention") and "\n" not in reason
+    assert memory.snapshot == {}
+
+
+def test_memory_is_that_of_each_tensor_and_a_frozen_one_has_neither_gradient_nor_moments(spec):
+    spec |= {"study": "memory", "model_keys": '{"freeze":true}'}
+    known = memory_steps.measure(spec, Telemetry(None)).known["tensors"]
+    held = dict.fromkeys(("parameters", "optimizer state"), 0)
+    for each in known:
+        if each["category"] in held:
+            held[each["category"]] += each["bytes"]
+    gradients = {each["name"]: each["bytes"] for each in known if each["category"] == "gradients"}
+    trained = PARAMETERS - 9 * 4
+    assert held == {"parameters": 4 * PARAMETERS, "optimizer state": 2 * 4 * trained}
+    assert sum(gradients.values()) == 4 * trained
+    assert {"blocks.0.weight", "blocks.2.bias", "head.weight"} <= set(gradients)
+
+
+def test_parts_of_blocks_are_known_by_the_blocks_number():
+    seen = []
+    parts = Parts([torch.nn.Identity()], seen.append)
+    with parts.open("block"), parts.open("attention"), parts.open("attention backward"):
+        pass
+    assert seen == ["attention", ""]
+
+
+BAD = {
+    "wrong_output": "wrong output: (2, 6, 3) instead of logits",
+    "without_parameters": "has no parameters",
+    "nothing": "has no function nothing; it has: ",
+}
+
+
+@pytest.mark.parametrize("function", BAD)
+def test_a_bad_model_is_one_line_and_a_failure(function, model, run_program, tmp_path):
+    code, _, err = run_program("time_step.py", f"--model {model}{function} {FLAGS} --out {tmp_path}/cell")
+    assert code == 1
+    assert err.startswith(f"error: {model}{function}: ") and BAD[function] in err and err.count("\n") == 1
+    assert not (tmp_path / "cell/record.json").exists()
+
+
+def test_a_model_that_does_not_fit_is_a_result(model, run_program, tmp_path):
+    code, out, err = run_program("time_step.py", f"--model {model}too_large {FLAGS} --out {tmp_path}/cell")
+    assert (code, err) == (0, "")
+    assert "not looked at: the host's memory does not hold it" in out
+    summary = json.loads((tmp_path / "cell/record.json").read_text())["summary"]
+    assert {mode["status"] for mode in summary["modes"].values()} == {"oom"}
+    assert summary["modes"]["inference"]["reason"] == "no room" and summary["model"] is None
+
+
+def test_the_record_says_what_was_built(model, run_program, tmp_path):
+    words = f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out {tmp_path}/cell'
+    code, out, err = run_program("time_step.py", words)
+    assert (code, err) == (0, "")
+    assert f"parameters  {PARAMETERS}\n" in out
+    record = json.loads((tmp_path / "cell/record.json").read_text())
+    assert (record["spec"]["model"], record["spec"]["model_keys"]) == (f"{model}build", '{"width":4}')
+    assert "d_model" not in record["spec"]
+    about = record["summary"]["model"]
+    assert (about["parameters"], about["blocks"]["count"], about["vocab_size"]) == (PARAMETERS, 3, 9)
+
+
+WRONG_FLAGS = {
+    "--model net.py": "model 'net.py': write FILE.py:FUNCTION",
+    "--model a.py:b --size nano": "give --model or --size, not both",
+    "--model a.py:b --d-model 8": "give --model or --d-model, not both",
+    "--model a.py:b --model-keys [1]": "'[1]' is no mapping in JSON",
+    '--size nano --model-keys {"a":1}': "--model-keys is of a model of one's own; give --model, too",
+}
+
+
+@pytest.mark.parametrize("words", WRONG_FLAGS)
+def test_wrong_flags_of_a_model_are_one_line(words, run_program):
+    code, out, err = run_program("time_warmup.py", f"{words} --device cpu")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[-1].startswith("time_warmup.py: error: ") and WRONG_FLAGS[words] in err.splitlines()[-1]
+
+
+def test_a_file_that_is_not_there_is_one_line(run_program):
+    code, out, err = run_program("time_step.py", f"--model no/such.py:build {FLAGS}")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: no/such.py:build: there is no file no/such.py") and err.count("\n") == 1
