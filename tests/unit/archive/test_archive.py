@@ -117,7 +117,9 @@ class TestUnpacking:
         assert (tmp_path / "here/box" / CELL / "analysis/kernels.csv").is_file()
 
     def test_one_of_several_has_to_be_named(self, archive, tmp_path):
-        with pytest.raises(ArchiveError, match="it holds no machine 'theirs', but box, other; name one of them as its machine"):
+        with pytest.raises(
+            ArchiveError, match="it holds no machine 'theirs', but box, other; name one of them as its machine"
+        ):
             unpack_label(archive, tmp_path / "here", "theirs")
 
     def test_a_label_that_is_taken_is_left_alone(self, archive, results):
