@@ -3,8 +3,9 @@
 python benchmarks/attention_kernels.py [--cells 64x4096 128x16384 ...] [--implementations ours flash cudnn] [--check]
 python benchmarks/attention_kernels.py --tune [--cells ...]
 
-Shapes as in the literature: batch x length = 16,384, heads x d_head = 2,048; a cell is d_head x length. `single` is one
-sequence of 16,384 tokens with 16 heads of 64, forward and backward in one. All implementations run in one process, in
+Shapes as in the literature: batch x length = 16,384, heads x d_head = 2,048; a cell is d_head x length, or any batch x
+heads x length x d_head, as 4x48x4096x128. `single` is one sequence of 16,384 tokens with 16 heads of 64, forward and
+backward in one. All implementations run in one process, in
 turns, each sample with a cold L2 cache; what is compared are medians. 4 batch heads length^2 d_head operations forward,
 half of that if causal, and 2.5 times as many backward.
 
@@ -39,7 +40,7 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--cells", nargs="+", choices=CELLS, default=CELLS, metavar="CELL", help=" ".join(CELLS))
+    flags.add_argument("--cells", nargs="+", type=known, default=CELLS, metavar="CELL", help=" ".join(CELLS))
     names = list(implementations())
     flags.add_argument("--implementations", nargs="+", choices=names, default=names, help="what to run (all)")
     flags.add_argument("--samples", type=int, default=30, help="of each (30)")
@@ -75,15 +76,25 @@ def implementations() -> dict[str, Attention]:
     }
 
 
+def known(cell: str) -> str:
+    """The cell, if it is one; argparse says so where this raises ValueError."""
+    if len(shape_of(cell)) != 4:
+        raise ValueError(cell)
+    return cell
+
+
+def shape_of(cell: str) -> tuple[int, ...]:
+    """(batch, heads, length, d_head) of a cell."""
+    if cell == "single":
+        return 1, 16, 16384, 64
+    sizes = tuple(map(int, cell.split("x")))
+    return sizes if len(sizes) > 2 else (16384 // sizes[1], 2048 // sizes[0], sizes[1], sizes[0])
+
+
 def inputs(cell: str) -> list[Tensor]:
     """Random q, k, v and dO of a cell, bf16."""
-    if cell == "single":
-        shape = (1, 16, 16384, 64)
-    else:
-        d_head, length = map(int, cell.split("x"))
-        shape = (16384 // length, 2048 // d_head, length, d_head)
     torch.manual_seed(0)
-    tensors = [torch.randn(shape, device="cuda", dtype=torch.bfloat16) for _ in range(4)]
+    tensors = [torch.randn(shape_of(cell), device="cuda", dtype=torch.bfloat16) for _ in range(4)]
     return [x.requires_grad_() for x in tensors[:3]] + tensors[3:]
 
 

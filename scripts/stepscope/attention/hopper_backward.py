@@ -27,7 +27,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import described, init_barriers, processors
+from stepscope.attention.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
 from stepscope.attention.launching import launch
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
@@ -41,7 +41,6 @@ LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
 ROWS = gl.constexpr(64)  # keys of a warpgroup: the height of its matrix instruction
 KEYS = gl.constexpr(128)  # of a program
 ROWS_OF_A_TURN = gl.constexpr(COUNTED)
-PART = gl.constexpr(64)  # rows and columns of the part of a tile of dQ that one warpgroup computes
 
 
 def backward(
@@ -96,6 +95,7 @@ def backward(
             "BLOCK": tiles.block,
             "STAGES": tiles.stages,
             "REGISTERS": tiles.registers,
+            "REST": rest_of(q.shape[-1]),
             "SHARED": shared_by > 1,
             "CAUSAL": mask.is_causal,
             "SHIFTED": mask.offset != 0,
@@ -160,6 +160,7 @@ def _backward_kernel(
     BLOCK: gl.constexpr,
     STAGES: gl.constexpr,
     REGISTERS: gl.constexpr,
+    REST: gl.constexpr,
     SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
     SHIFTED: gl.constexpr,
@@ -212,9 +213,9 @@ def _backward_kernel(
     # fmt: off
     gl.warp_specialize([
         (_differentiate, (first, outputs, loaded, made, barriers, place, steps, numbers,
-                          QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
+                          QUERIES, BLOCK, STAGES, REST, SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_differentiate, (second, outputs, loaded, made, barriers, place, steps, numbers,
-                          QUERIES, BLOCK, STAGES, SHARED, CAUSAL, SHIFTED, WINDOWED)),
+                          QUERIES, BLOCK, STAGES, REST, SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_add_d_q, (sums, turns, counters, offset, window, made, barriers, place, steps,
                      QUERIES, BLOCK, SHARED, WINDOWED)),
         (_load, (inputs, loaded, barriers, place, steps, QUERIES, STAGES, SHARED)),
@@ -263,6 +264,7 @@ def _differentiate(
     QUERIES: gl.constexpr,
     BLOCK: gl.constexpr,
     STAGES: gl.constexpr,
+    REST: gl.constexpr,
     SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
     SHIFTED: gl.constexpr,
@@ -281,13 +283,21 @@ def _differentiate(
     keys, offset, window, scale, scale_log2 = numbers
     dtype: gl.constexpr = d_k.dtype
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, QUERIES, 16])
-    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
-    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, PART, 16])
+    WIDTH: gl.constexpr = BLOCK if REST == 0 else PART
+    GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
+    # Of a tile of 64 x 128, the second warpgroup has the columns beyond 64.
+    D_Q_WIDTH: gl.constexpr = REST if REST and group == 1 else PART
+    D_Q: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, D_Q_WIDTH, 16])
     OPERAND: gl.constexpr = gl.DotOperandLayout(0, GRADIENT, 2)
-    d_k_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
-    d_v_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
+    d_k_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
+    d_v_sum = gl.zeros([ROWS, WIDTH], gl.float32, GRADIENT)
+    if REST:
+        REST_GRADIENT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, REST, 16])
+        REST_OPERAND: gl.constexpr = gl.DotOperandLayout(0, REST_GRADIENT, 2)
+        d_k_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
+        d_v_rest = gl.zeros([ROWS, REST], gl.float32, REST_GRADIENT)
     zeros = gl.zeros([ROWS, QUERIES], gl.float32, SCORES)
-    d_q_zeros = gl.zeros([PART, PART], gl.float32, D_Q)
+    d_q_zeros = gl.zeros([PART, D_Q_WIDTH], gl.float32, D_Q)
     column = key_tile * KEYS + group * ROWS
     columns = column + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * KEYS > keys
@@ -306,9 +316,9 @@ def _differentiate(
         mbarrier.wait(q_ready.index(slot), step // STAGES & 1)
         # The shift is subtracted by the product itself, which starts from its negative.
         start = zeros - shift_tiles.index(slot).load(SCORES)
-        scores = warpgroup_mma(k_tile, q_tile.permute([1, 0]), start, is_async=True)
-        d_weights = warpgroup_mma(v_tile, d_output_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
-        scores = warpgroup_mma_wait(1, deps=(scores,))
+        scores = multiplied(k_tile, q_tile, start, True, REST)
+        d_weights = multiplied(v_tile, d_output_tile, zeros, False, REST)
+        scores = warpgroup_mma_wait(2 if REST else 1, deps=(scores,))
         position = i * QUERIES + (offset if SHIFTED else 0)
         masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * KEYS)
         if WINDOWED:
@@ -326,7 +336,12 @@ def _differentiate(
         d_weights = warpgroup_mma_wait(0, deps=(d_weights,))
         d_scores = (weights * (d_weights - delta_tiles.index(slot).load(SCORES))).to(dtype)
         operand = gl.convert_layout(weights.to(dtype), OPERAND)
-        d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
+        if REST:
+            d_v_sum = warpgroup_mma(operand, d_output_tile.slice(0, PART, 1), d_v_sum, is_async=True)
+            same = gl.convert_layout(operand, REST_OPERAND)
+            d_v_rest = warpgroup_mma(same, d_output_tile.slice(PART, REST, 1), d_v_rest, is_async=True)
+        else:
+            d_v_sum = warpgroup_mma(operand, d_output_tile, d_v_sum, is_async=True)
         d_scores_tiles.index(group).store(d_scores)
         fence_async_shared()
         mbarrier.arrive(d_scores_ready.index(0))
@@ -340,22 +355,42 @@ def _differentiate(
             if BLOCK == PART:  # a tile of 128 x 64: each warpgroup has half of the queries
                 left = left.slice(group * PART, PART, 1)
             else:  # a tile of 64 x 128: each has half of the columns
-                right = right.slice(group * PART, PART, 1)
+                right = right.slice(group * PART, D_Q_WIDTH, 1)
             d_q_part = warpgroup_mma(left.permute([1, 0]), right, d_q_part, use_acc=other > 0, is_async=True)
-        d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
-        d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
+        if REST:
+            d_k_sum = warpgroup_mma(operand, q_tile.slice(0, PART, 1), d_k_sum, is_async=True)
+            same = gl.convert_layout(operand, REST_OPERAND)
+            d_k_rest = warpgroup_mma(same, q_tile.slice(PART, REST, 1), d_k_rest, is_async=True)
+            d_v_sum, d_v_rest, d_q_part = warpgroup_mma_wait(2, deps=(d_v_sum, d_v_rest, d_q_part))
+        else:
+            d_k_sum = warpgroup_mma(operand, q_tile, d_k_sum, is_async=True)
+            d_v_sum, d_q_part = warpgroup_mma_wait(1, deps=(d_v_sum, d_q_part))
         mbarrier.arrive(d_scores_free.index(0))
         mbarrier.wait(d_q_free.index(0), (step & 1) ^ 1)
-        d_q_parts.index(group).reshape([PART, PART]).store(d_q_part)
+        d_q_tile = d_q_parts.index(group).reshape([PART, PART])
+        if D_Q_WIDTH < PART:
+            d_q_tile = d_q_tile.slice(0, D_Q_WIDTH, 1)
+        d_q_tile.store(d_q_part)
         fence_async_shared()
         mbarrier.arrive(d_q_ready.index(0))
-        d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
+        if REST:
+            d_k_sum, d_k_rest = warpgroup_mma_wait(0, deps=(d_k_sum, d_k_rest))
+        else:
+            d_k_sum = warpgroup_mma_wait(0, deps=(d_k_sum,))
         mbarrier.arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has to be done, too.
     mbarrier.wait(d_scores_free.index(0), ((_end(steps, SHARED) - steps[0]) & 1) ^ 1)
-    v_tiles.index(group).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
-    k_tiles.index(group).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
+    v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
+    k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
+    if REST:
+        v_tile.slice(0, PART, 1).store(d_v_sum.to(dtype))
+        v_tile.slice(PART, REST, 1).store(d_v_rest.to(dtype))
+        k_tile.slice(0, PART, 1).store((d_k_sum * scale).to(dtype))
+        k_tile.slice(PART, REST, 1).store((d_k_rest * scale).to(dtype))
+    else:
+        v_tile.store(d_v_sum.to(dtype))
+        k_tile.store((d_k_sum * scale).to(dtype))
     fence_async_shared()
     tma.async_copy_shared_to_global(d_v, [batch, head, column, 0], v_tiles.index(group))
     tma.async_copy_shared_to_global(d_k, [batch, head, column, 0], k_tiles.index(group))

@@ -17,7 +17,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import counter, described, init_barriers, processors
+from stepscope.attention.hopper_tiles import PART, counter, described, init_barriers, multiplied, processors, rest_of
 from stepscope.attention.launching import launch
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import sharing, sizes
@@ -64,6 +64,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             "GROUPS": tiles.warpgroups,
             "STAGES": tiles.stages,
             "REGISTERS": tiles.registers,
+            "REST": rest_of(q.shape[-1]),
             "CAUSAL": mask.is_causal,
             "LOCAL": local,
         },
@@ -98,6 +99,7 @@ def _forward_kernel(
     GROUPS: gl.constexpr,
     STAGES: gl.constexpr,
     REGISTERS: gl.constexpr,
+    REST: gl.constexpr,
     CAUSAL: gl.constexpr,
     LOCAL: gl.constexpr,
 ):
@@ -134,9 +136,9 @@ def _forward_kernel(
     if GROUPS == 2:
         gl.warp_specialize([
             (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
                      Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 1], [REGISTERS, LITTLE])
@@ -145,11 +147,11 @@ def _forward_kernel(
         third: gl.constexpr = gl.constexpr(2)
         gl.warp_specialize([
             (_attend, (first, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_attend, (second, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_attend, (third, output, lse, buffers, barriers, grid, mask, scale_log2,
-                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, CAUSAL, LOCAL)),
+                       KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)),
             (_load, (inputs, given_out, buffers, barriers, grid, shared_by, mask,
                      Q_SLOTS, KEYS, GROUPS, STAGES, CAUSAL, LOCAL)),
         ], [4, 4, 1], [REGISTERS, REGISTERS, LITTLE])
@@ -236,6 +238,7 @@ def _attend(
     GROUPS: gl.constexpr,
     STAGES: gl.constexpr,
     Q_SLOTS: gl.constexpr,
+    REST: gl.constexpr,
     CAUSAL: gl.constexpr,
     LOCAL: gl.constexpr,
 ):
@@ -245,8 +248,12 @@ def _attend(
     queries, _keys, offset, window = mask
     dtype: gl.constexpr = output.dtype
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, KEYS, 16])
-    OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK, 16])
+    WIDTH: gl.constexpr = BLOCK if REST == 0 else PART
+    OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
     WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, OUTPUT, 2)
+    if REST:
+        REST_OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, REST, 16])
+        REST_WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, REST_OUTPUT, 2)
     zeros = gl.zeros([ROWS, KEYS], gl.float32, SCORES)
     used = 0
     turn = 0
@@ -273,7 +280,7 @@ def _attend(
             mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
             mbarrier.wait(k_ready.index(slot), phase)
             k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
-            scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
+            scores = multiplied(q_tile, k_tile, zeros, False, REST)
             scores = warpgroup_mma_wait(0, deps=(scores,))
             mbarrier.arrive(k_free.index(slot))
             rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
@@ -282,7 +289,9 @@ def _attend(
             weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
             normaliser = gl.sum(weights, 1)
             operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
-            weighted = gl.zeros([ROWS, BLOCK], gl.float32, OUTPUT)
+            weighted = gl.zeros([ROWS, WIDTH], gl.float32, OUTPUT)
+            if REST:
+                rest = gl.zeros([ROWS, REST], gl.float32, REST_OUTPUT)
             mbarrier.wait(v_ready.index(slot), phase)
 
             for j in range(end - begin - 1):
@@ -291,9 +300,16 @@ def _attend(
                 next_phase = used // STAGES & 1
                 mbarrier.wait(k_ready.index(next_slot), next_phase)
                 k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
-                scores = warpgroup_mma(q_tile, k_tile.permute([1, 0]), zeros, use_acc=False, is_async=True)
-                weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
-                scores = warpgroup_mma_wait(1, deps=(scores,))
+                scores = multiplied(q_tile, k_tile, zeros, False, REST)
+                v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
+                if REST:
+                    weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
+                    same = gl.convert_layout(operand, REST_WEIGHTS)
+                    rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+                    scores = warpgroup_mma_wait(2, deps=(scores,))
+                else:
+                    weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
+                    scores = warpgroup_mma_wait(1, deps=(scores,))
                 mbarrier.arrive(k_free.index(next_slot))
                 if LOCAL:
                     column = (end - 2 - j) * KEYS
@@ -308,7 +324,11 @@ def _attend(
                 # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one.
                 # Without it, it moves the exponentials below the next wait, and the product with V hides none of them.
                 mbarrier.wait(v_ready.index(next_slot), next_phase)
-                weighted = warpgroup_mma_wait(0, deps=(weighted,))
+                if REST:
+                    weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
+                    rest = rest * gl.convert_layout(correction, gl.SliceLayout(1, REST_OUTPUT))[:, None]
+                else:
+                    weighted = warpgroup_mma_wait(0, deps=(weighted,))
                 mbarrier.arrive(v_free.index(slot))
                 weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
                 operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
@@ -316,9 +336,18 @@ def _attend(
 
             if Q_SLOTS == 2:
                 mbarrier.arrive(q_free.index(q_slot))
-            weighted = warpgroup_mma(operand, v_tiles.index(slot).reshape([KEYS, BLOCK]), weighted, is_async=True)
+            v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
+            if REST:
+                weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
+                same = gl.convert_layout(operand, REST_WEIGHTS)
+                rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+            else:
+                weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
             gl.store(lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries)
-            weighted = warpgroup_mma_wait(0, deps=(weighted,))
+            if REST:
+                weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
+            else:
+                weighted = warpgroup_mma_wait(0, deps=(weighted,))
             mbarrier.arrive(v_free.index(slot))
             used += 1
             if LOCAL:
@@ -327,7 +356,13 @@ def _attend(
             inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
             weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
             tma.store_wait(0)  # of the block before, from the same buffer
-            output_tiles.index(group).reshape([ROWS, BLOCK]).store(weighted.to(dtype))
+            output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
+            if REST:
+                output_tile.slice(0, PART, 1).store(weighted.to(dtype))
+                rest = rest * gl.convert_layout(inverse, gl.SliceLayout(1, REST_OUTPUT))[:, None]
+                output_tile.slice(PART, REST, 1).store(rest.to(dtype))
+            else:
+                output_tile.store(weighted.to(dtype))
             fence_async_shared()
             tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
             if Q_SLOTS == 1:

@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
 
 from stepscope.attention.launching import Described
 from stepscope.attention.operands import strides
 
+# Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is narrower.
+PART = gl.constexpr(64)
 _DTYPES = {torch.float32: gl.float32, torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
 
 
@@ -28,6 +30,14 @@ def _tile(dimensions: int, rows: int, columns: int, dtype: torch.dtype) -> tuple
     """Shape of a tile, and how it lies in shared memory."""
     tile = (1,) * (dimensions - 2) + (rows, columns)
     return tile, gl.NVMMASharedLayout.get_default_for(list(tile), _DTYPES[dtype])
+
+
+def rest_of(d_head: int) -> int:
+    """Columns beyond 64 that are multiplied, where these are fewer than a tile's: a d_head of 80 is 64 + 16, of 96 is
+    64 + 32. 0 where a tile is multiplied as a whole: instructions are as wide as tiles, and tiles a power of two."""
+    if not 64 < d_head <= 96:
+        return 0
+    return 16 if d_head <= 80 else 32
 
 
 @lru_cache(maxsize=8)
@@ -57,3 +67,15 @@ def init_barriers(number: gl.constexpr, arrivals: gl.constexpr):
     for i in gl.static_range(number):
         mbarrier.init(barriers.index(i), arrivals)
     return barriers
+
+
+@gluon.jit
+def multiplied(left, right, start, add: gl.constexpr, REST: gl.constexpr):
+    """The product left right^T, started, of those columns that are not all padding (see `rest_of`); added to `start`
+    or instead of it."""
+    if REST:
+        part = right.slice(0, PART, 1).permute([1, 0])
+        product = warpgroup_mma(left.slice(0, PART, 1), part, start, use_acc=add, is_async=True)
+        part = right.slice(PART, REST, 1).permute([1, 0])
+        return warpgroup_mma(left.slice(PART, REST, 1), part, product, is_async=True)
+    return warpgroup_mma(left, right.permute([1, 0]), start, use_acc=add, is_async=True)

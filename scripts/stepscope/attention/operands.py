@@ -18,23 +18,31 @@ def check(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(f"fused attention has no {q.dtype}; it has {', '.join(map(str, DTYPES))}")
     if not q.device == k.device == v.device:
         raise ValueError(f"q, k and v have to be on one device, not {q.device}, {k.device} and {v.device}")
+    (check_shapes if torch.compiler.is_compiling() else _check_shapes_once)(q.shape, k.shape, v.shape)
+
+
+def check_shapes(q: torch.Size, k: torch.Size, v: torch.Size) -> None:
+    """The same, of shapes."""
     if (
-        k.shape != v.shape
-        or q.ndim < 2
-        or q.ndim != k.ndim
-        or (*q.shape[:-3], q.shape[-1]) != (*k.shape[:-3], k.shape[-1])
-        or (q.shape[-3:-2] != k.shape[-3:-2] and (k.shape[-3] == 0 or q.shape[-3] % k.shape[-3]))
+        k != v
+        or len(q) < 2
+        or len(q) != len(k)
+        or (*q[:-3], q[-1]) != (*k[:-3], k[-1])
+        or (q[-3:-2] != k[-3:-2] and (k[-3] == 0 or q[-3] % k[-3]))
     ):
-        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        shapes = ", ".join(str(tuple(x)) for x in (q, k, v))
         raise ValueError(
             "q, k and v have to be (..., heads, length, d_head), alike but for the length of q and the number of its"
             f" heads, a multiple of that of k and v, not {shapes}"
         )
-    d_head = q.shape[-1]
+    d_head = q[-1]
     if d_head > LARGEST_HEAD or d_head % 8 or d_head == 0:
         raise ValueError(
             f"fused attention needs a d_head that is a multiple of 8, at most {LARGEST_HEAD}, not {d_head}"
         )
+
+
+_check_shapes_once = lru_cache(maxsize=1024)(check_shapes)
 
 
 def as_4d(x: Tensor) -> Tensor:

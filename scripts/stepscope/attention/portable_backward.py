@@ -67,7 +67,7 @@ def backward(
                 "SHARING": shared_by,
                 "CAUSAL": mask.is_causal,
                 "WINDOWED": mask.window > 0,
-                "PRECISION": input_precision(q.dtype),
+                "PRECISION": input_precision(q.dtype, tiles),
             },
             num_warps=tiles.warps,
             num_stages=tiles.stages,

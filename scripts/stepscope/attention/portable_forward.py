@@ -40,7 +40,7 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             "SHARING": sharing(q, k),
             "CAUSAL": mask.is_causal,
             "WINDOWED": mask.window > 0,
-            "PRECISION": input_precision(q.dtype),
+            "PRECISION": input_precision(q.dtype, tiles),
         },
         num_warps=tiles.warps,
         num_stages=tiles.stages,

@@ -16,12 +16,15 @@ LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 128}
 
 @dataclass(frozen=True)
 class Tiles:
-    """Rows of Q and of K in a tile, warps of a program, stages of its pipeline of loads."""
+    """Rows of Q and of K in a tile, warps of a program, stages of its pipeline of loads, and the parts in which fp32 is
+    multiplied where TF32 is not allowed: 3 products of TF32 parts, or 6 of bf16 parts, which need less shared memory.
+    """
 
     queries: int
     keys: int
     warps: int
     stages: int
+    parts: str = "tf32x3"
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,9 @@ _TILES = {
     },
 }
 # What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal: bf16 with d_head 256
-# and 4,096 tokens backward 142 with the tiles above, 219 with these. fp32 with 2,048 tokens and d_head 64: in tf32
-# forward 91 and 101, backward 67 and 90; in parts forward 45, backward 27 and 34.
+# and 4,096 tokens backward 142 with the tiles above, about 220 with these. fp32 with 2,048 tokens, d_head 64 and 128:
+# in tf32 forward 91 and 65, now 101 and 88, backward 67 and 52, now about 85 and 70; in parts forward 45 and 22, now 50
+# and 53, backward 27 and 26, now 40 and 26. Parts of bf16 are slower where the sums of dK and dV fill the registers.
 _ON_HOPPER = {
     ("keys", "half", 512): Tiles(64, 64, 8, 2),
     ("queries", "half", 512): Tiles(128, 64, 8, 1),
@@ -82,10 +86,10 @@ _ON_HOPPER = {
     ("keys", "tf32", 512): Tiles(32, 128, 8, 2),
     ("queries", "tf32", 256): Tiles(128, 32, 8, 2),
     ("queries", "tf32", 512): Tiles(128, 32, 8, 2),
-    ("forward", "tf32x3", 256): Tiles(128, 64, 8, 2),
-    ("forward", "tf32x3", 512): Tiles(128, 32, 8, 2),
-    ("keys", "tf32x3", 256): Tiles(64, 128, 8, 2),
-    ("queries", "tf32x3", 256): Tiles(128, 64, 8, 2),
+    ("forward", "parts", 256): Tiles(64, 64, 4, 2, "bf16x6"),
+    ("forward", "parts", 512): Tiles(128, 64, 8, 2, "bf16x6"),
+    ("keys", "parts", 256): Tiles(64, 128, 8, 2, "bf16x6"),
+    ("queries", "parts", 256): Tiles(128, 64, 8, 2, "bf16x6"),
 }
 # fp32 without tensor cores: every product is unrolled into multiply-adds, whose number grows with the tile. On an H100
 # these reach 6 TFLOP/s forward and 4 backward; tiles of other shapes are up to a third slower, larger ones as fast.
@@ -110,21 +114,29 @@ _HOPPER_FORWARD = HopperForward(64, 2, 128, 4, 240)
 _HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160)
 _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
 _HOPPER_FORWARD_WIDEST = HopperForward(256, 2, 64, 2, 240)
-_LONG = 1024
+_LONG = 4096
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
 _HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
 
 
-def input_precision(dtype: torch.dtype) -> str:
+def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
     """How a tensor core takes fp32: rounded to TF32 if PyTorch's matrix products may do so, else in parts.
 
-    Three products of TF32 parts (x = high + low; high high + high low + low high) have nearly fp32's error (Henry et
-    al. 2019, for bf16). AMD's Triton has none: there fp32 is multiplied without tensor cores.
+    x = high + low (+ lowest), and a product is the sum of those of parts that matter: three of TF32, six of bf16. Both
+    have fp32's error or less (Henry et al. 2019). AMD's Triton has neither: there fp32 is multiplied without tensor
+    cores.
     """
-    if dtype != torch.float32 or torch.get_float32_matmul_precision() != "highest":
+    kind = _kind(dtype)
+    return tiles.parts if kind == "parts" else "ieee" if kind == "ieee" else "tf32"
+
+
+def _kind(dtype: torch.dtype) -> str:
+    if dtype != torch.float32:
+        return "half"
+    if torch.get_float32_matmul_precision() != "highest":
         return "tf32"
-    return "tf32x3" if torch.version.hip is None else "ieee"
+    return "parts" if torch.version.hip is None else "ieee"
 
 
 def forward(q: Tensor, on_hopper: bool) -> Tiles:
@@ -145,11 +157,10 @@ def backward_queries(q: Tensor, on_hopper: bool) -> Tiles:
 def _for(kernel: str, q: Tensor, on_hopper: bool) -> Tiles:
     """The entry of one of the tables for rows of `q`."""
     width = max(128, block_of(q.shape[-1]) * q.itemsize)
-    precision = input_precision(q.dtype)
-    if precision == "ieee":
+    kind = _kind(q.dtype)
+    if kind == "ieee":
         return _WITHOUT_TENSOR_CORES[kernel][width]
-    found = _ON_HOPPER.get((kernel, precision if q.dtype == torch.float32 else "half", width)) if on_hopper else None
-    return found or _TILES[kernel][width]
+    return (on_hopper and _ON_HOPPER.get((kernel, kind, width))) or _TILES[kernel][width]
 
 
 def hopper_forward(d_head: int, queries: int) -> HopperForward:

@@ -58,19 +58,29 @@ def sass_of(kernel, tiles, types, constants, cache):
     return shown.stdout
 
 
-def assert_products_overlap(sass, waits_for_all):
-    """Products are started one after the other and waited for together, and no sum is spilled within the loops."""
+def assert_products_overlap(sass, waits_for_all, left):
+    """Products are started one after the other and waited for together, or until so many are left, and no sum is
+    spilled within the loops."""
     assert "HGMMA" in sass and "UTMALDG" in sass
     # The compiler can put a wait behind every product, when it does not understand what the registers hold.
     assert sass.count("WARPGROUP.DEPBAR.LE gsb0, 0x0") == waits_for_all
-    assert sass.count("WARPGROUP.DEPBAR.LE gsb0, 0x1") >= 2
+    assert sass.count(f"WARPGROUP.DEPBAR.LE gsb0, {left:#x}") >= 2
     assert sass.count("STL") + sass.count("LDL") <= 12
 
 
-@pytest.mark.parametrize("width, groups, stages, registers", [(64, 2, 4, 240), (64, 3, 3, 160), (128, 2, 2, 240)])
-def test_forward(tmp_path, width, groups, stages, registers):
-    query, key = ["bf16", 1, 1, 64, width], ["bf16", 1, 1, 128, width]
-    constants = {"KEYS": 128, "BLOCK": width, "GROUPS": groups, "STAGES": stages, "REGISTERS": registers}
+@pytest.mark.parametrize(
+    "width, rest, groups, keys, stages, registers",
+    [
+        (64, 0, 2, 128, 4, 240),
+        (64, 0, 3, 128, 3, 160),
+        (128, 0, 2, 128, 2, 240),
+        (128, 32, 2, 128, 2, 240),
+        (256, 0, 2, 64, 2, 240),
+    ],
+)
+def test_forward(tmp_path, width, rest, groups, keys, stages, registers):
+    query, key = ["bf16", 1, 1, 64, width], ["bf16", 1, 1, keys, width]
+    constants = {"KEYS": keys, "BLOCK": width, "GROUPS": groups, "STAGES": stages, "REGISTERS": registers, "REST": rest}
     sass = sass_of(
         "forward",
         {"q": query, "k": key, "v": key, "output": query},
@@ -78,22 +88,22 @@ def test_forward(tmp_path, width, groups, stages, registers):
         constants | {"CAUSAL": True, "LOCAL": False},
         tmp_path,
     )
-    assert_products_overlap(sass, waits_for_all=3 * groups)
+    assert_products_overlap(sass, waits_for_all=3 * groups, left=2 if rest else 1)
 
 
 PLAIN = {"SHARED": False, "CAUSAL": True, "SHIFTED": False, "WINDOWED": False}
 
 
-@pytest.mark.parametrize("width, queries", [(64, 128), (128, 64)])
-def test_backward(tmp_path, width, queries):
+@pytest.mark.parametrize("width, rest, queries", [(64, 0, 128), (128, 0, 64), (128, 16, 64)])
+def test_backward(tmp_path, width, rest, queries):
     query, key, row = ["bf16", 1, 1, queries, width], ["bf16", 1, 1, 64, width], ["fp32", 1, queries]
     tiles = {"q": query, "k": key, "v": key, "d_output": query, "shift": row, "delta": row, "d_k": key, "d_v": key}
     sass = sass_of(
         "backward",
         tiles | {"sums": ["fp32", 1, 64, 64]},
         {"turns": "*i32", "scale": "fp32", "scale_log2": "fp32"},
-        {"QUERIES": queries, "BLOCK": width, "STAGES": 2, "REGISTERS": 240} | PLAIN,
+        {"QUERIES": queries, "BLOCK": width, "STAGES": 2, "REGISTERS": 240, "REST": rest} | PLAIN,
         tmp_path,
     )
     assert "UTMAREDG" in sass
-    assert_products_overlap(sass, waits_for_all=2 * 2)
+    assert_products_overlap(sass, waits_for_all=2 * 2, left=2 if rest else 1)
