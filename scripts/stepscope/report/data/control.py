@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -29,12 +30,23 @@ class ControlPair:
         return abs(math.log(self.medians[0] / self.medians[1]))
 
 
+def repeated(rows: Iterable[dict]) -> Iterator[tuple[dict, dict]]:
+    """(row, that of its first run) of every cell that was measured once more."""
+    return pairs(rows, "repeat", 1, POINT)
+
+
+def covering(differences: Iterable[float]) -> float:
+    """What all but one in twenty of these are at most; of fewer than twenty the largest."""
+    ranked = sorted(differences)
+    return ranked[math.ceil(COVERED * len(ranked)) - 1]
+
+
 def control_pairs(timing: pd.DataFrame) -> list[ControlPair]:
     """Every phase of every repeated cell beside that of its first run, in the table's order."""
     if timing.empty or "repeat" not in timing:
         return []
     found = []
-    for row, first in pairs(timing.to_dict("records"), "repeat", 1, POINT):
+    for row, first in repeated(timing.to_dict("records")):
         for phase in PHASES:
             both = [timed(each, f"{phase}_") for each in (first, row)]
             if None not in both:
@@ -48,4 +60,4 @@ def floors(timing: pd.DataFrame) -> Floors:
     classes: dict[tuple[str, str | None], list[float]] = defaultdict(list)
     for pair in control_pairs(timing):
         classes[pair.hardware, pair.limited_by].append(pair.difference)
-    return Floors({which: sorted(own)[math.ceil(COVERED * len(own)) - 1] for which, own in classes.items()})
+    return Floors({which: covering(own) for which, own in classes.items()})
