@@ -29,6 +29,7 @@ ROWS: dict[str, Callable[[list[CellResult], BetweenCells], list[dict]]] = {
 }
 RECORDED = ("profile", "memory")  # whose tables say which kernels ran and what filled the memory
 MOST_BYTES = 64 * 2**20  # of a record: a thousand times what one has
+_RAW = ("trace", "snapshot", "analysis")  # beside a record
 _OF_HOSTS = ("host_python_ms", "host_launches_ms", "sm_clock_median_mhz")
 
 
@@ -102,9 +103,8 @@ def _names(folder: Path) -> Iterator[str]:
     for label in sorted(_folders(folder)):
         for study in sorted(studies.intersection(_folders(folder / label)) if label not in OWN_FOLDERS else ()):
             for where, inside, files in os.walk(folder / label / study):
-                inside.sort()
+                inside[:] = sorted(set(inside).difference(_RAW))  # a cell with options lies within the one without
                 if "record.json" in files and where != str(folder / label / study):
-                    inside.clear()
                     yield Path(where).relative_to(folder).as_posix()
 
 
