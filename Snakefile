@@ -15,6 +15,7 @@ configfile: f"{workflow.basedir}/config.yaml"
 include: "rules/common.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
+include: "rules/archive.smk"
 include: "rules/run.smk"
 
 

@@ -18,7 +18,7 @@ from stepscope.axes import PRECISIONS
 from snakemake.exceptions import WorkflowError
 from stepscope.files import complaint, is_full
 from stepscope.machine import gpus, identity
-from stepscope.plan import hardware, snakemake_internals
+from stepscope.plan import archives, hardware, snakemake_internals
 from stepscope.plan.code_digest import Sources
 from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
 from stepscope.plan.published import published_files
@@ -41,6 +41,7 @@ try:
         with_preset(config, snakemake_internals.given_config(workflow), ROOT / "rules/presets"),
         read_yaml(ROOT / "rules/config.schema.yaml"),
     )
+    archives.unpack(config["hardware"])
     MACHINES = hardware.hardware_of(config)
     REGISTRY = Registry(
         config, MACHINES, STUDIES, environment=ROOT / "envs/measure.yaml" if CONDA else None, sources=SOURCES

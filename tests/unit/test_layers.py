@@ -9,7 +9,20 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "axes", "confidence", "machine", "attention", "model", "plan", "recordings", "trace", "snapshot"),
+    *(
+        "files",
+        "archive",
+        "archive_making",
+        "axes",
+        "confidence",
+        "machine",
+        "attention",
+        "model",
+        "plan",
+        "recordings",
+        "trace",
+        "snapshot",
+    ),
     *("measure", "tables", "colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters"),
     "report",
 )

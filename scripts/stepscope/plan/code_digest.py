@@ -32,6 +32,8 @@ class Declared:
 # module decides. A module that nothing here matches counts.
 DECLARED = (
     Declared("stepscope", False, "the package's docstring"),
+    Declared("stepscope.archive", False, "reads results that were packed"),
+    Declared("stepscope.archive_making", False, "packs results that are there"),
     Declared("stepscope.axes", True, "what runs under a name: a precision's type, a mode's phases, a backend"),
     Declared("stepscope.confidence", False, "what is said of numbers that are measured"),
     Declared("stepscope.files", False, "how files are written"),

@@ -52,7 +52,7 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
 
 def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     asked = {key: entry[key] for key in SLURM if key in entry}
-    measured = entry.get("measure", True)
+    measured = entry.get("measure", "archive" not in entry)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
     if here:
