@@ -17,6 +17,7 @@ include: "rules/studies.smk"
 include: "rules/report.smk"
 include: "rules/archive.smk"
 include: "rules/run.smk"
+include: "rules/compare.smk"
 
 
 localrules:

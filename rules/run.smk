@@ -26,7 +26,8 @@ say_what_is_outdated()
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
     to_measure = snakemake_internals.to_measure(workflow, REGISTRY.rules)
-    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    compares, reports = (snakemake_internals.has_rule(workflow, name) for name in ("compare", "write_report"))
+    refused = RUN_LOCK.take() or unwritable(Path("results")) or wrong_baseline(config, compares, reports)
     if to_measure and not refused:
         refused = wrong_executor()
         if not refused:
@@ -118,6 +119,7 @@ onstart:
 
 onsuccess:
     say_where_the_report_is()
+    end_comparison()
 
 
 onerror:

@@ -1,7 +1,8 @@
 """Whether the control of two runs fires: an unchanged cell that was measured twice, and is judged different.
 
 A run's floor and its spread between cells are made of the control itself, by which none of its pairs could ever be
-different. So each pair is judged by what all other points of the control say, in either run, that the same thing limits.
+different. So each pair is judged by what all other points of the control say, in either run, of what the same thing
+limits.
 """
 
 import math
@@ -52,7 +53,7 @@ def unchanged(run: str, machine: str, rows: Sequence[Mapping]) -> list[Unchanged
     for again, first in repeated(rows):
         for prefix in PREFIXES["timing"]:
             series = [timed(each, prefix) for each in (first, again)]
-            if None not in series and all(each.spread for each in series):
+            if None not in series:
                 medians = [list(map(float, each[f"{prefix}process_medians_ms"].split())) for each in (first, again)]
                 names, phase = (first["cell"], again["cell"]), prefix.rstrip("_")
                 point = run, POINT(first)
@@ -65,7 +66,7 @@ def alarms(pairs: Sequence[Unchanged]) -> list[Alarm]:
 
     A pair is judged only where another point of its class and type of machine tells what unchanged cells differ by.
     """
-    known = [(pair, others) for pair in pairs if (others := _others(pair, pairs))]
+    known = judgeable(pairs)
     # A floor is one of a machine and a class. Each pair has its own, and so stands for a machine.
     both = [_by_the_others(pair, others, str(at)) for at, (pair, others) in enumerate(known)]
     floors = Floors(
@@ -76,6 +77,12 @@ def alarms(pairs: Sequence[Unchanged]) -> list[Alarm]:
     )
     found = judged([(again, first) for first, again in both], floors)
     return [Alarm(pair, each) for (pair, _), each in zip(known, found, strict=True) if each.is_different]
+
+
+def judgeable(pairs: Sequence[Unchanged]) -> list[tuple[Unchanged, list[Unchanged]]]:
+    """The pairs of several processes, each with those that it can be judged by."""
+    able = [pair for pair in pairs if all(each.spread for each in pair.series)]
+    return [(pair, others) for pair in able if (others := _others(pair, able))]
 
 
 def _others(pair: Unchanged, pairs: Sequence[Unchanged]) -> list[Unchanged]:

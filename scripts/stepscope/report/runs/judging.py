@@ -163,7 +163,8 @@ def machines(before: Results, after: Results, paired: Mapping[str, str]) -> list
     if not labels:
         there = [f"{results.name} has {', '.join(map(plain, results.labels))}" for results in (before, after)]
         raise ResultsError(
-            f"no machine has one label in both: {'; '.join(there)}. Say which belong together, by --paired OLD=NEW, or paired: {{OLD: NEW}} in the configuration"
+            f"no machine has one label in both: {'; '.join(there)}; say which belong together, by --paired OLD=NEW, "
+            "or by paired: {OLD: NEW} in the configuration"
         )
     return [Machine(old, new, _device(before, old) == _device(after, new)) for old, new in labels.items()]
 

@@ -1,5 +1,6 @@
 """A results folder, anybody's, read from its records; nothing of it is run, and what is damaged is named."""
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +28,7 @@ ROWS: dict[str, Callable[[list[CellResult], BetweenCells], list[dict]]] = {
     "attention": attention.timed_rows,
     "ceilings": ceilings.timed_rows,
 }
-RECORDED = ("profile", "memory")  # whose tables say which kernels ran and what filled the memory
+RECORDED = ("profile_kernels", "profile_phases", "memory_peak")  # which kernels ran, and what filled the memory
 MOST_BYTES = 64 * 2**20  # of a record: a thousand times what one has
 _RAW = ("trace", "snapshot", "analysis")  # beside a record
 _OF_HOSTS = ("host_python_ms", "host_launches_ms", "sm_clock_median_mhz")
@@ -42,14 +43,14 @@ class Results:
     """What a results folder holds.
 
     name: as the user gave it. records: cell → its record, of every study. rows: of each study whose times are
-    compared, with intervals. left_out: cell → why it is not among them.
+    compared, with intervals. left_out: cell → why it is not among them. tables: those of RECORDED that are there.
     """
 
     name: str
     records: Mapping[str, dict]
     rows: Mapping[str, list[dict]]
     left_out: Mapping[str, str] = field(default_factory=dict)
-    tables: Tables | None = None
+    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     @property
     def labels(self) -> list[str]:
@@ -83,18 +84,30 @@ def read(folder: Path, name: str) -> Results:
             f"{name}: there are no results{damaged}; give a folder with LABEL/STUDY/…/record.json, one that holds it "
             "as results, or an archive"
         )
-    return results_of(cells, name, left_out, Tables(folder / "tables", list(RECORDED)))
+    return results_of(cells, name, left_out, _recorded(folder / "tables"))
 
 
 def results_of(
-    cells: list[CellResult], name: str, left_out: Mapping[str, str] | None = None, tables: Tables | None = None
+    cells: list[CellResult],
+    name: str,
+    left_out: Mapping[str, str] | None = None,
+    tables: Mapping[str, pd.DataFrame] | None = None,
 ) -> Results:
     """These cells as results."""
     own = {study: [cell for cell in cells if cell.record["spec"]["study"] == study] for study in ROWS}
     rows = {"timing": ROWS["timing"](own["timing"], NO_CONTROL)}
     control = between_cells_of(rows["timing"])
     rows |= {study: make(own[study], control) for study, make in ROWS.items() if study != "timing"}
-    return Results(name, {cell.name: cell.record for cell in cells}, rows, left_out or {}, tables)
+    return Results(name, {cell.name: cell.record for cell in cells}, rows, left_out or {}, tables or {})
+
+
+def _recorded(folder: Path) -> dict[str, pd.DataFrame]:
+    """The tables of RECORDED that are in a folder and can be read."""
+    tables, found = Tables(folder, [study.name for study in STUDIES]), {}
+    for name in RECORDED:
+        with contextlib.suppress(OSError, ValueError):
+            found[name] = tables[name]
+    return found
 
 
 def _names(folder: Path) -> Iterator[str]:

@@ -46,23 +46,25 @@ class Filling:
 def kernels(before: Results, after: Results, common: Sequence[tuple[str, str]]) -> list[Kernel] | None:
     """The kernels that changed by at least LEAST_SHARE of a step's GPU time, the largest change first; None where
     not both have profiles of a common cell."""
-    sides = [_tables(each, {"kernels": ("profile_kernels", _KERNELS), "phases": ("profile_phases", _PHASES)})
-             for each in (before, after)]  # fmt: skip
-    if None in sides:
-        return None
-    both = [(old, new) for old, new in common if _has(sides[0]["kernels"], old) and _has(sides[1]["kernels"], new)]
-    if not both:
-        return None
-    found = []
-    for old, new in both:
-        own = [{name: _of(table, cell) for name, table in side.items()}
-               for side, cell in zip(sides, (old, new), strict=True)]  # fmt: skip
+    found, has_both = [], False
+    for old, new in common:
+        own = [_profile(before, old), _profile(after, new)]
+        if any(each["kernels"].empty for each in own):
+            continue
+        has_both = True
         full = {row["name"]: row["full_name"] for side in own for row in side["kernels"].to_dict("records")}
         table = comparison.compared(*own)["compared_kernels"]
         least = LEAST_SHARE * table["before_ms_per_step"].sum()
         changed = table[(table["change"] != "same") & (table["difference_ms_per_step"].abs() >= least)]
         found += [_kernel(new, row, full) for row in changed.to_dict("records")]
-    return sorted(found, key=lambda each: -abs((each.after_ms or 0) - (each.before_ms or 0)))
+    found.sort(key=lambda each: -abs((each.after_ms or 0) - (each.before_ms or 0)))
+    return found if has_both else None
+
+
+def _profile(results: Results, cell: str) -> dict[str, pd.DataFrame]:
+    """A cell's kernels and phases, as two traces are compared by."""
+    kernels = _of(results, "profile_kernels", _KERNELS, cell).drop_duplicates(["phase", "full_name"])
+    return {"kernels": kernels, "phases": _of(results, "profile_phases", _PHASES, cell).drop_duplicates("phase")}
 
 
 def _kernel(cell: str, row: dict, full: dict[str, str]) -> Kernel:
@@ -75,38 +77,24 @@ def _kernel(cell: str, row: dict, full: dict[str, str]) -> Kernel:
 def fillings(before: Results, after: Results, common: Sequence[tuple[str, str]]) -> list[Filling] | None:
     """The categories that fill more or less of the memory at the peak, the largest difference first; None where not
     both have snapshots of a common cell."""
-    sides = [_tables(each, {"peak": ("memory_peak", _PEAK)}) for each in (before, after)]
-    if None in sides:
-        return None
-    both = [(old, new) for old, new in common if _has(sides[0]["peak"], old) and _has(sides[1]["peak"], new)]
-    if not both:
-        return None
-    found = []
-    for old, new in both:
-        sizes = [_of(side["peak"], cell).groupby("category")["bytes"].sum()
-                 for side, cell in zip(sides, (old, new), strict=True)]  # fmt: skip
+    found, has_both = [], False
+    for old, new in common:
+        peaks = _of(before, "memory_peak", _PEAK, old), _of(after, "memory_peak", _PEAK, new)
+        if any(each.empty for each in peaks):
+            continue
+        has_both = True
+        sizes = [each.groupby("category")["bytes"].sum() for each in peaks]
         for category in dict.fromkeys([*sizes[0].index, *sizes[1].index]):
             own = [float(size.get(category, 0.0)) for size in sizes]
             if abs(own[1] - own[0]) >= LEAST_BYTES:
                 found.append(Filling(point_of(new), str(category), *own))
-    return sorted(found, key=lambda each: -abs(each.after - each.before))
+    found.sort(key=lambda each: -abs(each.after - each.before))
+    return found if has_both else None
 
 
-def _tables(results: Results, wanted: dict[str, tuple[str, tuple[str, ...]]]) -> dict[str, pd.DataFrame] | None:
-    """These tables of a results folder; None if one is missing, or is none of ours."""
-    if results.tables is None:
-        return None
-    try:
-        found = {name: results.tables[table] for name, (table, _) in wanted.items()}
-    except (OSError, ValueError):
-        return None
-    complete = all(set(columns) <= set(found[name].columns) for name, (_, columns) in wanted.items())
-    return found if complete else None
-
-
-def _has(table: pd.DataFrame, cell: str) -> bool:
-    return bool((table["cell"] == cell).any())
-
-
-def _of(table: pd.DataFrame, cell: str) -> pd.DataFrame:
-    return table[table["cell"] == cell]
+def _of(results: Results, name: str, columns: tuple[str, ...], cell: str) -> pd.DataFrame:
+    """A cell's rows of a table, those that have a value in each of these columns; none of another table's columns."""
+    table = results.tables.get(name, pd.DataFrame())
+    if not set(columns) <= set(table.columns):
+        return pd.DataFrame(columns=list(columns))
+    return table[table["cell"] == cell].dropna(subset=list(columns))

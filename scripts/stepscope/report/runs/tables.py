@@ -158,7 +158,9 @@ def _times_as_long(pair: Pair) -> TableCell:
 
 
 def _margin(pair: Pair) -> TableCell:
-    return number(pair.comparison and 100 * (pair.comparison.margin - 1), lambda value: formatting.significant(value, 2))
+    return number(
+        pair.comparison and 100 * (pair.comparison.margin - 1), lambda value: formatting.significant(value, 2)
+    )
 
 
 def _clocks(pair: Pair) -> TableCell:

@@ -1,12 +1,14 @@
 """The sentences of a comparison, for its pages and for the terminal."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 from stepscope.recordings.text import plain
 from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import FASTER, LEAST_MARGIN, NOT_COMPARABLE, SAME, SLOWER, UNCLEAR, ratio_text
 from stepscope.report.runs.changes import Change
+from stepscope.report.runs.control import judgeable
 from stepscope.report.runs.judging import AFTER, BEFORE, Compared
 from stepscope.report.runs.recorded import Filling, Kernel
 from stepscope.report.runs.series import point_of
@@ -44,7 +46,9 @@ def verdicts(found: Compared) -> str:
     counts = {word: len(found.of(word)) for word in _SAID}
     cells = len({pair.place.cell for pair in found.pairs})
     told = ", ".join(f"{counts[word]:,} {said}" for word, said in _SAID.items())
-    return f"Of {len(found.pairs):,} series in {formatting.cells(cells)}: {told}."
+    reasons = Counter(pair.why.partition(":")[0] for pair in found.pairs if pair.why)
+    why = f" ({', '.join(f'{count:,} {word}' for word, count in reasons.most_common())})" if reasons else ""
+    return f"Of {len(found.pairs):,} series in {formatting.cells(cells)}: {told}{why}."
 
 
 def shift(found: Shift) -> str:
@@ -84,8 +88,10 @@ def control(found: Compared) -> str:
         parts.append(f"{len(own):,} in the {name}{differ}")
     if not pairs:
         least = formatting.percent(math.expm1(LEAST_MARGIN))
-        return f"No cell was measured twice within a run: what unchanged cells differ by is not known, {least} is taken."
-    return f"Unchanged phases that were measured twice, none of them judged different: {', '.join(parts)}."
+        return f"No cell was measured twice within a run: what unchanged cells differ by is not known; {least} counts."
+    judged = len(judgeable(pairs))
+    told = f"of the {judged:,} that others can be held against none is judged different"
+    return f"Unchanged phases that were measured twice: {', '.join(parts)}; {told}."
 
 
 def _changed(changed: Sequence[Change]) -> str:
