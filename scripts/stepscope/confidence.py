@@ -186,14 +186,19 @@ def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> l
 
 @functools.cache
 def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Student's t: ± it holds the share `confidence` of the distribution. By bisection."""
-    low, high = 0.0, 1.0
-    while upper_tail(high, degrees) > (1 - confidence) / 2:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if upper_tail(middle, degrees) > (1 - confidence) / 2 else (low, middle)
-    return high
+    """Student's t: ± it holds the share `confidence` of the distribution. By Newton's method, from 0: the tail is
+    convex there, so that each step goes up to the quantile and none beyond it."""
+    found, step = 0.0, 1.0
+    while step > 1e-12 * found:
+        step = (upper_tail(found, degrees) - (1 - confidence) / 2) / _density(found, degrees)
+        found += step
+    return found
+
+
+def _density(t: float, degrees: float) -> float:
+    """Student's density at t (Abramowitz and Stegun 26.7.1, differentiated)."""
+    factor = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+    return factor * (1 + t * t / degrees) ** (-(degrees + 1) / 2)
 
 
 @functools.cache

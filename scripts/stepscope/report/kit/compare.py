@@ -152,7 +152,9 @@ def judged(both: Sequence[tuple[Timed | None, Timed | None]], floors: Floors) ->
     tested = [
         i for i, each in enumerate(found) if each and not are_other_hosts(*both[i]) and not any(map(was_slow, both[i]))
     ]
-    real = dict(zip(tested, discoveries([found[i].p_beyond(needed[i]) for i in tested]), strict=True))
+    # Within the margin p is at least one half, which no rank would let pass: it needs no tail of a distribution.
+    p_values = [found[i].p_beyond(needed[i]) if abs(found[i].logarithm) > needed[i] else 1.0 for i in tested]
+    real = dict(zip(tested, discoveries(p_values), strict=True))
     return [
         _comparison(*pair, found[i], (margins[i], needed[i]), real.get(i, False)) if None not in pair else None
         for i, pair in enumerate(both)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stepscope import confidence
+from stepscope.confidence import Spread
 from stepscope.report.data.control import POINT, covering, repeated
 from stepscope.report.kit.compare import Comparison, Floors, Timed, judged, timed
 from stepscope.report.runs.series import PREFIXES
@@ -66,42 +67,38 @@ def alarms(pairs: Sequence[Unchanged]) -> list[Alarm]:
 
     A pair is judged only where another point of its class and type of machine tells what unchanged cells differ by.
     """
-    known = judgeable(pairs)
-    # A floor is one of a machine and a class. Each pair has its own, and so stands for a machine.
-    both = [_by_the_others(pair, others, str(at)) for at, (pair, others) in enumerate(known)]
-    floors = Floors(
-        {
-            (str(at), pair.limited_by): covering(other.difference for other in others)
-            for at, (pair, others) in enumerate(known)
-        }
-    )
-    found = judged([(again, first) for first, again in both], floors)
-    return [Alarm(pair, each) for (pair, _), each in zip(known, found, strict=True) if each.is_different]
+    able, both, floors = [], [], {}
+    for number, (own, others) in enumerate(judgeable(pairs)):
+        # A floor is one of a machine and a class. Each point has its own, and so stands for a machine.
+        floors[str(number), own[0].limited_by] = covering(other.difference for other in others)
+        spreads = {each.spread for pair in own for each in pair.series}
+        wider = {spread: _by_the_others(spread, others) for spread in spreads}
+        able += own
+        both += [
+            tuple(replace(each, hardware=str(number), spread=wider[each.spread]) for each in reversed(pair.series))
+            for pair in own
+        ]
+    found = judged(both, Floors(floors))
+    return [Alarm(pair, each) for pair, each in zip(able, found, strict=True) if each.is_different]
 
 
-def judgeable(pairs: Sequence[Unchanged]) -> list[tuple[Unchanged, list[Unchanged]]]:
-    """The pairs of several processes, each with those that it can be judged by."""
-    able = [pair for pair in pairs if all(each.spread for each in pair.series)]
-    return [(pair, others) for pair in able if (others := _others(pair, able))]
-
-
-def _others(pair: Unchanged, pairs: Sequence[Unchanged]) -> list[Unchanged]:
-    own = pair.machine, pair.limited_by
-    return [other for other in pairs if (other.machine, other.limited_by) == own and other.point != pair.point]
-
-
-def _by_the_others(pair: Unchanged, others: Sequence[Unchanged], machine: str) -> list[Timed]:
-    """The two series with the spread between cells that the other points show."""
-    degrees = len({other.point for other in others})
+def judgeable(pairs: Sequence[Unchanged]) -> list[tuple[list[Unchanged], list[Unchanged]]]:
+    """Of each point and class the pairs of several processes, and the pairs that they can be judged by."""
+    classes: dict[tuple, dict[tuple, list[Unchanged]]] = {}
+    for pair in pairs:
+        if all(each.spread for each in pair.series):
+            own = classes.setdefault((pair.machine, pair.limited_by), {})
+            own.setdefault(pair.point, []).append(pair)
     return [
-        replace(
-            each,
-            hardware=machine,
-            spread=replace(
-                each.spread,
-                cells=confidence.between_cells([other.medians for other in others], each.spread),
-                cells_degrees=degrees,
-            ),
-        )
-        for each in pair.series
+        (own, [pair for other, there in points.items() if other != point for pair in there])
+        for points in classes.values()
+        if len(points) > 1
+        for point, own in points.items()
     ]
+
+
+def _by_the_others(spread: Spread, others: Sequence[Unchanged]) -> Spread:
+    """A spread between processes with that between cells that other points show."""
+    degrees = len({other.point for other in others})
+    cells = confidence.between_cells([other.medians for other in others], spread)
+    return replace(spread, cells=cells, cells_degrees=degrees)

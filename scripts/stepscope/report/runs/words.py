@@ -89,7 +89,7 @@ def control(found: Compared) -> str:
     if not pairs:
         least = formatting.percent(math.expm1(LEAST_MARGIN))
         return f"No cell was measured twice within a run: what unchanged cells differ by is not known; {least} counts."
-    judged = len(judgeable(pairs))
+    judged = sum(len(own) for own, _ in judgeable(pairs))
     told = f"of the {judged:,} that others can be held against none is judged different"
     return f"Unchanged phases that were measured twice: {', '.join(parts)}; {told}."
 
