@@ -36,7 +36,8 @@ def begin_run():
             by_slurm = BY_JOBS and not only_touches
             refused = slurm.complaint(MACHINES, Path.cwd(), asked) if by_slurm else unlockable()
     if refused:
-        sys.exit(refused)
+        print(refused, file=sys.stderr)
+        sys.exit(2 if compares else 1)
     tell_jobs(given_flags())
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())

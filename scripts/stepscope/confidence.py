@@ -189,7 +189,7 @@ def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Student's t: ± it holds the share `confidence` of the distribution. By Newton's method, from 0: the tail is
     convex there, so that each step goes up to the quantile and none beyond it."""
     found, step = 0.0, 1.0
-    while step > 1e-12 * found:
+    while step > 1e-9 * found:
         step = (upper_tail(found, degrees) - (1 - confidence) / 2) / _density(found, degrees)
         found += step
     return found

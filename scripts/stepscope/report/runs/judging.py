@@ -215,7 +215,7 @@ def _control(one: Machine, before: Results, after: Results) -> list[Unchanged]:
 def _judged(one: Machine, before: Results, after: Results, has_fired: bool) -> list[Pair]:
     """The series of a machine; each study is a family, without what has another spec."""
     old_type, new_type = one.types
-    old, new = _series(before, one.before, BEFORE, old_type), _series(after, one.after, AFTER, new_type)
+    old, new = _series(before, one.before, old_type), _series(after, one.after, new_type)
     floors = _of_type(before.floors, one.before, old_type).larger(_of_type(after.floors, one.after, new_type))
     pairs = []
     for study in after.rows:
@@ -231,9 +231,9 @@ def _judged(one: Machine, before: Results, after: Results, has_fired: bool) -> l
     return pairs
 
 
-def _series(results: Results, label: str, run: str, hardware: str) -> dict[tuple, tuple[Place, Timed]]:
+def _series(results: Results, label: str, hardware: str) -> dict[tuple, tuple[Place, Timed]]:
     found = series_of(_of_machine(results, label))
-    return {place.point: (place, replace(each, run=run, hardware=hardware)) for place, each in found.items()}
+    return {place.point: (place, replace(each, hardware=hardware)) for place, each in found.items()}
 
 
 def _of_type(floors: Floors, label: str, kind: str) -> Floors:
@@ -243,7 +243,7 @@ def _of_type(floors: Floors, label: str, kind: str) -> Floors:
 
 def judged_runs(both: Sequence[tuple[Timed, Timed]], floors: Floors, has_fired: bool = False) -> list[Comparison]:
     """(a series, the same of the baseline) as one family; unclear where the control of one run has fired."""
-    found = judged(both, floors)
+    found = judged([(replace(after, run=AFTER), replace(before, run=BEFORE)) for after, before in both], floors)
     return [downgraded(each) for each in found] if has_fired else found
 
 

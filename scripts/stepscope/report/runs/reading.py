@@ -31,6 +31,8 @@ ROWS: dict[str, Callable[[list[CellResult], BetweenCells], list[dict]]] = {
 RECORDED = ("profile_kernels", "profile_phases", "memory_peak")  # which kernels ran, and what filled the memory
 MOST_BYTES = 64 * 2**20  # of a record: a thousand times what one has
 _RAW = ("trace", "snapshot", "analysis")  # beside a record
+TIMES = (1e-9, 1e7)  # seconds
+_NUMBERS = ("summary", "telemetry", "provenance")  # parts of a record that times and clocks stand in
 _OF_HOSTS = ("host_python_ms", "host_launches_ms", "sm_clock_median_mhz")
 
 
@@ -135,14 +137,27 @@ def _checked(folder: Path, name: str) -> CellResult:
     cell = replace(read_measured(folder, name), samples=())
     study = name.split("/")[1]
     try:
-        if cell.record["spec"]["study"] != study:
+        if cell.record["spec"]["study"] != study or not all(
+            _is_plausible(part, cell.record[part]) for part in _NUMBERS
+        ):
             raise ValueError
         rows = ROWS[study]([cell], NO_CONTROL) if study in ROWS else []
         if not all(_is_possible(*item) for row in rows for item in row.items()):
             raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError):
         raise ValueError("record.json is damaged (its spec or summary is not one of this study)") from None
     return cell
+
+
+def _is_plausible(key: str, value: object) -> bool:
+    """Whether all numbers below a key of a record are finite, and all medians are times that anything can take."""
+    if isinstance(value, dict):
+        return all(_is_plausible(*item) for item in value.items())
+    if isinstance(value, list):
+        return all(_is_plausible(key, each) for each in value)
+    if not isinstance(value, int | float):
+        return True
+    return TIMES[0] < value < TIMES[1] if key == "median" else math.isfinite(value)
 
 
 def _is_possible(column: str, value: object) -> bool:
