@@ -65,9 +65,15 @@ def pooled(cells: Iterable[Sequence[float]]) -> Spread | None:
     for values in cells:
         if len(values) > 1:
             logarithms = [math.log(value) for value in values]
-            squares += statistics.variance(logarithms) * (len(logarithms) - 1)
+            squares += _squares(logarithms)
             degrees += len(logarithms) - 1
     return Spread(math.sqrt(squares / degrees), degrees) if degrees else None
+
+
+def _squares(values: Sequence[float]) -> float:
+    """The sum of squares around the mean."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values)
 
 
 def unsteady(cells: Sequence[Sequence[float]]) -> set[int]:
@@ -122,7 +128,7 @@ def between_cells(twice: Iterable[Sequence[Sequence[float]]], spread: Spread) ->
     squares, explained, degrees = 0.0, 0.0, 0
     for times in twice:
         if len(times) > 1:
-            squares += statistics.variance([math.log(centre(values)) for values in times]) * (len(times) - 1)
+            squares += _squares([math.log(centre(values)) for values in times])
             explained += statistics.fmean(spread.deviation**2 / len(values) for values in times) * (len(times) - 1)
             degrees += len(times) - 1
     return math.sqrt(max(0.0, squares - explained) / degrees) if degrees else 0.0

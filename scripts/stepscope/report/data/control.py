@@ -43,10 +43,13 @@ def covering(differences: Iterable[float]) -> float:
 
 def control_pairs(timing: pd.DataFrame) -> list[ControlPair]:
     """Every phase of every repeated cell beside that of its first run, in the table's order."""
-    if timing.empty or "repeat" not in timing:
-        return []
+    return [] if timing.empty or "repeat" not in timing else control_pairs_of(timing.to_dict("records"))
+
+
+def control_pairs_of(rows: Iterable[dict]) -> list[ControlPair]:
+    """The same of the table's rows."""
     found = []
-    for row, first in repeated(timing.to_dict("records")):
+    for row, first in repeated(rows):
         for phase in PHASES:
             both = [timed(each, f"{phase}_") for each in (first, row)]
             if None not in both:
@@ -57,7 +60,12 @@ def control_pairs(timing: pd.DataFrame) -> list[ControlPair]:
 
 def floors(timing: pd.DataFrame) -> Floors:
     """The floor of each class of cells: what all but one in twenty of the control's pairs differ by at most."""
+    return floors_of(control_pairs(timing))
+
+
+def floors_of(control: Iterable[ControlPair]) -> Floors:
+    """The same of the control's pairs."""
     classes: dict[tuple[str, str | None], list[float]] = defaultdict(list)
-    for pair in control_pairs(timing):
+    for pair in control:
         classes[pair.hardware, pair.limited_by].append(pair.difference)
     return Floors({which: covering(own) for which, own in classes.items()})

@@ -1,6 +1,7 @@
 """A results folder, anybody's, read from its records; nothing of it is run, and what is damaged is named."""
 
 import contextlib
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ import pandas as pd
 from stepscope.plan.hardware import OWN_FOLDERS
 from stepscope.plan.studies import STUDIES
 from stepscope.recordings.text import plain
-from stepscope.report.data.control import floors
+from stepscope.report.data.control import control_pairs_of, floors_of
 from stepscope.report.kit.compare import Floors
 from stepscope.report.runs.series import label_of
 from stepscope.tables import attention, ceilings, ladder, timing
@@ -59,15 +60,10 @@ class Results:
         """Its machines, each once."""
         return list(dict.fromkeys(map(label_of, self.records)))
 
-    @property
-    def timing(self) -> pd.DataFrame:
-        """The rows of the timing study."""
-        return pd.DataFrame(self.rows["timing"])
-
-    @property
+    @functools.cached_property
     def floors(self) -> Floors:
         """What its unchanged cells differ by."""
-        return floors(self.timing)
+        return floors_of(control_pairs_of(self.rows["timing"]))
 
 
 def read(folder: Path, name: str) -> Results:
