@@ -37,6 +37,8 @@ _AUTOGRAD = re.compile(r"(^|/)torch/(autograd/|_tensor\.py$)")
 _CHECKPOINT = re.compile(r"(^|/)torch/utils/checkpoint\.py$")
 _MAKING = re.compile(r"(^|/)torch/nn/init\.py$")
 _MODULES = re.compile(r"(^|/)torch/nn/(modules/|functional\.py$)")
+_MODULE = re.compile(r"(^|/)torch/nn/modules/module\.py$")
+_MOVES = ("_apply", "<lambda>", "convert")  # of a module: `.cuda()`, `.half()` and `.to()` hand the others to the first
 _ENGINE = re.compile(r"torch::autograd::(Engine|python::PythonEngine)::|evaluate_function")
 _CAST = "autocast::cached_cast"
 
@@ -163,5 +165,7 @@ def _kind(frame: Frame) -> int:
     if function == _STEP or (_UPDATES.search(function) and not _PREPARES.search(function)):
         return OPTIMIZER
     if _MAKING.search(file) or function in ("__init__", "_apply", "reset_parameters"):
+        return MADE
+    if function in _MOVES and _MODULE.search(file):
         return MADE
     return FORWARD if _MODULES.search(file) or function == "forward" else NOTHING

@@ -51,6 +51,7 @@ def test_a_cell_that_no_grid_holds_is_refused_in_one_line(registry):
 
 def test_the_code_of_a_cell_is_that_of_the_implementations_that_it_names(registry, make_config):
     grid = make_config()["timing"]
+    grid["control"]["cpu"] = []
     entry = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
     grid["grid"]["cpu"] = [{**entry, "attention": ["naive", "sdpa"]}, {**entry, "repeat": [2]}]
     found = registry(timing=grid)

@@ -287,3 +287,15 @@ def test_half_of_a_size():
     from stepscope.snapshot.categories import _half_of
 
     assert _half_of(np.array([0, 1, 2, 3]), np.array([0, 4])).tolist() == [False, False, True, False]
+
+
+@pytest.mark.parametrize(("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")])
+def test_what_moves_a_module_to_its_device_makes_parameters(tables, inner, outer):
+    """`model.cuda()` outside every constructor: the innermost frame is a function within torch's own `Module`."""
+    module = "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py"
+    names = (inner, "_apply", "_apply", outer)
+    simulator = Simulator()
+    simulator.alloc(3000, [*(python_frame(name, 900, module) for name in names), USER])
+    simulator.alloc(500, FORWARD)
+    held = peak(tables(simulator.snapshot()))
+    assert (held["parameters"], held["activations"]) == (3000, 500)

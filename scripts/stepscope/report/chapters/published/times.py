@@ -54,7 +54,7 @@ def _of_group(key: tuple[str, str, str], own: list[Beside]) -> Finding:
         "products": Number(own[0].arithmetic, (), ratio_text),
         "memory": Number(own[0].memory, (), ratio_text),
     }
-    answer = f"On the {{gpu}} of {{source}}, in {precision}, {{times}} times are {{range}} times ours"
+    answer = f"On the {{gpu}} of {{source}}, in {precision}, {{times}} {'times are' if len(own) > 1 else 'time is'} {{range}} times ours"
     answer += ", {middle} in the median." if len(own) > 1 else "."
     cause = "Ours multiplies at {products} and moves at {memory} times that GPU's rate."
     parts = []

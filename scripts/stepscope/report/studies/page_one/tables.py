@@ -132,7 +132,8 @@ def best_table(machine: Machine) -> Table | None:
     told = {"batch": "batch {:,.0f}", "precision": "{}"}
     alike = "".join(f"; {told[name].format(rows[0][name])}" for name in fixed)
     columns = [
-        *table.point("size", "parameters", "context"),
+        Column("size", value="size", number=False),  # without marks: they stand beside the time
+        *table.point("parameters", "context"),
         *(table.point(name)[0] for name in ("batch", "precision") if name not in fixed),
         Column("options", number=False, value="options", optional=True),
         Column("step", "ms", value=time_cell),
