@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "benchmarks"))
 import made_up_runs
 from made_up_runs import LABEL, Point, grid, results
 from stepscope.report.kit.compare import LEAST_MARGIN
-from stepscope.report.runs import changes, page, recorded, words
+from stepscope.report.runs import changes, page, recorded, tables, words
 from stepscope.report.runs.judging import common_cells, compared, machines
 from stepscope.report.runs.reading import Results, ResultsError, read
 from stepscope.report.runs.shift import shifts
@@ -379,3 +379,10 @@ def test_the_program_says_by_its_exit_code_what_it_found(folders, tmp_path):
         f"error: {tmp_path}/empty: there are no results; give a folder with LABEL/STUDY/…/record.json, one that holds "
         "it as results, or an archive\n"
     )
+
+
+def test_every_column_of_the_csv_is_described():
+    text = (ROOT / "docs/comparing.md").read_text()
+    assert [
+        each.name for each in tables.CSV.fields if f"| `{each.name}` | {each.unit} | {each.meaning} |" not in text
+    ] == []
