@@ -21,6 +21,7 @@ include: "rules/studies.smk"
 include: "rules/report.smk"
 include: "rules/archive.smk"
 include: "rules/ab.smk"
+include: "rules/compare.smk"
 
 
 localrules:

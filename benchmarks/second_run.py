@@ -89,8 +89,8 @@ def main(words: list[str] | None = None) -> None:
     found = compared(folders)
     if given.plant:
         phase, share = given.plant
-        floors = two_runs.larger(*(read(folder).floors for folder in folders))
-        found["planted"] = find_planted(given.folder.resolve(), phase, share, given.cells, floors)
+        first, second = (read(folder).floors for folder in folders)
+        found["planted"] = find_planted(given.folder.resolve(), phase, share, given.cells, first.larger(second))
         print(f"\n{two_runs.markdown(found['planted'], OF_PLANTED)}\n\n{two_runs.outcomes(found['planted'])}")
     if given.json:
         given.json.write_text(json.dumps(found, indent=1) + "\n")

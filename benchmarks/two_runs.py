@@ -8,7 +8,7 @@ import math
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,9 @@ from stepscope.report.kit.compare import (
     pairs,
     timed,
 )
-from stepscope.tables import ladder, timing
+from stepscope.report.runs.judging import judged_runs
+from stepscope.report.runs.series import Place, places, series_of
+from stepscope.tables import timing
 from stepscope.tables.columns import with_intervals
 
 STUDIES = ("timing", "ladder", "attention", "ceilings")
@@ -37,14 +39,6 @@ ALL = "all"
 CALLED = (FASTER, SLOWER)
 MIXED = tuple(name for name, precision in PRECISIONS.items() if precision.is_autocast)
 REFERENCE = "fp32"
-# Study → the series of a row: the prefix of their columns, "" where a row is one series.
-PREFIXES = {
-    "timing": tuple(f"{name}_" for name in timing.PHASES),
-    "ladder": tuple(f"{name}_" for name in ladder.PHASES),
-    "attention": ("",),
-    "ceilings": ("",),
-}
-# Study → what two cells have in common that differ in precision alone.
 _OF_MODEL = by_fields("hardware", "size", "context", "batch", "mode", *WAYS, "repeat")
 POINTS: dict[str, Callable[[dict], tuple]] = {
     "timing": _OF_MODEL,
@@ -58,18 +52,6 @@ POINTS: dict[str, Callable[[dict], tuple]] = {
 EQUAL, TURNED, LOST, GAINED, OTHER = "equal", "turned", "lost", "gained", "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a series stands: its table, its cell and which of the cell's series it is."""
-
-    study: str
-    cell: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.cell} {self.what}".strip()
-
-
 @dataclass(frozen=True)
 class Run:
     """What a run measured: its tables' rows, and the floors that its control gives."""
@@ -80,13 +62,7 @@ class Run:
     @property
     def series(self) -> dict[Place, Timed]:
         """All series that have a time."""
-        return {
-            place: found
-            for study, rows in self.rows.items()
-            for row in rows
-            for place, prefix in places(study, row)
-            if (found := timed(row, prefix))
-        }
+        return series_of(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,24 +129,11 @@ def run_of(tables: Mapping[str, pd.DataFrame]) -> Run:
     return Run({study: tables[study].to_dict("records") for study in STUDIES}, floors(tables["timing"]))
 
 
-def places(study: str, row: dict) -> Iterator[tuple[Place, str]]:
-    """The series of a row of a study's table, each with the prefix of its columns."""
-    for prefix in PREFIXES[study]:
-        what = f"{row['length']:.0f} {row['direction']}" if study == "attention" else prefix.rstrip("_")
-        yield Place(study, row["cell"], what), prefix
-
-
-def larger(one: Floors, other: Floors) -> Floors:
-    """The larger floor of each class."""
-    classes = {*one.by_class, *other.by_class}
-    return Floors({each: max(floors.by_class.get(each, 0.0) for floors in (one, other)) for each in classes})
-
-
 def repeated(first: Run, second: Run) -> list[Repeated]:
     """Every series that both runs have, compared as one family with the larger floors; in the first run's order."""
     before, after = first.series, second.series
     both = [place for place in before if place in after]
-    found = judged([(after[place], before[place]) for place in both], larger(first.floors, second.floors))
+    found = judged_runs([(after[place], before[place]) for place in both], first.floors.larger(second.floors))
     return [Repeated(place, before[place], after[place], each) for place, each in zip(both, found, strict=True)]
 
 

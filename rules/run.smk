@@ -26,7 +26,8 @@ say_what_is_outdated()
 def begin_run():
     """Keep other runs out of this folder, and count the cells as they come in."""
     to_measure = snakemake_internals.to_measure(workflow, REGISTRY.rules)
-    refused = RUN_LOCK.take() or unwritable(Path("results"))
+    compares, reports = (snakemake_internals.has_rule(workflow, name) for name in ("compare", "write_report"))
+    refused = RUN_LOCK.take() or unwritable(Path("results")) or wrong_baseline(config, compares, reports)
     if to_measure and not refused:
         refused = wrong_executor()
         if not refused:
@@ -35,7 +36,8 @@ def begin_run():
             by_slurm = BY_JOBS and not only_touches
             refused = slurm.complaint(MACHINES, Path.cwd(), asked) if by_slurm else unlockable()
     if refused:
-        sys.exit(refused)
+        print(refused, file=sys.stderr)
+        sys.exit(2 if compares else 1)
     tell_jobs(given_flags())
     if BY_JOBS or SEVERAL_GPUS:
         arrival.write(SEEN, MACHINES, REGISTRY.seen())
@@ -127,6 +129,7 @@ onstart:
 onsuccess:
     say_where_the_report_is()
     say_what_ab_found()
+    end_comparison()
 
 
 onerror:

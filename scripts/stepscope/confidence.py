@@ -65,9 +65,15 @@ def pooled(cells: Iterable[Sequence[float]]) -> Spread | None:
     for values in cells:
         if len(values) > 1:
             logarithms = [math.log(value) for value in values]
-            squares += statistics.variance(logarithms) * (len(logarithms) - 1)
+            squares += _squares(logarithms)
             degrees += len(logarithms) - 1
     return Spread(math.sqrt(squares / degrees), degrees) if degrees else None
+
+
+def _squares(values: Sequence[float]) -> float:
+    """The sum of squares around the mean."""
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values)
 
 
 def unsteady(cells: Sequence[Sequence[float]]) -> set[int]:
@@ -122,7 +128,7 @@ def between_cells(twice: Iterable[Sequence[Sequence[float]]], spread: Spread) ->
     squares, explained, degrees = 0.0, 0.0, 0
     for times in twice:
         if len(times) > 1:
-            squares += statistics.variance([math.log(centre(values)) for values in times]) * (len(times) - 1)
+            squares += _squares([math.log(centre(values)) for values in times])
             explained += statistics.fmean(spread.deviation**2 / len(values) for values in times) * (len(times) - 1)
             degrees += len(times) - 1
     return math.sqrt(max(0.0, squares - explained) / degrees) if degrees else 0.0
@@ -186,14 +192,19 @@ def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> l
 
 @functools.cache
 def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Student's t: ± it holds the share `confidence` of the distribution. By bisection."""
-    low, high = 0.0, 1.0
-    while upper_tail(high, degrees) > (1 - confidence) / 2:
-        low, high = high, 2 * high
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if upper_tail(middle, degrees) > (1 - confidence) / 2 else (low, middle)
-    return high
+    """Student's t: ± it holds the share `confidence` of the distribution. By Newton's method, from 0: the tail is
+    convex there, so that each step goes up to the quantile and none beyond it."""
+    found, step = 0.0, 1.0
+    while step > 1e-9 * found:
+        step = (upper_tail(found, degrees) - (1 - confidence) / 2) / _density(found, degrees)
+        found += step
+    return found
+
+
+def _density(t: float, degrees: float) -> float:
+    """Student's density at t (Abramowitz and Stegun 26.7.1, differentiated)."""
+    factor = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
+    return factor * (1 + t * t / degrees) ** (-(degrees + 1) / 2)
 
 
 @functools.cache

@@ -115,7 +115,7 @@ def test_the_larger_floor_of_both_runs_holds():
 def test_larger_floors():
     one, other = Floors({("a", "gpu"): 0.01, ("a", "launches"): 0.05}), Floors({("a", "gpu"): 0.02, ("b", "gpu"): 0.03})
     expected = {("a", "gpu"): 0.02, ("a", "launches"): 0.05, ("b", "gpu"): 0.03}
-    assert two_runs.larger(one, other).by_class == expected
+    assert one.larger(other).by_class == expected
 
 
 def test_verdicts_that_turn_are_lost_or_gained():

@@ -95,7 +95,7 @@ def checked(config: dict, schema: dict) -> dict:
     import jsonschema
 
     _require_text_keys(config, "")
-    config = _in_one_spelling(config, "")
+    config = _with_truths(_in_one_spelling(config, ""), schema)
     filled = _with_defaults(config, schema, schema)
     problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
     if problems:
@@ -112,6 +112,16 @@ def _require_least_below_most(value: object, where: str) -> None:
         raise ConfigError(f"config key {where}: min {value['min']} is more than max {value['max']}; raise max")
     for key, item in value.items():
         _require_least_below_most(item, f"{where}.{key}".lstrip("."))
+
+
+def _with_truths(config: dict, schema: dict) -> dict:
+    """`--config strict=true` as true: Snakemake takes Python's True for one, and YAML's true for text."""
+    truths = {key for key, part in schema.get("properties", {}).items() if part.get("type") == "boolean"}
+    written = {"true": True, "false": False}
+    return {
+        key: written.get(value, value) if key in truths and isinstance(value, str) else value
+        for key, value in config.items()
+    }
 
 
 def _require_text_keys(value: object, where: str) -> None:

@@ -45,9 +45,35 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
             f"but a run does one of the two; measure {at_hand[0]} by itself, then give it measure: false here"
         )
     baseline = config["baseline"]
-    if baseline and baseline not in entries:
-        raise ConfigError(f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}")
+    if baseline and baseline not in entries and not is_of_results(baseline):
+        raise ConfigError(
+            f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}, or, for "
+            "snakemake compare, give a results folder or an archive that is there"
+        )
     return sorted(found, key=lambda one: one.label != baseline) if baseline else found
+
+
+def is_of_results(baseline: str) -> bool:
+    """Whether a baseline is the path of results, to be compared with, and not the label of a machine."""
+    return "/" in baseline or Path(baseline).exists()
+
+
+def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
+    """One line where the baseline is not of the kind that a run's targets take; else None."""
+    baseline = config["baseline"]
+    if compares and not baseline:
+        return "config key baseline: compare needs a results folder or an archive; give --config baseline=PATH"
+    if compares and not is_of_results(baseline):
+        return (
+            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder or an archive; give "
+            "--config baseline=PATH"
+        )
+    if reports and baseline and baseline not in config["hardware"] and is_of_results(baseline):
+        return (
+            f"config key baseline: {baseline!r} is a path, which only snakemake compare takes; name a machine of "
+            "hardware, or leave it out"
+        )
+    return None
 
 
 def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:

@@ -105,9 +105,15 @@ TABLES = (
 
 def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write attention.csv and attention_samples.csv."""
+    rows = timed_rows(cells, control)
+    write_study(folder, TABLES, rows, cells, [list(_place(cell).values()) for cell in cells])
+
+
+def timed_rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
+    """The rows of all cells, in the plan's order, with their intervals."""
     rows = [line for cell in cells for line in rows_of(cell)]
     with_intervals(rows, [""], is_queued=True, control=control)
-    write_study(folder, TABLES, rows, cells, [list(_place(cell).values()) for cell in cells])
+    return rows
 
 
 def rows_of(cell: CellResult) -> list[dict]:

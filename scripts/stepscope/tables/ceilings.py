@@ -61,9 +61,15 @@ TABLES = (
 
 def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONTROL) -> None:
     """Write ceilings.csv and ceilings_samples.csv."""
+    rows = timed_rows(cells, control)
+    write_study(folder, TABLES, rows, cells, [[line[name] for name in KEY.names] for line in rows])
+
+
+def timed_rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
+    """A row for each cell, in the plan's order, with its interval."""
     rows = [row(cell) for cell in cells]
     with_intervals(rows, [""], control=control)
-    write_study(folder, TABLES, rows, cells, [[line[name] for name in KEY.names] for line in rows])
+    return rows
 
 
 def row(cell: CellResult) -> dict:

@@ -165,33 +165,60 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
     `identity` is that of the machine at hand, if the cell is to be measured there; `machine` is the label's entry of
     the plan. Raises FileNotFoundError without a record, Disagreement where something is not as the plan has it.
     """
-    text = _content(folder / "record.json")
-    try:
-        record = json.loads(text)
-        spec, seen, *others = (record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry"))
-        code, digest, known_codes = record["code"], record["samples_sha256"], accepted_codes(record)
-        if not all(isinstance(part, dict) for part in (spec, seen, *others)):
-            raise TypeError
-    except (ValueError, KeyError, TypeError):
-        raise Disagreement("damaged", "record.json is damaged (truncated or edited by hand)") from None
+    record = _record(folder)
+    spec, seen = record["spec"], record["machine"]
     if machine["how"] == "there":  # steps, seed and threads may be others, the point may not
-        if record.get("schema_version") != RECORD_VERSION:
-            raise Disagreement(
-                "damaged", f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}"
-            )
-        if not set(PROVENANCE) <= set(record["provenance"]):
-            raise Disagreement("damaged", "record.json is damaged (a part of its provenance is missing)")
+        _check_version(record)
         of_point = [{key: each[key] for key in POINT if key in each} for each in (spec, entry["spec"])]
         if of_point[0] != of_point[1]:
             raise Disagreement("spec", f"record.json is of another point than its folder: {_difference(*of_point)}")
     else:
         if spec != entry["spec"]:
             raise Disagreement("spec", f"record.json is of another spec: {_difference(spec, entry['spec'])}")
-        if entry["code"] not in known_codes:
-            raise Disagreement("code", f"measured by other code (digest {code}, now {entry['code']})")
+        if entry["code"] not in accepted_codes(record):
+            raise Disagreement("code", f"measured by other code (digest {record['code']}, now {entry['code']})")
     _check_expected(seen, machine["expect"])
     if identity is not None:
         _check_identity(seen, identity)
+    return record, _samples(folder, record["samples_sha256"])
+
+
+def read_measured(results: Path, name: str) -> CellResult:
+    """A cell as it was measured, whatever any plan says of it; its entry is made of its record.
+
+    Raises FileNotFoundError without a record, Disagreement where it is damaged or of another version.
+    """
+    folder = results / name
+    record = _record(folder)
+    _check_version(record)
+    entry = {"cell": name, "size": Path(name).parts[2], "spec": record["spec"], "code": record["code"]}
+    entry["command"] = record["provenance"]["command"]
+    return CellResult(entry, "measured", record, _samples(folder, record["samples_sha256"]), folder=folder)
+
+
+def _record(folder: Path) -> dict:
+    """A record with the parts that every record has. Raises FileNotFoundError, or Disagreement."""
+    text = _content(folder / "record.json")
+    try:
+        record = json.loads(text)
+        parts = [record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry")]
+        record["code"], record["samples_sha256"], accepted_codes(record)
+        if not all(isinstance(part, dict) for part in parts):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise Disagreement("damaged", "record.json is damaged (truncated or edited by hand)") from None
+    return record
+
+
+def _check_version(record: dict) -> None:
+    if record.get("schema_version") != RECORD_VERSION:
+        raise Disagreement("damaged", f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}")
+    if not set(PROVENANCE) <= set(record["provenance"]):
+        raise Disagreement("damaged", "record.json is damaged (a part of its provenance is missing)")
+
+
+def _samples(folder: Path, digest: str) -> tuple[str, ...]:
+    """The lines of a cell's samples, if they are those that its record was written with."""
     try:
         samples = _content(folder / "samples.csv")
     except FileNotFoundError:
@@ -200,7 +227,7 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
         raise Disagreement(
             "damaged", "samples.csv is not the file that record.json was written with (truncated or edited by hand)"
         )
-    return record, tuple(samples.decode().splitlines())
+    return tuple(samples.decode().splitlines())
 
 
 def accepted_codes(record: dict) -> set[str]:

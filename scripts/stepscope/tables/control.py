@@ -1,6 +1,7 @@
 """What the timing study's control says to the other studies: what unchanged cells differ by beyond their processes."""
 
 import csv
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from stepscope.tables.columns import BetweenCells
@@ -12,13 +13,18 @@ def between_cells(timing: Path) -> BetweenCells:
 
     Raises OSError where it cannot be read.
     """
-    found: dict[tuple[str, str | None], tuple[float, int]] = {}
     with timing.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            for name in PHASES:
-                if deviation := row[f"{name}_spread_cells"]:
-                    found[row["hardware"], row[f"{name}_limited_by"] or None] = (
-                        float(deviation),
-                        int(row[f"{name}_spread_cells_degrees"]),
-                    )
+        return between_cells_of(csv.DictReader(file))
+
+
+def between_cells_of(timing: Iterable[Mapping]) -> BetweenCells:
+    """The same of the rows of that table."""
+    found: dict[tuple[str, str | None], tuple[float, int]] = {}
+    for row in timing:
+        for name in PHASES:
+            if (deviation := row[f"{name}_spread_cells"]) not in ("", None):
+                found[row["hardware"], row[f"{name}_limited_by"] or None] = (
+                    float(deviation),
+                    int(row[f"{name}_spread_cells_degrees"]),
+                )
     return found

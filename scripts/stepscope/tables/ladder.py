@@ -105,8 +105,7 @@ def write(cells: list[CellResult], folder: Path, control: BetweenCells = NO_CONT
 
 def rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
     """A row for each cell, in the plan's order."""
-    own = {cell.name: _row(cell) for cell in cells}
-    with_intervals(list(own.values()), [f"{name}_" for name in PHASES], control=control)
+    own = {row["cell"]: row for row in timed_rows(cells, control)}
     for row in own.values():
         row["noisy"] = next((found for key in TIMES if (found := row[f"{key}_noisy"]) is not None), None)
     ladders: dict[tuple, list[CellResult]] = {}
@@ -117,6 +116,13 @@ def rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[di
         _check(ladder, own)
         _compare(ladder, own)
     return [own[cell.name] for cell in cells]
+
+
+def timed_rows(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list[dict]:
+    """A row for each cell with its times; the columns of a comparison are still empty."""
+    own = [_row(cell) for cell in cells]
+    with_intervals(own, [f"{name}_" for name in PHASES], control=control)
+    return own
 
 
 def _row(cell: CellResult) -> dict:

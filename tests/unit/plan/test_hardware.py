@@ -44,7 +44,8 @@ def test_the_baseline_comes_first(make_config):
     labels = [one.label for one in hardware_of(make_config(hardware=entries, baseline="b"))]
     assert labels == ["b", "a", "c"]
     assert refusal(make_config, hardware=entries, baseline="d") == (
-        "config key baseline: there is no hardware 'd'; choose from a, b, c"
+        "config key baseline: there is no hardware 'd'; choose from a, b, c, or, for "
+        "snakemake compare, give a results folder or an archive that is there"
     )
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pandas as pd
@@ -29,12 +30,26 @@ class ControlPair:
         return abs(math.log(self.medians[0] / self.medians[1]))
 
 
+def repeated(rows: Iterable[dict]) -> Iterator[tuple[dict, dict]]:
+    """(row, that of its first run) of every cell that was measured once more."""
+    return pairs(rows, "repeat", 1, POINT)
+
+
+def covering(differences: Iterable[float]) -> float:
+    """What all but one in twenty of these are at most; of fewer than twenty the largest."""
+    ranked = sorted(differences)
+    return ranked[math.ceil(COVERED * len(ranked)) - 1]
+
+
 def control_pairs(timing: pd.DataFrame) -> list[ControlPair]:
     """Every phase of every repeated cell beside that of its first run, in the table's order."""
-    if timing.empty or "repeat" not in timing:
-        return []
+    return [] if timing.empty or "repeat" not in timing else control_pairs_of(timing.to_dict("records"))
+
+
+def control_pairs_of(rows: Iterable[dict]) -> list[ControlPair]:
+    """The same of the table's rows."""
     found = []
-    for row, first in pairs(timing.to_dict("records"), "repeat", 1, POINT):
+    for row, first in repeated(rows):
         for phase in PHASES:
             both = [timed(each, f"{phase}_") for each in (first, row)]
             if None not in both:
@@ -45,7 +60,12 @@ def control_pairs(timing: pd.DataFrame) -> list[ControlPair]:
 
 def floors(timing: pd.DataFrame) -> Floors:
     """The floor of each class of cells: what all but one in twenty of the control's pairs differ by at most."""
+    return floors_of(control_pairs(timing))
+
+
+def floors_of(control: Iterable[ControlPair]) -> Floors:
+    """The same of the control's pairs."""
     classes: dict[tuple[str, str | None], list[float]] = defaultdict(list)
-    for pair in control_pairs(timing):
+    for pair in control:
         classes[pair.hardware, pair.limited_by].append(pair.difference)
-    return Floors({which: sorted(own)[math.ceil(COVERED * len(own)) - 1] for which, own in classes.items()})
+    return Floors({which: covering(own) for which, own in classes.items()})

@@ -8,7 +8,7 @@ not larger than what unchanged cells of the same run differ by.
 import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, centre, difference, discoveries
 from stepscope.report.kit.formatting import known, median_beside_interval, significant
@@ -19,6 +19,9 @@ LEAST_MARGIN = math.log(1.02)  # a smaller difference counts as none, however su
 MOST_SAME = math.log(1.25)  # of the margin; where unchanged cells differ by more, nothing can be called the same
 TURNS_MARGIN = 1.01  # the ratio that counts where both sides were measured in turns
 HOSTS_AGREE = 0.10  # by how much the fixed loops of two hosts may differ for launches to be compared
+# Why there is no verdict, where it is not that the difference is too small to be told.
+OTHER_HOST, SLOW_HOST, OTHER_CLOCK, SINGLE = "other host", "slow host", "other clock", "single process"
+ALARM = "the control fired"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Timed:
     low, high: None where a single process measured it. spread: of a process in the series' class. limited_by: that
     class, as in the tables. clock_mhz: of the SMs. host: milliseconds of the fixed loops, (Python, launches).
     slowdown: that of the first of these over the quickest in the table. slow_host: whether it is marked as slow.
+    run: which results it is of, where two of them are compared.
     """
 
     median: float
@@ -42,6 +46,7 @@ class Timed:
     host: tuple[float, ...] = ()
     slowdown: float = 1.0
     slow_host: bool = False
+    run: str = ""
 
     @property
     def has_interval(self) -> bool:
@@ -92,6 +97,12 @@ class Floors:
         """The difference of logarithms up to which these count as the same."""
         return max([LEAST_MARGIN, *map(self.of, series)])
 
+    def larger(self, other: "Floors") -> "Floors":
+        """The larger floor of each class."""
+        classes = {*self.by_class, *other.by_class}
+        both = self.by_class, other.by_class
+        return Floors({each: max(by_class.get(each, 0.0) for by_class in both) for each in classes})
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -99,7 +110,8 @@ class Comparison:
 
     low, high: the ends of the ratio's 95 % interval; None where a single process measured one of both. verdict:
     FASTER, SLOWER, SAME, UNCLEAR or NOT_COMPARABLE. margin: the ratio up to which they count as the same, else that
-    beyond which they would be different. times: of the reference and of the series, ms.
+    beyond which they would be different. times: of the reference and of the series, ms. why: a word on what keeps a
+    verdict back, beside a difference that is too small to be told; else empty.
     """
 
     ratio: float
@@ -108,6 +120,7 @@ class Comparison:
     verdict: str
     margin: float
     times: tuple[float, float]
+    why: str = ""
 
     @property
     def has_interval(self) -> bool:
@@ -141,7 +154,9 @@ def judged(both: Sequence[tuple[Timed | None, Timed | None]], floors: Floors) ->
     tested = [
         i for i, each in enumerate(found) if each and not are_other_hosts(*both[i]) and not any(map(was_slow, both[i]))
     ]
-    real = dict(zip(tested, discoveries([found[i].p_beyond(needed[i]) for i in tested]), strict=True))
+    # Within the margin p is at least one half, which no rank would let pass: it needs no tail of a distribution.
+    p_values = [found[i].p_beyond(needed[i]) if abs(found[i].logarithm) > needed[i] else 1.0 for i in tested]
+    real = dict(zip(tested, discoveries(p_values), strict=True))
     return [
         _comparison(*pair, found[i], (margins[i], needed[i]), real.get(i, False)) if None not in pair else None
         for i, pair in enumerate(both)
@@ -162,8 +177,19 @@ def _difference(own: Timed | None, reference: Timed | None) -> Difference | None
 
 
 def by_hosts(series: Iterable[Timed | None]) -> float:
-    """The difference of logarithms that slow hosts may explain: what launches limit is as slow as its host was then."""
-    return max((math.log(each.slowdown) for each in series if each and each.limited_by == LAUNCHES), default=0.0)
+    """The difference of logarithms that slow hosts may explain: what launches limit is as slow as its host was then,
+    and of two runs what a processor limits, too."""
+    there = [each for each in series if each]
+    slow = max((math.log(each.slowdown) for each in there if each.limited_by == LAUNCHES), default=0.0)
+    if len({each.run for each in there}) < 2 or not _need_the_host(there) or not all(each.host for each in there):
+        return slow
+    loops = [each.host[0] for each in there]
+    return max(slow, math.log(max(loops) / min(loops)))
+
+
+def _need_the_host(series: Iterable[Timed]) -> bool:
+    """Whether the host's speed is a part of the time of any of them."""
+    return any(each.limited_by in (LAUNCHES, PROCESSOR) for each in series)
 
 
 def _comparison(
@@ -172,28 +198,51 @@ def _comparison(
     """margins: up to which both are the same, and beyond which they are different."""
     low, high = found.ends if found else (None, None)
     same, margin = margins
+    why = ""
     if are_other_hosts(own, reference):
-        word = NOT_COMPARABLE
+        word, why = NOT_COMPARABLE, OTHER_HOST
     elif was_slow(own) or was_slow(reference):
-        word = UNCLEAR
+        word, why = UNCLEAR, SLOW_HOST
     elif is_real and _holds_in_cycles(own, reference, found, margin):
         word = FASTER if found.logarithm > 0 else SLOWER
+    elif _are_other_clocks(own, reference, margin):
+        word, why = NOT_COMPARABLE, OTHER_CLOCK
     elif found and not is_real and same <= MOST_SAME and -same <= low and high <= same:
         word, margin = SAME, same
     else:
-        word = UNCLEAR
+        word, why = UNCLEAR, OTHER_CLOCK if is_real else "" if found else SINGLE
     ends = (math.exp(low), math.exp(high)) if found else (None, None)
-    return Comparison(reference.median / own.median, *ends, word, math.exp(margin), (reference.median, own.median))
+    return Comparison(reference.median / own.median, *ends, word, math.exp(margin), (reference.median, own.median), why)
+
+
+def downgraded(found: Comparison) -> Comparison:
+    """What may be said where unchanged cells of a run were found to differ: nothing."""
+    return found if found.verdict == NOT_COMPARABLE else replace(found, verdict=UNCLEAR, why=ALARM)
 
 
 def _holds_in_cycles(own: Timed, reference: Timed, found: Difference, margin: float) -> bool:
     """Whether a difference of what one GPU limits is one of its work too, and not of its clock alone."""
-    if own.hardware != reference.hardware or {own.limited_by, reference.limited_by} != {GPU}:
+    clocks = clock_ratio(own, reference)
+    if clocks is None:
         return True
-    if own.clock_mhz is None or reference.clock_mhz is None:
-        return True
-    cycles = Difference(found.logarithm + math.log(reference.clock_mhz / own.clock_mhz), found.error, found.degrees)
+    cycles = Difference(found.logarithm - math.log(clocks), found.error, found.degrees)
     return cycles.logarithm * found.logarithm > 0 and cycles.p_beyond(margin) <= FALSE_DISCOVERIES
+
+
+def _are_other_clocks(own: Timed, reference: Timed, margin: float) -> bool:
+    """Whether a GPU ran at clocks in two runs that differ by more than what counts as a difference."""
+    clocks = clock_ratio(own, reference)
+    return own.run != reference.run and clocks is not None and abs(math.log(clocks)) > margin
+
+
+def clock_ratio(own: Timed, reference: Timed) -> float | None:
+    """The SM clock of a series over that of its reference; None unless one type of GPU limits both and both are known.
+
+    A ratio of times, multiplied by it, is one of cycles.
+    """
+    if own.hardware != reference.hardware or {own.limited_by, reference.limited_by} != {GPU}:
+        return None
+    return own.clock_mhz / reference.clock_mhz if own.clock_mhz and reference.clock_mhz else None
 
 
 def was_slow(series: Timed) -> bool:
@@ -203,12 +252,20 @@ def was_slow(series: Timed) -> bool:
 
 
 def are_other_hosts(own: Timed, reference: Timed) -> bool:
-    """Whether launches fill the time of one of them, and their machines' hosts are not known to be equally fast."""
-    if own.hardware == reference.hardware or LAUNCHES not in (own.limited_by, reference.limited_by):
+    """Whether launches fill the time of one of them, and their machines' hosts are not known to be equally fast.
+
+    Of two runs on one type of machine the loop of Python alone tells it, and also where a processor limits: how long
+    launches take may be what has changed.
+    """
+    is_one_type = own.hardware == reference.hardware
+    if is_one_type and (own.run == reference.run or not _need_the_host((own, reference))):
+        return False
+    if not is_one_type and LAUNCHES not in (own.limited_by, reference.limited_by):
         return False
     if not own.host or len(own.host) != len(reference.host):
         return True
-    return any(abs(math.log(a / b)) > math.log1p(HOSTS_AGREE) for a, b in zip(own.host, reference.host, strict=True))
+    both = list(zip(own.host, reference.host, strict=True))[: 1 if is_one_type else None]
+    return any(abs(math.log(a / b)) > math.log1p(HOSTS_AGREE) for a, b in both)
 
 
 def ratio_text(ratio: float) -> str:
