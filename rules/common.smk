@@ -1,5 +1,6 @@
 # What the rules share: the checked configuration, the machines, the cells, and what is asked of each.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
+import shlex
 import functools
 import gc
 import inspect
@@ -280,3 +281,9 @@ def ab_page(wildcards):
     if AB is None:
         sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
     return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]
+
+
+def compared_with():
+    """The baseline and the machines that belong together, as flags."""
+    paired = [f"--paired {shlex.quote(f'{old}={new}')}" for old, new in config["paired"].items()]
+    return " ".join([shlex.quote(config["baseline"] or ""), *paired, *["--strict"] * config["strict"]])

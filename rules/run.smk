@@ -4,6 +4,7 @@ import json
 import shlex
 
 from stepscope.machine import arrival, slurm
+from stepscope.plan.hardware import wrong_baseline
 from stepscope.plan.run import RunLock, tell_jobs, unlockable, unwritable
 
 RUN_LOCK = RunLock()
@@ -81,6 +82,17 @@ def say_what_ab_found():
     """The table of both sides, at the end of a run that was asked for it."""
     if AB is not None and snakemake_internals.has_rule(workflow, "ab"):
         print(Path(f"results/ab/{AB.name}/ab.txt").read_text(), end="")
+
+
+def end_comparison():
+    """Say what the comparison found, and end the run with its exit code."""
+    if not snakemake_internals.has_rule(workflow, "compare"):
+        return
+    print(Path("results/compare/compare.log").read_text(), end="")
+    code = int(Path("results/compare/exit_code").read_text())
+    if code in (0, 1, 3):
+        print(f"The comparison: {Path('results/compare/index.html').resolve()}")
+    sys.exit(code)
 
 
 def given_flags():
