@@ -1,11 +1,11 @@
 # What the rules share: the checked configuration, the machines, the cells, and what is asked of each.
 # Needs config.yaml and the presets; makes no files. Only the standard library and what Snakemake itself needs.
-import shlex
 import functools
 import gc
 import inspect
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 
