@@ -10,7 +10,8 @@ SDPA_FILE = "scripts/stepscope/model/attention/sdpa.py"
 
 
 def break_sdpa(project):
-    project.edit(SDPA_FILE, "    return F.", '    raise RuntimeError("broken on purpose")\n    return F.')
+    check = "    masks.check("
+    project.edit(SDPA_FILE, check, f'    raise RuntimeError("broken on purpose")\n{check}')
 
 
 def page(project):

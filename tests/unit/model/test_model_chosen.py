@@ -11,12 +11,8 @@ def test_every_name_of_every_option_can_be_loaded():
     assert {"own", "torch", "fused"} <= set(chosen.names("optimizer"))
     # Implementations for a GPU may need packages that a CPU machine lacks: load those that run everywhere.
     for name in ("naive", "sdpa"):
-        assert list(inspect.signature(chosen.load("attention", name).attention).parameters) == [
-            "q",
-            "k",
-            "v",
-            "is_causal",
-        ]
+        parameters = list(inspect.signature(chosen.load("attention", name).attention).parameters)
+        assert parameters == ["q", "k", "v", "is_causal", "window", "lower_right"]
     for name in ("own", "torch", "fused"):
         module = chosen.load("optimizer", name)
         assert module.__name__ == f"stepscope.model.optimizers.{name}"

@@ -105,7 +105,7 @@ def test_an_attention_imported_by_name_is_replaced_too(make, write, step, monkey
     ran = []
     kernels = pytest.importorskip("stepscope.attention.fused")
     monkeypatch.setattr(
-        kernels, "attention", lambda q, k, v, is_causal: ran.append(1) or naive.attention(q, k, v, is_causal)
+        kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
     )
     assert_close(step(make(reference, attention="triton")), plain)
     assert ran == [1]
@@ -186,7 +186,7 @@ def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, monkeypa
     ran = []
     kernels = pytest.importorskip("stepscope.attention.fused")
     monkeypatch.setattr(
-        kernels, "attention", lambda q, k, v, is_causal: ran.append(1) or naive.attention(q, k, v, is_causal)
+        kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
     )
     plain = step(make(gpt, GPT))
     assert_close(step(make(gpt, GPT, attention="triton", checkpoint=1)), plain)
