@@ -57,7 +57,8 @@ def test_a_report_of_own_models_alone_says_what_was_built(tmp_path):
     assert (row["inputs"].text, row["loss"].text) == ("token ids of 11", "cross-entropy")
     assert (row["counted"].text, row["counted"].below) == ("1.00 GFLOP", "used")
     assert (row["by formula"].text, row["by formula"].below) == ("1.00 GFLOP", "")
-    assert row["dropout"].text == "0"
+    assert (row["size"].text, row["size"].below) == ("mine", f"at {own.own_row()['context']}")
+    assert "dropout" not in row
 
 
 def test_beside_sizes_a_model_has_a_table_of_its_own(tmp_path):

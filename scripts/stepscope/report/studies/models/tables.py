@@ -11,11 +11,14 @@ _USED = "used"  # for rates and MFU
 
 
 def models_table(name: str, models: list[OwnModel], caption: str, most: int | None = None) -> Table | None:
-    """A row a model: what was built, how inputs and loss were chosen, FLOP twice; below, why, and what is not known."""
+    """A row a model: what was built, how inputs and loss were chosen, FLOP twice; below, why, and what is not known.
+
+    most: of the largest alone, as narrow as a chapter is: with the context below the name, and without dropout.
+    """
     rows = models[-most:] if most else models
     columns = [
         Column("hardware", number=False, value=lambda each: each.row["hardware"], optional=True),
-        Column("size", number=False, value=lambda each: each.name),
+        Column("size", number=False, value=_at_context if most else lambda each: each.name),
         Column("built", number=False, wrap=True, value=_built),
         Column("parameters", value=_parameters),
         Column("blocks", number=False, value=_blocks),
@@ -28,7 +31,13 @@ def models_table(name: str, models: list[OwnModel], caption: str, most: int | No
     ]
     if len({each.row["hardware"] for each in rows}) < 2:
         columns = columns[1:]
+    if most:
+        columns = [column for column in columns if column.label not in ("dropout", "context")]
     return build(name, caption, columns, rows, [*_tied(rows), *_reasons(rows), *_unknown(rows)], legend=False)
+
+
+def _at_context(each: OwnModel) -> TableCell:
+    return TableCell(each.name, f"at {formatting.count(each.row['context'])}")
 
 
 def _built(each: OwnModel) -> TableCell:
