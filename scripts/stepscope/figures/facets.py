@@ -1,6 +1,7 @@
 """Small multiples: one grid of panels for every figure, with what stands around the panels; and what gets a panel."""
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -12,6 +13,7 @@ from stepscope.figures import theme
 from stepscope.figures.labels import omitted, short
 from stepscope.report.kit.order import column, machine_places, precision_rank, with_order
 
+LETTER = 0.062  # inches of a letter of 8 points, on average
 MOST_PANELS = 5
 MOST_SIZES = 9
 
@@ -67,7 +69,8 @@ class Facets:
         if y:
             self.figure.supylabel(y, fontsize=8)
         if x:
-            self.figure.supxlabel(f"{x}{omitted(more)}", fontsize=8)
+            letters = int(self.figure.get_figwidth() / LETTER)
+            self.figure.supxlabel(textwrap.fill(f"{x}{omitted(more)}", letters), fontsize=8)
 
 
 def wrapped(count: int, columns: int, height: float, width: float = 2.9, **kwargs) -> tuple[Facets, list, list]:

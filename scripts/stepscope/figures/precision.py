@@ -194,7 +194,7 @@ def draw_speedup(tables) -> Figure:
     ]
     contexts = pick(ordered(grid["context"]), MOST_PANELS)
     facets = Facets(rows, contexts, 1.45, sharex=True, sharey=True)
-    limits = _limits(grid)
+    limits, named = _limits(grid), []
     for panel, own, _ in facets.parts(grid, "context"):
         panel.set_xscale("log")
         panel.set_yscale("log")
@@ -204,7 +204,9 @@ def draw_speedup(tables) -> Figure:
         ends, lost = precision_lines(panel, own, "parameters", "ratio", ("low", "high"))
         mark_out_of_memory(panel, lost)
         if panel.get_subplotspec().is_last_col():
-            label_lines(panel, ends, gap=0.12)
+            named.append((panel, ends))
+    for panel, ends in named:  # once all have been drawn: they share the x axis, where the labels begin
+        label_lines(panel, ends, gap=0.12)
     for row, panels in facets:
         panels[0].set_ylabel(PHASES[row["phase"]])
     for context, panel in zip(contexts, facets.axes[0], strict=True):

@@ -65,6 +65,7 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
     facets = Facets(rows, columns, 1.72, sharex=True, sharey="row")
     if x == "parameters":  # a line over the parameters joins sizes of one model
         times = times.assign(apart=times["own"])
+    named = []
     for panel, own, line in facets.parts(times, by):
         limits = _limits(line)
         panel.set_xscale("log")
@@ -74,7 +75,9 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
         ends, lost = precision_lines(panel, own, x, "median", ("low", "high"))
         mark_out_of_memory(panel, lost)
         if panel.get_subplotspec().is_last_col():
-            label_lines(panel, ends)
+            named.append((panel, ends))
+    for panel, ends in named:  # once all have been drawn: they share the x axis, where the labels begin
+        label_lines(panel, ends)
     for row, panels in facets:
         panels[0].set_ylabel(f"{label(row['phase'])} (ms)")
     names = {size: size_name(size, parameters) for size, parameters in sizes_in_order(grid).items()}

@@ -161,29 +161,35 @@ def throttled(rows: list[dict], hardware: str) -> Finding | None:
 
 
 def speeds_table(group: Group, precisions: list[str]) -> Table | None:
-    """A row a precision and length: naive's times, the shortest, and both passes over naive's, beside our kernel's."""
+    """A row a precision and length: naive's times, the shortest, and both passes over naive's, beside our kernel's.
+
+    Where naive attention was not timed, times stand in milliseconds.
+    """
     lines = []
     for precision in sorted(precisions, key=precision_rank):
         d_head = typical_d(group, precision)
         lines += [(precision, d_head, each) for each in fastest(group, precision, d_head)]
     lines = lines[-MOST_ROWS:]
+    has_naive = any(_time(group, line, NAIVE, way) for line in lines for way in DIRECTIONS)
+    show, unit = (_speed, "× naive") if has_naive else (_time, "ms")
     columns = [
         Column("precision", value=lambda line: line[0], number=False),
         Column("length", "tokens", value=lambda line: line[2].length, show=formatting.count),
-        *(Column(way, "ms", "naive", value=lambda line, way=way: _naive_time(group, line, way)) for way in DIRECTIONS),
+        *(Column(way, "ms", "naive", value=lambda line, way=way: _time(group, line, NAIVE, way), optional=True)
+          for way in DIRECTIONS),
         Column("implementation", "", "shortest", value=lambda line: line[2].name, number=False),
-        *(Column(way, "× naive", "shortest", value=lambda line, way=way: _speed(group, line, line[2].name, way))
+        *(Column(way, unit, "shortest", value=lambda line, way=way: show(group, line, line[2].name, way))
           for way in DIRECTIONS),
         Column("host", "µs", "shortest", value=lambda line: _host(group, line, line[2].name), optional=True),
-        *(Column(way, "× naive", OURS, value=lambda line, way=way: _speed(group, line, OURS, way), optional=True)
+        *(Column(way, unit, OURS, value=lambda line, way=way: show(group, line, OURS, way), optional=True)
           for way in DIRECTIONS),
         Column("host", "µs", OURS, value=lambda line: _host(group, line, OURS), optional=True),
     ]  # fmt: skip
     d_heads = formatting.listing([f"{value:,.0f}" for value in dict.fromkeys(line[1] for line in lines)])
     ours = f" and {OURS}, this project's kernel, run" if any(_has_ours(group, line) for line in lines) else " runs"
+    over_naive = f", and how many times naive's speed it{ours} at" * has_naive
     caption = (
-        f"The implementation with the shortest forward plus backward pass, and how many times naive's speed it{ours} "
-        f"at. d = {d_heads}, {group.place}."
+        f"The implementation with the shortest forward plus backward pass{over_naive}. d = {d_heads}, {group.place}."
     )
     shown = [
         _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
@@ -204,9 +210,9 @@ def _host(group: Group, line: tuple, name: str) -> float | None:
     return value if formatting.known(value) else None
 
 
-def _naive_time(group: Group, line: tuple, way: str) -> float | None:
+def _time(group: Group, line: tuple, name: str, way: str) -> float | None:
     precision, d_head, each = line
-    row = group.at(NAIVE, precision, d_head, each.length, way)
+    row = group.at(name, precision, d_head, each.length, way)
     return median(row) if row else None
 
 
