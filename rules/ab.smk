@@ -45,7 +45,7 @@ if AB is not None:
             b=AB.commits["b"] or "worktree",
             pythons=[word for side in "ab" if AB.pythons[side] for word in (f"--{side}-python", AB.pythons[side])],
             rounds=config["ab_rounds"],
-            control="--control" if config["ab_control"] in (True, "true") else "",
+            control="--control" if config["ab_control"] else "",
             minutes=config["timing"]["time_limit"],
         message:
             "Measuring in turns: {params.a} and {params.b}, {params.rounds} rounds"

@@ -44,7 +44,7 @@ rule make_archive:
         "../envs/report.yaml"
     params:
         code=report_code("archive.py"),
-        traces="--traces" if config["traces"] in (True, "true") else "",
+        traces="--traces" if config["traces"] else "",
     message:
         "Packing the results"
     shell:

@@ -1,5 +1,6 @@
 """The configuration: presets laid over it, checked against the schema, each error one line that names the key."""
 
+import copy
 import difflib
 import itertools
 import json
@@ -10,6 +11,8 @@ from pathlib import Path
 from stepscope.plan.config_file import unreadable
 
 MOST_BITS = 1000  # of an integer; Python refuses to print one of some thousand digits
+_TYPES = {"boolean": (bool,), "integer": (int,), "number": (int, float)}  # a schema's names → Python's
+_AS_WRITTEN = re.compile(r"true|false|-?\d{1,15}(\.\d{1,15})?")  # what is read where text stands in their place
 
 
 class ConfigError(Exception):
@@ -95,7 +98,7 @@ def checked(config: dict, schema: dict) -> dict:
     import jsonschema
 
     _require_text_keys(config, "")
-    config = _with_truths(_in_one_spelling(config, ""), schema)
+    config = _in_one_spelling(_typed(_in_one_spelling(config, ""), schema), "")
     filled = _with_defaults(config, schema, schema)
     problems = sorted(jsonschema.Draft202012Validator(schema).iter_errors(filled), key=lambda e: list(map(str, e.path)))
     if problems:
@@ -114,14 +117,30 @@ def _require_least_below_most(value: object, where: str) -> None:
         _require_least_below_most(item, f"{where}.{key}".lstrip("."))
 
 
-def _with_truths(config: dict, schema: dict) -> dict:
-    """`--config strict=true` as true: Snakemake takes Python's True for one, and YAML's true for text."""
-    truths = {key for key, part in schema.get("properties", {}).items() if part.get("type") == "boolean"}
-    written = {"true": True, "false": False}
-    return {
-        key: written.get(value, value) if key in truths and isinstance(value, str) else value
-        for key, value in config.items()
-    }
+def _typed(config: dict, schema: dict) -> dict:
+    """`config` with text as the number or truth value that the schema asks for there and that YAML reads in it.
+
+    Snakemake leaves what stands inside a mapping or list of `--config` as text, and YAML's true everywhere.
+    """
+    import jsonschema
+    import yaml
+
+    config = copy.deepcopy(config)
+    errors = list(jsonschema.Draft202012Validator(schema).iter_errors(config))
+    while errors:
+        error = errors.pop()
+        errors += error.context
+        if error.validator == "type" and isinstance(error.instance, str) and _AS_WRITTEN.fullmatch(error.instance):
+            value, types = yaml.safe_load(error.instance), error.validator_value
+            if any(type(value) in _TYPES.get(name, ()) for name in (types if isinstance(types, list) else [types])):
+                _put(config, list(error.absolute_path), value)
+    return config
+
+
+def _put(whole: object, path: list, value: object) -> None:
+    for key in path[:-1]:
+        whole = whole[key]
+    whole[path[-1]] = value
 
 
 def _require_text_keys(value: object, where: str) -> None:

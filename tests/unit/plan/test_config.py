@@ -5,6 +5,7 @@ import datetime
 import math
 
 import pytest
+from snakemake.cli import parse_config
 from stepscope.axes import PRECISIONS
 from stepscope.model.chosen import names
 from stepscope.plan.config import ConfigError, checked, merged, read_preset, read_yaml, with_preset
@@ -161,6 +162,29 @@ def test_a_name_may_have_64_characters(schema):
     assert checked({"sizes": {"a" * 64: NANO}}, schema)
     with pytest.raises(ConfigError, match=r"^config key sizes: 'a{65}' is not a usable name; use at most 64 letters"):
         checked({"sizes": {"a" * 65: NANO}}, schema)
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "value"),
+    [
+        ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
+        ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
+        ("timing={time_limit: 7}", ("timing", "time_limit"), 7),
+        ("traces=true", ("traces",), True),
+    ],
+)
+def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, schema, project_root):
+    config = merged(read_yaml(project_root / "config.yaml"), parse_config([written]))
+    found = checked(config, schema)
+    for part in key:
+        found = found[part]
+    assert found == value and type(found) is type(value)
+
+
+def test_text_that_is_no_number_stays_a_mistake(schema, project_root):
+    config = merged(read_yaml(project_root / "config.yaml"), parse_config(["timing={time_limit: 7x}"]))
+    with pytest.raises(ConfigError, match=r'config key timing\.time_limit: "7x" is not of type'):
+        checked(config, schema)
 
 
 def test_a_number_is_the_same_in_each_spelling(schema):
