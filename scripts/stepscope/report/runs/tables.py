@@ -99,19 +99,25 @@ def counts(found: Compared) -> Table | None:
 
 
 def worst(found: Compared) -> Table | None:
-    """The series that are slower by most, one a cell: those that are called so first, then by what is sure of it."""
-    pairs = sorted(_rankable(found), key=lambda pair: (pair.verdict != SLOWER, -pair.ends[0]))
+    """The series that are slower by most, one a cell: those that are called so first, then by what is sure of it.
+
+    None where nothing takes longer, but for what is the same.
+    """
+    slower = [pair for pair in _different(found) if pair.verdict == SLOWER or pair.times_as_long > 1]
+    pairs = sorted(slower, key=lambda pair: (pair.verdict != SLOWER, -pair.ends[0]))
     return _of_pairs("compare_worst", f"The {SHOWN} worst: the series of a cell that takes longest.", found, pairs)
 
 
 def best(found: Compared) -> Table | None:
     """The same of those that are faster."""
-    pairs = sorted(_rankable(found), key=lambda pair: (pair.verdict != FASTER, pair.ends[1]))
+    faster = [pair for pair in _different(found) if pair.verdict == FASTER or pair.times_as_long < 1]
+    pairs = sorted(faster, key=lambda pair: (pair.verdict != FASTER, pair.ends[1]))
     return _of_pairs("compare_best", f"The {SHOWN} best: the series of a cell that gained most.", found, pairs)
 
 
-def _rankable(found: Compared) -> list[Pair]:
-    return [pair for pair in found.pairs if pair.ends and pair.verdict != NOT_COMPARABLE]
+def _different(found: Compared) -> list[Pair]:
+    """The series that are faster, slower or unclear."""
+    return [pair for pair in found.pairs if pair.ends and pair.verdict not in (SAME, NOT_COMPARABLE)]
 
 
 def _of_pairs(name: str, caption: str, found: Compared, pairs: Sequence[Pair]) -> Table | None:
@@ -132,7 +138,7 @@ def pair_columns(found: Compared, is_full: bool = False) -> list[Column]:
     several = len(found.machines) > 1
     own = [
         *([Column("hardware", number=False, value=lambda pair: pair.machine.name)] if several else []),
-        Column("cell", number=False, value=lambda pair: named(point_of(pair.place.cell))),
+        Column("cell", number=False, wrap=True, value=lambda pair: named(point_of(pair.place.cell))),
         Column("series", number=False, value=lambda pair: pair.place.what),
         Column("verdict", number=False, wrap=True, value=lambda pair: TableCell(pair.verdict, pair.why)),
         Column("baseline", "ms", value=lambda pair: number(pair.before.median, four)),
