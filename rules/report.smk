@@ -189,6 +189,7 @@ for prefix, folder, gaps, plan in (
                 "--results results",
             ],
             gaps=gaps,
+            target="partial" if prefix else "report",
         message:
             "Writing the report"
         shell:
@@ -197,6 +198,7 @@ for prefix, folder, gaps, plan in (
                 {params.studies} \
                 {params.comparisons} {params.gaps} \
                 --templates "$SCRIPTS"/../report \
+                --command "snakemake --cores 1 {params.target}${{STEPSCOPE_CONFIGURATION-}}" \
                 {params.folders} \
                 >{log:q} 2>&1
             """

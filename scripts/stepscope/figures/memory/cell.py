@@ -213,7 +213,7 @@ def _draw_all(panel, row: pd.Series, timeline: Timeline, summary: pd.DataFrame, 
     timeline.draw(panel, parts)
     end = panel.get_xlim()[1]
     lines = []
-    if timeline.reserved.max() > 0:
+    if (timeline.reserved > timeline.total).any():  # on a CPU nothing is reserved beyond what is in use
         timeline.draw_reserved(panel, parts)
         lines.append(("reserved", timeline.reserved[-1] / scale))
     landmarks = {"model made": "baseline_model_bytes", "after the first step": "baseline_first_step_bytes"}

@@ -3,6 +3,7 @@ is made from its configuration.
 """
 
 import contextlib
+import difflib
 import importlib.util
 import inspect
 import re
@@ -50,6 +51,8 @@ def told(error: BaseException, reference: Reference) -> str:
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
     own = reference.file.resolve() if reference.file else None
+    if isinstance(error, TypeError) and "forward() missing" in said:
+        text += "; let build() return a make_batch that gives it"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == own]
     return f"line {lines[-1]}: {text}" if lines else text
 
@@ -141,7 +144,9 @@ def _config(transformers: ModuleType, reference: Reference, keys: dict):
             make = lambda: _from_files(auto, reference, keys)  # noqa: E731
         strange = [key for key in keys if not hasattr(plain, key)]
         if strange:
-            raise ModelError(f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; remove it")
+            close = difflib.get_close_matches(strange[0], plain.to_dict(), n=1)
+            remedy = f"did you mean {close[0]!r}?" if close else "remove it"
+            raise ModelError(f"{reference.text}: {type(plain).__name__} has no key {strange[0]!r}; {remedy}")
         return make()
 
 

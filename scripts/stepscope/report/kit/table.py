@@ -20,7 +20,7 @@ from stepscope.report.kit.compare import (
 NOTHING = TableCell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
 # What badges mean in tables that give no peak of what ran out of memory, and no reasons below.
-PLAIN_MEANINGS = {"oom": "out of memory", "unsupported": "not possible on this machine"}
+PLAIN_MEANINGS = {"oom": "out of memory", "unsupported": "not possible with this model on this machine"}
 LONG = 40  # rows; a longer table is folded, where build() is told so
 
 

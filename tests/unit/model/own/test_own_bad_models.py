@@ -145,7 +145,7 @@ def test_a_bad_model_is_described_by_the_same_line(write):
     ("name", "keys", "said"),
     [
         ("no/such-repository", {}, "there is no folder no/such-repository with a config.json"),
-        ("llama", {"hiden_size": 3}, "LlamaConfig has no key 'hiden_size'; remove it"),
+        ("llama", {"hiden_size": 3}, "LlamaConfig has no key 'hiden_size'; did you mean 'hidden_size'?"),
         ("llama", {"max_position_embeddings": 4}, "max_position_embeddings is 4, less than the context of 8"),
         ("vit", {}, "transformers has no causal language model of vit"),
         ("llama", {"hidden_size": 30, "num_attention_heads": 4}, "its configuration is not valid: StrictDataclass"),

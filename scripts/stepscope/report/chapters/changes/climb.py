@@ -53,6 +53,8 @@ def whole(one: Ladder) -> Finding | None:
     if start is None or start is top:
         numbers = {"top": Number(time(top), (top["cell"],))}
         answer = f"In {place(one)} no rung takes less time than {top['name']} ({{top}} ms)."
+        if not any(time(row) for row in one.rungs if row is not top):
+            answer = f"In {place(one)} {top['name']} takes {{top}} ms; no other rung could be measured."
         return Finding(f"what does the ladder bring to {place(one)}", answer, numbers, one.hardware)
     if speed is None:
         return None

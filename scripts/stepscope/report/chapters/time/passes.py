@@ -20,13 +20,14 @@ TWOFOLD = "Each weight is multiplied twice: for its input's gradient and for its
 
 
 def extremes(grid: TimingGrid) -> Finding | None:
-    """Forward and backward of the smallest and of the largest size, in the last precision that is shown, at the
+    """Forward and backward of the quickest and of the slowest size, in the last precision that is shown, at the
     context that has most cells."""
     context = grid.fullest_context("backward")
     rows = grid.timed(grid.shown[-1], "backward", context) if context is not None else []
     rows = [row for row in rows if known(row.get("forward_median_ms"))]
     if not rows:
         return None
+    rows = sorted(rows, key=lambda row: row["forward_median_ms"] + row["backward_median_ms"])
     ends = list({row["size"]: row for row in (rows[0], rows[-1])}.values())
     numbers = {
         phase: Number([row[f"{phase}_median_ms"] for row in ends], cells_of(ends), end_range)

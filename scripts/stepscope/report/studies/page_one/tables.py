@@ -146,8 +146,9 @@ def best_table(machine: Machine) -> Table | None:
         Column("tokens a second", value=_told_tokens_per_s, show=formatting.count),
         Column("peak memory", "GiB", value=lambda row: table.number(memory_of(row), formatting.gib), optional=True),
     ]
+    own = ", models of one's own as they are built" * any(map(is_own, rows))
     caption = (
-        "The baseline by size, nothing fused or compiled: the precision with the most tokens a second, at the longest "
-        f"measured context of which a step fits{alike}."
+        f"The baseline by size, nothing fused or compiled{own}: the precision with the most tokens a second, or a "
+        f"plainer one within the floor of it, at the longest measured context of which a step fits{alike}."
     )
     return table.build("page-best", caption, columns, rows, meanings=table.PLAIN_MEANINGS)
