@@ -74,6 +74,8 @@ def say_where_the_report_is():
     say_how_long_it_took()
     partial_one = snakemake_internals.has_rule(workflow, "partial")
     page = Path("results/partial/report/index.html" if partial_one else "results/report/index.html")
+    if snakemake_internals.has_rule(workflow, "make_archive"):
+        print(f"The archive: {Path(f'results/archive/{ARCHIVE}.zip').resolve()}")
     if page.is_file() and (partial_one or not missing(REGISTRY.records())):
         print(f"The report: {page.resolve()}")
 

@@ -31,6 +31,8 @@ def main() -> None:
         found = compared(before, after, dict(given.paired))
         sentences = written(found, given)
     except (ResultsError, ArchiveError) as error:
+        for name in page.FILES if given.out else ():  # an earlier comparison's would pass for this one's
+            (given.out / name).unlink(missing_ok=True)
         print(f"error: {plain(error, 1000)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except OSError as error:

@@ -70,6 +70,8 @@ def opened(path: Path, limits: Limits = DEFAULT) -> Iterator[Path]:
     if path.is_dir():
         yield path / RESULTS if (path / RESULTS).is_dir() else path
         return
+    if not path.exists():
+        raise ArchiveError(f"{path}: there is no such folder of results, nor such an archive; give the path of one")
     with tempfile.TemporaryDirectory(prefix="stepscope-archive-", ignore_cleanup_errors=True) as folder:
         _unpack(path, Path(folder), limits)
         yield Path(folder) / RESULTS
@@ -256,8 +258,8 @@ def _manifest(path: Path, archive: zipfile.ZipFile, members: dict[str, zipfile.Z
         raise ArchiveError(f"{path}: {MANIFEST} has no list of files with path, bytes and sha256")
     listed = [each["path"] for each in files]
     if odd := sorted({*listed} ^ (members.keys() - {MANIFEST})):
-        missing = "is not there" if odd[0] in listed else "is not listed"
-        raise ArchiveError(f"{path}: {odd[0][:200]!a} {missing}, by {MANIFEST}; copy the archive again")
+        missing = "is not there, but listed" if odd[0] in listed else "is not listed"
+        raise ArchiveError(f"{path}: {odd[0][:200]!a} {missing} in {MANIFEST}; copy the archive again")
     if len(listed) != len({*listed}):
         raise ArchiveError(f"{path}: {MANIFEST} lists a file twice")
     return manifest

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -168,7 +169,7 @@ def sentences(found: Turns) -> list[str]:
             "is unclear. Something disturbed the machine; measure again, with more rounds."
         )
     elif found.control:
-        told.append(f"The control held: A once more beside A, {_counted(found.control)}.")
+        told.append(f"In the control, A once more beside A, nothing is called different: {_counted(found.control)}.")
     if found.is_control:
         told.append("Both sides ran the same code in the same environment: this is an A/A control.")
     told.append(
@@ -210,7 +211,7 @@ def tables(found: Turns) -> list[Table]:
     ]  # fmt: skip
     found_tables = (
         build("ab", "B beside A; a change above 0 takes longer.", _COLUMNS, found.lines, legend=False),
-        build("ab_control", "A once more beside A.", _COLUMNS, found.control, legend=False),
+        build("ab_control", "A once more (here B) beside A.", _COLUMNS, found.control, legend=False),
         build("ab_sides", "The two sides.", columns, about, legend=False),
     )
     return [table for table in found_tables if table]
@@ -219,7 +220,12 @@ def tables(found: Turns) -> list[Table]:
 def title(found: Turns) -> str:
     """`A: main, B: worktree`."""
     a, b = (found.about["sides"][name]["given"] for name in (A, B))
-    return f"In turns: A is {a}, B is {b}"
+    return f"In turns: A is {_short(a)}, B is {_short(b)}"
+
+
+def _short(given: str) -> str:
+    """A commit's hash in the length that git shows, any other name as it is."""
+    return given[:10] if re.fullmatch(r"[0-9a-f]{40}", given) else given
 
 
 def as_markdown(found: Turns) -> str:
@@ -241,8 +247,8 @@ def as_html(found: Turns, templates: Path) -> str:
 def _parts(found: Turns, blocks: MarkdownBlocks | WebBlocks) -> list[str | Prose]:
     rounds = found.about["rounds"]
     how = (
-        f"{rounds} rounds; in each one fresh process of a side after the other, in the order A B, then B A, on a "
-        "device held for all of it. processes.csv has every process."
+        f"{rounds} rounds; in each one fresh process of a side after the other, turned from round to round, "
+        "on a device held for all of it. processes.csv has every process."
     )
     return [
         f"# {markdown(title(found))}",

@@ -96,7 +96,10 @@ def test_a_folder_is_given_as_it_is(inside, results):
 
 
 def test_a_path_without_a_file_is_one_line(tmp_path):
-    with pytest.raises(ArchiveError, match=r"none\.zip: there is no such file"), opened(tmp_path / "none.zip"):
+    with (
+        pytest.raises(ArchiveError, match=r"none\.zip: there is no such folder of results, nor such an archive"),
+        opened(tmp_path / "none.zip"),
+    ):
         pass
 
 

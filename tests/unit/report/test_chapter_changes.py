@@ -95,6 +95,15 @@ def test_where_nothing_is_gained_nothing_brings_most(tmp_path):
     )
 
 
+def test_a_ladder_of_which_only_the_first_rung_ran_compares_nothing(tmp_path):
+    first, *others = alone()
+    own = found(
+        tmp_path, [first, *(ladder.without_step(each, "unsupported", "no kernel", both=True) for each in others)]
+    )
+    told_of = own["what does the ladder bring to small at 128"].text
+    assert told_of == "In small at 128 fp32, naive takes 40.0 ms; no other rung could be measured."
+
+
 @pytest.mark.parametrize(("factor", "is_told"), [(0.99 / UNLIKE, True), (1.01 / UNLIKE, False)])
 def test_a_change_that_depends_on_the_place_is_told(factor, is_told, tmp_path):
     # Graphs make 10 ms 5 in small; in medium, whose steps take three times as long, they gain `factor` of that.

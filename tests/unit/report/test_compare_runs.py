@@ -373,12 +373,31 @@ def test_the_program_says_by_its_exit_code_what_it_found(folders, tmp_path):
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"index.html", "compare.md", "compare.csv"}
     assert program(after, before)[0] == 0
     (tmp_path / "empty").mkdir()
-    code, said, complaint = program(tmp_path / "empty", after)
+    code, said, complaint = program(tmp_path / "empty", after, "--out", tmp_path / "out")
     assert (code, said) == (2, "")
+    assert list((tmp_path / "out").iterdir()) == []  # the earlier comparison's pages would pass for this one's
     assert complaint == (
         f"error: {tmp_path}/empty: there are no results; give a folder with LABEL/STUDY/…/record.json, one that holds "
         "it as results, or an archive\n"
     )
+
+
+def test_results_that_were_not_measured_again_are_said_to_be_the_same_measurements(folders):
+    folder = folders("one", 1)
+    again = folder / f"{LABEL}/timing/xl/ctx128/fp32"
+    found = read(folder, "one")
+    (again / "samples.csv").write_text("measured again\n")
+    record = json.loads((again / "record.json").read_text())
+    record["samples_sha256"] = hashlib.sha256(b"measured again\n").hexdigest()
+    (again / "record.json").write_text(json.dumps(record))
+    told = words.summary(compared(found, read(folder, "two")), [])
+    assert "15 of 16 cells of the results were not measured again: their samples are the baseline's." in told
+
+
+def test_cells_in_common_that_were_timed_in_one_run_alone_are_nothing_to_compare():
+    untimed = dataclasses.replace(run(2), rows={study: [] for study in run(2).rows})
+    with pytest.raises(ResultsError, match="have no timed cell in common"):
+        compared(run(1), untimed)
 
 
 def test_every_column_of_the_csv_is_described():

@@ -84,7 +84,7 @@ def test_ours_is_the_first_run_with_neutral_options(over, tmp_path):
     ("over", "ours", "reason"),
     [
         ({"gpu": ""}, {}, "GPU not named"),
-        ({"gpu": "Unheard"}, {}, "no data sheet gives the rates of both GPUs"),
+        ({"gpu": "Unheard"}, {}, "no data sheet gives the rates of both machines"),
         ({"doubt": "the host was slow"}, {}, "the host was slow"),
         ({"precision": "tf32"}, {}, "it multiplied in TF32, ours in fp32 proper"),
         ({}, {"forward_limited_by": "launches"}, LAUNCHES),

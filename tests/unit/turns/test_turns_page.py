@@ -115,7 +115,7 @@ def test_a_control_that_fires_makes_every_verdict_unclear(measured):
     assert any("Do not trust it" in sentence for sentence in turns.sentences(found))
     held = turns.read(measured({"a": {"step": times}, "b": {"step": others}, "c": {"step": times}}), 1.01)
     assert [line.verdict for line in held.lines] == [SLOWER]
-    assert any("The control held" in sentence for sentence in turns.sentences(held))
+    assert any("nothing is called different: 1 series: 1 same." in sentence for sentence in turns.sentences(held))
 
 
 def test_the_same_on_both_sides_is_called_a_control(measured):

@@ -130,7 +130,7 @@ def _not_comparable(found: Beside) -> str:
         if not figure["gpu"]:
             return "GPU not named"
         if found.arithmetic is None or found.memory is None:
-            return "no data sheet gives the rates of both GPUs"
+            return "no data sheet gives the rates of both machines"
         if partner.limited_by == LAUNCHES:
             return "here the host's launches fill the time, and the other host is not known"
     return ""

@@ -142,12 +142,18 @@ def compared(before: Results, after: Results, paired: Mapping[str, str] | None =
     control = {one: _control(one, before, after) for one in found}
     fired = {one: alarms(pairs) for one, pairs in control.items()}
     pairs = [pair for one in found for pair in _judged(one, before, after, bool(fired[one]))]
+    lost = _lost(found, before, after)
+    if not pairs and not lost:
+        raise ResultsError(
+            f"{before.name} and {after.name} have no timed cell in common; compare results of the same grid of a study "
+            "that times"
+        )
     own = [{cell for both in common for cell in both[at : at + 1]} for at in (0, 1)]
     only = {
         name: [cell for cell in results.records if cell not in there]
         for name, results, there in zip((BEFORE, AFTER), (before, after), own, strict=True)
     }
-    return Compared(before, after, found, pairs, _lost(found, before, after), control, fired, only)
+    return Compared(before, after, found, pairs, lost, control, fired, only)
 
 
 def machines(before: Results, after: Results, paired: Mapping[str, str]) -> list[Machine]:

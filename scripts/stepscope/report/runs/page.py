@@ -14,7 +14,7 @@ from stepscope.report.runs import recorded, tables, words
 from stepscope.report.runs.changes import changes
 from stepscope.report.runs.judging import AFTER, BEFORE, Compared, common_cells
 
-PAGE, MARKDOWN, CSV = "index.html", "compare.md", "compare.csv"
+FILES = PAGE, MARKDOWN, CSV = "index.html", "compare.md", "compare.csv"
 TEMPLATE = "compare.md.j2"
 
 

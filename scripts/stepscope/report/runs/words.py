@@ -32,6 +32,8 @@ def summary(found: Compared, changed: Sequence[Change]) -> list[str]:
         told.append(f"Out of memory now: {formatting.listing([_name(each) for each in worse], MOST_NAMES)}.")
     told += [alarm(found)] if any(found.alarms.values()) else [control(found)]
     told.append(_changed(changed))
+    if same := _same_measurements(found):
+        told.append(same)
     for name, other in ((BEFORE, AFTER), (AFTER, BEFORE)):
         if alone := found.only[name]:
             told.append(f"{formatting.cells(len(alone)).capitalize()} of the {name} not in the {other}.")
@@ -46,7 +48,7 @@ def verdicts(found: Compared) -> str:
     counts = {word: len(found.of(word)) for word in _SAID}
     cells = len({pair.place.cell for pair in found.pairs})
     told = ", ".join(f"{counts[word]:,} {said}" for word, said in _SAID.items())
-    reasons = Counter(pair.why.partition(":")[0] for pair in found.pairs if pair.why)
+    reasons = Counter(pair.why.partition(":")[0] for pair in found.of(NOT_COMPARABLE) if pair.why)
     why = f" ({', '.join(f'{count:,} {word}' for word, count in reasons.most_common())})" if reasons else ""
     return f"Of {len(found.pairs):,} series in {formatting.cells(cells)}: {told}{why}."
 
@@ -101,12 +103,20 @@ def _changed(changed: Sequence[Change]) -> str:
     return f"Changed: {formatting.listing([plain(each, 60) for each in facts], 2 * MOST_NAMES)}."
 
 
+def _same_measurements(found: Compared) -> str:
+    """How many cells of the results are no measurements of their own: their samples are the baseline's."""
+    digests = {record["samples_sha256"] for record in found.before.records.values()}
+    count = sum(record["samples_sha256"] in digests for record in found.after.records.values())
+    of = formatting.cells(len(found.after.records))
+    return f"{count:,} of {of} of the results were not measured again: their samples are the baseline's." * bool(count)
+
+
 def about_kernels(found: Sequence[Kernel] | None) -> str:
     """Kernels that came, went, grew and shrank, in one sentence."""
     if found is None:
         return "Not both have profiles of a common cell."
     if not found:
-        return "No kernel came, went, grew or shrank by 1 % of a step's GPU time."
+        return "No kernel came, went, grew or shrank by 1 % of a step's time in kernels."
     parts = [f"{sum(each.change == word for each in found):,} {word}" for word in ("came", "went", "grew", "shrank")]
     return f"Kernels: {', '.join(parts)}."
 

@@ -96,6 +96,16 @@ def test_a_line_of_the_users_file_is_named(complaint):
     assert "forward fails: line 9: RuntimeError: Expected size" in complaint(text)
 
 
+def test_an_input_that_forward_misses_is_told_with_where_it_comes_from(complaint):
+    text = """
+        class Net(nn.Embedding):
+            def forward(self, tokens, segment): return super().forward(tokens)
+        def build(context): return Net(10, 4)
+        """
+    said = complaint(text)
+    assert said.endswith("positional argument: 'segment'; let build() return a make_batch that gives it")
+
+
 def test_keys_that_build_does_not_take(complaint):
     said = complaint(f"def build(context, layers=2): return {FINE}", {"layer": 3})
     assert said.startswith("build(context, layers=2) does not take the context and the keys layer")
