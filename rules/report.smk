@@ -189,7 +189,7 @@ for prefix, folder, gaps, plan in (
                 "--results results",
             ],
             gaps=gaps,
-            target="partial" if prefix else "report",
+            run=f"snakemake --cores 1 {'partial' if prefix else 'report'}",
         message:
             "Writing the report"
         shell:
@@ -198,7 +198,7 @@ for prefix, folder, gaps, plan in (
                 {params.studies} \
                 {params.comparisons} {params.gaps} \
                 --templates "$SCRIPTS"/../report \
-                --command "snakemake --cores 1 {params.target}${{STEPSCOPE_CONFIGURATION-}}" \
+                --command "{params.run}${{STEPSCOPE_CONFIGURATION-}}" \
                 {params.folders} \
                 >{log:q} 2>&1
             """
