@@ -6,7 +6,6 @@ it computes exponentials: the scores of the next tile of keys are multiplied whi
 and the warpgroups drift apart, so that one's products hide another's exponentials.
 """
 
-from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -17,8 +16,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import PART, counter, described, init_barriers, multiplied, processors, rest_of
-from stepscope.attention.launching import launch
+from stepscope.attention.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.tiles import HopperForward
@@ -30,23 +29,25 @@ CACHED_BYTES = 16 * 2**20  # of keys and values at a time: a third of an H100's 
 ROWS = gl.constexpr(64)  # queries of a warpgroup: the height of its matrix instruction
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: Mask, tiles: HopperForward) -> None:
-    """Fill output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by TMA."""
+def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by
+    TMA. The last slot is a `counter`."""
+    q, k, v, output, lse, given_out = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     blocks = -(-queries // (ROWS.value * tiles.warpgroups))
     shared_by = sharing(q, k)
     local = mask.window > 0 or mask.offset % ROWS.value != 0
     cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize)) * shared_by
-    launch(
+    plan.launch(
         _forward_kernel,
-        (min(processors(q.device), blocks * sequences),),
+        (min(processors(plan.device), blocks * sequences),),
         (
             described(q, ROWS.value, tiles.block),
             described(k, tiles.keys, tiles.block),
             described(v, tiles.keys, tiles.block),
             described(output, ROWS.value, tiles.block),
             lse,
-            counter(q.device),
+            given_out,
             heads,
             sequences,
             min(cached, sequences),
@@ -68,7 +69,6 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             "CAUSAL": mask.is_causal,
             "LOCAL": local,
         },
-        kind=(q.dtype,),
         num_warps=4,
     )
 

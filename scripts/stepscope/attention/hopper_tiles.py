@@ -8,7 +8,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
 
-from stepscope.attention.launching import Described
+from stepscope.attention.launching import Described, Slot
 from stepscope.attention.operands import strides
 
 # Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is narrower.
@@ -16,7 +16,7 @@ PART = gl.constexpr(64)
 _DTYPES = {torch.float32: gl.float32, torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
 
 
-def described(x: Tensor, rows: int, columns: int) -> Described:
+def described(x: Slot, rows: int, columns: int) -> Described:
     """Descriptor with which the tensor memory accelerator moves tiles of (rows, columns) of `x`, 2D to 4D.
 
     What lies beyond the tensor is read as zeros and not written.
