@@ -24,7 +24,7 @@ def attention(
     `lower_right` as in `stepscope.attention.masks`. Raises ValueError, in one line, for what the kernels or the device
     cannot run.
     """
-    return attention_and_lse(q, k, v, is_causal, window, lower_right)[0]
+    return _attend(q, k, v, is_causal, window, lower_right, False)
 
 
 def attention_and_lse(
@@ -34,29 +34,36 @@ def attention_and_lse(
 
     A query that sees no key has the output 0 and the log-sum-exp -inf.
     """
+    return _attend(q, k, v, is_causal, window, lower_right, True)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
+) -> Tensor | tuple[Tensor, Tensor]:
     device = q.device.type
     if torch.is_autocast_enabled(device):
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
     is_compiling = torch.compiler.is_compiling()
-    shape = q.shape
-    is_4d = len(shape) == 4 and k.ndim == 4 and v.ndim == 4
-    if is_compiling or not is_4d:
+    if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
         check(q, k, v)
         masks.check(is_causal, window, lower_right)
-        q, k, v = as_4d(q), as_4d(k), as_4d(v)
+        if q.ndim != 4:
+            shape = q.shape
+            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), is_causal, window, lower_right, True)
+            output = output.reshape(shape)
+            return (output, lse.reshape(shape[:-1])) if with_lse else output
     if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
-        output, lse = _FlashAttention.apply(q, k, v, is_causal, window, lower_right)
-    else:
-        output, lse = kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
-    return (output, lse) if is_4d else (output.reshape(shape), lse.reshape(shape[:-1]))
+        return _FlashAttention.apply(q, k, v, is_causal, window, lower_right, with_lse)
+    output, lse = kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
+    return (output, lse) if with_lse else output
 
 
 class _FlashAttention(torch.autograd.Function):
     # An operator takes the host longer to call than a function: only the compiler needs it.
     @staticmethod
     def forward(
-        ctx, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool
-    ) -> tuple[Tensor, Tensor]:
+        ctx, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
+    ) -> Tensor | tuple[Tensor, Tensor]:
         if torch.compiler.is_compiling():
             ctx.mask = is_causal, window, lower_right
             output, lse = torch.ops.stepscope.flash_forward.default(q, k, v, is_causal, window, lower_right)
@@ -64,17 +71,25 @@ class _FlashAttention(torch.autograd.Function):
             ctx.kernels = kernels(q, k, v, is_causal, window, lower_right)
             output, lse = ctx.kernels.forward(q, k, v)
         ctx.save_for_backward(q, k, v, output, lse)
+        if not with_lse:
+            return output
         ctx.mark_non_differentiable(lse)
         return output, lse
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx, d_output: Tensor, _d_lse: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
         if torch.compiler.is_compiling():
             gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+        elif torch.is_grad_enabled():  # the gradients shall have gradients, too
+            gradients = _gradients_once(ctx, d_output)
         else:
             gradients = ctx.kernels.backward(*ctx.saved_tensors, d_output)
-        return *gradients, None, None, None
+        return *gradients, None, None, None, None
+
+
+@once_differentiable
+def _gradients_once(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return ctx.kernels.backward(*ctx.saved_tensors, d_output)
 
 
 def _forward(

@@ -367,7 +367,8 @@ def _attend(
         else:
             output_tile.store(weighted.to(dtype))
         fence_async_shared()
-        tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+        if row >= 0:  # TMA takes no negative row, even where it has nothing to write
+            tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
         if Q_SLOTS == 1:
             tma.store_wait(0)
             mbarrier.arrive(q_free.index(q_slot))

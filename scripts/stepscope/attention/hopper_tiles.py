@@ -46,18 +46,18 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-def counter(device: torch.device) -> Tensor:
+def counter(device: torch.device, stream: int) -> Tensor:
     """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each stream, on which
     kernels run one after the other. What is captured in a graph may run beside others: it gets one of its own."""
     if torch.cuda.is_current_stream_capturing():
         return torch.zeros(1, dtype=torch.int32, device=device)
-    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
-    if key not in _counters:
-        _counters[key] = torch.zeros(1, dtype=torch.int32, device=device)
-    return _counters[key]
+    found = _counters.get((device, stream))
+    if found is None:
+        found = _counters[device, stream] = torch.zeros(1, dtype=torch.int32, device=device)
+    return found
 
 
-_counters: dict[tuple[int, int], Tensor] = {}
+_counters: dict[tuple[torch.device, int], Tensor] = {}
 
 
 @gluon.jit

@@ -25,15 +25,15 @@ def kernels(q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None
         q.shape,
         q.stride(),
         q.dtype,
-        q.device,
+        q.get_device(),
         k.shape,
         k.stride(),
         k.dtype,
-        k.device,
+        k.get_device(),
         v.shape,
         v.stride(),
         v.dtype,
-        v.device,
+        v.get_device(),
         is_causal,
         window,
         lower_right,
@@ -72,6 +72,7 @@ class Kernels:
         self._given = is_causal, window, lower_right
         self._mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
         self._rows = q.shape[:-1]
+        self._device = q.device
         self._is_empty = q.numel() == 0 or k.numel() == 0
         hopper = q.dtype != torch.float32 and _is_hopper(q.device)
         self._forward_on_hopper, self._backward_on_hopper = (
@@ -88,10 +89,13 @@ class Kernels:
             q, k, v = (readable(x, self._can_read) for x in (q, k, v))
             return kernels(q, k, v, *self._given).forward(q, k, v)
         output = empty_like(q)
-        lse = torch.empty(self._rows, dtype=torch.float32, device=q.device)
+        lse = torch.empty(self._rows, dtype=torch.float32, device=self._device)
         if self._is_empty:
             return output.zero_(), lse.fill_(-math.inf)
-        tensors = (q, k, v, output, lse, counter(q.device)) if self._forward_on_hopper else (q, k, v, output, lse)
+        stream = _stream(self._device)
+        tensors = q, k, v, output, lse
+        if self._forward_on_hopper:
+            tensors = *tensors, counter(self._device, stream)
         if self._forward is None:
             plan = Plan(tensors)
             if self._forward_on_hopper:
@@ -99,7 +103,7 @@ class Kernels:
             else:
                 portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
             self._forward = plan
-        self._forward.run(*tensors)
+        self._forward.run(tensors, stream)
         return output, lse
 
     def backward(
@@ -127,7 +131,7 @@ class Kernels:
                 choose = tiles.backward_keys, tiles.backward_queries
                 portable_backward.add_to(plan, self._mask, *(of(q, _is_hopper(q.device)) for of in choose))
             self._backward[key] = plan
-        plan.run(*tensors)
+        plan.run(tensors, _stream(self._device))
         return gradients
 
 
@@ -135,3 +139,8 @@ class Kernels:
 def _is_hopper(device: torch.device) -> bool:
     """Whether the device is a GPU of compute capability 9.x."""
     return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device)[0] == 9
+
+
+def _stream(device: torch.device) -> int:
+    """Handle of the device's current stream; 0 where there is none."""
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0

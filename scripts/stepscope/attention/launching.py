@@ -61,7 +61,8 @@ class Plan:
         self.device = tensors[0].device
         self.slots = [Slot(i, x.shape, x.stride(), x.dtype) for i, x in enumerate(tensors)]
         self._launches: list[_Launch] = []
-        self._scratch: list[tuple[Slot, int]] = []
+        self._scratch: list[Slot] = []
+        self._offsets: list[int] = []
         self._scratch_bytes = 0
 
     def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
@@ -69,7 +70,8 @@ class Plan:
         strides = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         slot = Slot(len(self.slots), shape, strides, dtype)
         self.slots.append(slot)
-        self._scratch.append((slot, self._scratch_bytes))
+        self._scratch.append(slot)
+        self._offsets.append(self._scratch_bytes)
         self._scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
         return slot
 
@@ -80,28 +82,27 @@ class Plan:
         numbers; followed by its compile-time constants in their order. `options` are the compiler's."""
         self._launches.append(_Launch(kernel, (*grid, 1, 1)[:3], arguments, constants, options))
 
-    def run(self, *tensors: Tensor) -> None:
-        """Launch all kernels. The tensors are like those for which the plan was made, each aligned to 16 bytes."""
+    def run(self, tensors: Sequence[Tensor], stream: int) -> None:
+        """Launch all kernels on a stream. The tensors are like those for which the plan was made, aligned alike."""
         addresses = [x.data_ptr() for x in tensors]
+        memory = None
         if self._scratch:
             memory = torch.empty(self._scratch_bytes, dtype=torch.uint8, device=self.device)
             begin = memory.data_ptr()
-            addresses += [begin + offset for _, offset in self._scratch]
-        else:
-            memory = None
-        stream = 0 if self.device.index is None else torch._C._cuda_getCurrentRawStream(self.device.index)
+            addresses += [begin + offset for offset in self._offsets]
         for launch in self._launches:
-            if launch.is_ready:
+            if launch.again is not None:
                 launch.again(addresses, stream)
             else:
-                views = [_view(memory, slot, offset) for slot, offset in self._scratch]
+                views = [_view(memory, slot, at) for slot, at in zip(self._scratch, self._offsets, strict=True)]
                 launch.first([*tensors, *views])
 
 
 class _Launch:
     """One kernel of a plan. The first launch is Triton's own, which compiles if need be.
 
-    Triton encodes descriptors within its launcher; where that is not as expected here, each launch is Triton's own.
+    `again` launches with other addresses, on a stream; it stays None where Triton's launcher is not as expected here,
+    and each launch is Triton's own.
     """
 
     def __init__(self, kernel: Callable, grid: tuple[int, int, int], arguments: Sequence, constants: dict, options):
@@ -109,7 +110,8 @@ class _Launch:
         self._described = [x for x in arguments if isinstance(x, Described)]
         self._pointers = [x for x in arguments if isinstance(x, Slot)]
         self._rest = list(arguments[len(self._described) + len(self._pointers) :])
-        self.is_ready = False
+        self.compiled: object = None
+        self.again: Callable[[Sequence[int], int], None] | None = None
 
     def first(self, tensors: Sequence[Tensor]) -> None:
         descriptors = [
@@ -117,35 +119,51 @@ class _Launch:
             for x in self._described
         ]
         pointers = [tensors[x.number] for x in self._pointers]
-        compiled = self._kernel[self._grid](*descriptors, *pointers, *self._rest, **self._constants, **self._options)
-        if compiled is None:  # as in Triton's interpreter
-            return
-        run = copy.copy(compiled.run)
-        if self._described:
-            inner = getattr(run, "launch", None)
-            names = getattr(getattr(inner, "__code__", None), "co_freevars", ())
-            if not {"launcher", "tensordesc_meta"} <= set(names):
-                return
-            found = dict(zip(names, (cell.cell_contents for cell in inner.__closure__), strict=True))
-            if any(meta is None for meta in found["tensordesc_meta"]):
-                return
-            run.launch = found["launcher"]
-            self._tiled = [_Encoded(*of) for of in zip(self._described, found["tensordesc_meta"], strict=True)]
-        else:
-            self._tiled = []
-        self._run = run
-        self._numbers = [x.number for x in self._pointers]
-        self._function = compiled.function, compiled.packed_metadata, None, None, None
-        self._last = (*self._rest, *self._constants.values())
-        self.is_ready = True
+        self.compiled = self._kernel[self._grid](
+            *descriptors, *pointers, *self._rest, **self._constants, **self._options
+        )
+        if self.compiled is not None:  # as in Triton's interpreter
+            self.again = self._prepared(self.compiled)
 
-    def again(self, addresses: Sequence[int], stream: int) -> None:
-        given = []
-        for tiled in self._tiled:
-            address = addresses[tiled.number]
-            given += tiled.known.get(address) or tiled.at(address)
-        given += [addresses[i] for i in self._numbers]
-        self._run(*self._grid, stream, *self._function, *given, *self._last)
+    def _prepared(self, compiled: object) -> Callable[[Sequence[int], int], None] | None:
+        run, encoded = copy.copy(compiled.run), []
+        launch = getattr(run, "launch", None)
+        if self._described:
+            names = getattr(getattr(launch, "__code__", None), "co_freevars", ())
+            if not {"launcher", "tensordesc_meta"} <= set(names):
+                return None
+            found = dict(zip(names, (cell.cell_contents for cell in launch.__closure__), strict=True))
+            if any(meta is None for meta in found["tensordesc_meta"]):
+                return None
+            launch = found["launcher"]
+            encoded = [_Encoded(*of) for of in zip(self._described, found["tensordesc_meta"], strict=True)]
+        # What Triton adds to the arguments on their way, seen once.
+        passed = []
+        run.launch = lambda *all_: passed.extend(all_)
+        stream, given = object(), object()
+        run(*self._grid, stream, compiled.function, compiled.packed_metadata, None, None, None, given)
+        if launch is None or passed.count(stream) != 1:
+            return None
+        head, tail = passed[: passed.index(stream)], passed[passed.index(stream) + 1 :]
+        numbers = [x.number for x in self._pointers]
+        last = (*self._rest, *self._constants.values())
+
+        def arguments(addresses: Sequence[int]) -> list:
+            collected = []
+            for x in encoded:
+                address = addresses[x.number]
+                collected += x.known.get(address) or x.at(address)
+            collected += [addresses[i] for i in numbers]
+            collected += last
+            return collected
+
+        if tail and tail[-1] is given:  # one after the other, as until Triton 3.6
+            del tail[-1]
+            return lambda addresses, stream: launch(*head, stream, *tail, *arguments(addresses))
+        if tail and tail[-1] == (given,):  # together, as from Triton 3.7 on
+            del tail[-1]
+            return lambda addresses, stream: launch(*head, stream, *tail, arguments(addresses))
+        return None
 
 
 class _Encoded:
