@@ -29,13 +29,15 @@ class Tiles:
 
 @dataclass(frozen=True)
 class HopperForward:
-    """Width of a tile, warpgroups with 64 queries each, keys of a tile, tiles in flight, registers of a thread."""
+    """Width of a tile, warpgroups with 64 queries each, keys of a tile, tiles in flight, registers of a thread. So many
+    sequences take turns as have keys and values of `cached` bytes."""
 
     block: int
     warpgroups: int
     keys: int
     stages: int
     registers: int
+    cached: int = 16 * 2**20  # a third of an H100's L2 cache, half of what is near
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,16 @@ _WITHOUT_TENSOR_CORES = {
     },
 }
 
-# On an H100, TFLOP/s of 64 x 1,024, 64 x 4,096 and 64 x 16,384 (d_head x length, causal, bf16): two warpgroups 311, 431
-# and 470, three 270, 427 and 498. Three hide more of the exponentials, which take as long as the products at this
-# d_head; blocks of 192 queries waste more of a short sequence. With d_head 128 a third one lacks registers (366 of 617
-# TFLOP/s at 16,384, with all else as it was then). Half as many keys in a tile cost 3 to 15 % in both, 2 to 4 stages
-# differ by 3 %.
+# TFLOP/s with d_head 64 (causal, bf16, H200): two warpgroups 306, 375 and 417 at 1,024, 2,048 and 4,096 tokens, three
+# 312, 399 and 468. Three hide more of the exponentials, which take as long as the products at this d_head; blocks of 192
+# queries waste more of a short sequence. With d_head 128 a third one lacks registers (366 of 617 on an H100). Half as
+# many keys in a tile cost 3 to 15 % in both, 2 to 4 stages differ by 3 %. Twice as many bytes at a time bring 3 % at
+# 1,024 tokens with three warpgroups and cost 1 % with d_head 128; a quarter of them costs 7 %.
 _HOPPER_FORWARD = HopperForward(64, 2, 128, 4, 240)
-_HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160)
+_HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160, 32 * 2**20)
 _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
 _HOPPER_FORWARD_WIDEST = HopperForward(256, 2, 64, 2, 240)
-_LONG = 4096
+_LONG = 1024
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
 _HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
