@@ -107,11 +107,11 @@ _WITHOUT_TENSOR_CORES = {
     },
 }
 
-# TFLOP/s with d_head 64 (causal, bf16, H200): two warpgroups 306, 375 and 417 at 1,024, 2,048 and 4,096 tokens, three
-# 312, 399 and 468. Three hide more of the exponentials, which take as long as the products at this d_head; blocks of 192
-# queries waste more of a short sequence. With d_head 128 a third one lacks registers (366 of 617 on an H100). Half as
-# many keys in a tile cost 3 to 15 % in both, 2 to 4 stages differ by 3 %. Twice as many bytes at a time bring 3 % at
-# 1,024 tokens with three warpgroups and cost 1 % with d_head 128; a quarter of them costs 7 %.
+# TFLOP/s with d_head 64 (causal, bf16, H200): two warpgroups 306 and 375 at 1,024 and 2,048 tokens, three 312 and 399.
+# Three hide more of the exponentials, which take as long as the products at this d_head; blocks of 192 queries waste
+# more of a short sequence. With d_head 128 a third one lacks registers (366 of 617 on an H100). Half as many keys in a
+# tile cost 3 to 15 % in both, 2 to 4 stages differ by 3 %. Twice as many bytes at a time bring 3 % at 1,024 tokens with
+# three warpgroups and cost 1 % with d_head 128; a quarter of them costs 7 %.
 _HOPPER_FORWARD = HopperForward(64, 2, 128, 4, 240)
 _HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160, 32 * 2**20)
 _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
