@@ -82,7 +82,7 @@ def draw_steps(tables) -> Figure:
     handles.append(Line2D([], [], label="free step", **look))
     if any(not time(row, "step") and time(row, "forward_backward") for row in rows):
         handles.append(Patch(label="forward+backward, no step", **BOTH))
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=5, columnspacing=1.2, handlelength=1.4)
+    theme.legend(facets.figure, handles, 5, columnspacing=1.2, handlelength=1.4)
     words = "ms; beside the bar: the free step and its gain over the rung before"
     words += "; below the gap: over the rung that it varies" * any(one.wholes for one in shown)
     facets.name_axes(x=words, more=more)

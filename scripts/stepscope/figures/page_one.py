@@ -40,7 +40,7 @@ def draw_page_one(tables) -> Figure:
     facets.name_axes(f"share of the step without a profiler (%); {fixed}", more=len(panels) - len(shown))
     used = [part for part in PARTS if any(getattr(each, part) > 0 for _, steps in shown for each in steps)]
     handles = [Patch(color=COLOURS[part], linewidth=0, label=PARTS[part]) for part in used]
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.2)
+    theme.legend(facets.figure, handles, len(handles), columnspacing=1.2)
     return facets.figure
 
 

@@ -133,7 +133,7 @@ def draw_forced(tables) -> Figure:
     handles += [Line2D([], [], marker="o", markersize=3, label="every operator in the format", **ink)]
     handles.append(Line2D([], [], linestyle=(0, (1, 1.5)), label="under autocast", **ink))
     handles.append(Line2D([], [], label="result all zero or NaN", markeredgecolor=colours.MUTED, **_LOST_LOOK))
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.4)
+    theme.legend(facets.figure, handles, len(handles), columnspacing=1.4)
     return facets.figure
 
 

@@ -70,7 +70,7 @@ def draw_roofline(tables) -> Figure:
     facets.name_axes(_X, _Y, more=len(every) - len(machines))
     handles = _phase_handles(points) + _roof_handles(roofs(tables, *key) for key in found)
     look = {"ncols": 5, "columnspacing": 1.2, "handlelength": 2.2}
-    facets.figure.legend(handles=handles, loc="outside upper left", **look)
+    theme.legend(facets.figure, handles, **look)
     return facets.figure
 
 
@@ -177,7 +177,7 @@ def draw_roofline_attention(tables) -> Figure:
     facets.name_axes(f"{_X}, by length; {words}", _Y, more=every - len(rows))
     handles = _roof_handles(roofs(tables, *row[:2]) for row in rows)
     if handles:
-        facets.figure.legend(handles=handles, loc="outside upper left", ncols=2)
+        theme.legend(facets.figure, handles, 2)
     return facets.figure
 
 

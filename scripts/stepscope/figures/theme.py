@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from stepscope import colours
@@ -68,6 +70,16 @@ def render(draw: Callable, tables) -> dict[str, bytes]:
         figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     text = svg.getvalue().decode("utf-8").replace("'DejaVu Sans'", SVG_FONTS).replace("DejaVu Sans", SVG_FONTS)
     return {"svg": shorter(text).encode("utf-8"), "png": png.getvalue(), "pdf": pdf.getvalue()}
+
+
+def legend(figure: Figure, handles: list[Artist], ncols: int, loc: str = "outside upper left", **look) -> None:
+    """A legend above the panels, in `ncols` columns or as many as the figure is wide enough for."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for columns in range(ncols, 0, -1):
+        placed = figure.legend(handles=handles, loc=loc, ncols=columns, **look)
+        if columns == 1 or placed.get_window_extent(renderer).width <= figure.bbox.width:
+            return
+        placed.remove()
 
 
 def shorter(svg: str) -> str:

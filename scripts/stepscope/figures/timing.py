@@ -167,7 +167,7 @@ def draw_phases(tables) -> Figure:
     facets.axes[0][0].invert_yaxis()
     facets.name_axes(x="share of forward + backward + optimizer (%); in the bars and beside them: ms")
     handles = [Patch(color=colours.PHASE[name], label=name) for name in names]
-    facets.figure.legend(handles=handles, loc="outside upper right", ncols=3)
+    theme.legend(facets.figure, handles, 3, loc="outside upper right")
     return facets.figure
 
 
@@ -224,7 +224,7 @@ def draw_samples(tables) -> Figure:
     facets.name_axes(x="step, warm-up first")
     drawn = set(samples["phase"].map(_series))
     handles = [Line2D([], [], color=colours.PHASE[name], marker=".", label=name) for name in SERIES if name in drawn]
-    facets.figure.legend(handles=handles, loc="outside upper right", ncols=4)
+    theme.legend(facets.figure, handles, 4, loc="outside upper right")
     return facets.figure
 
 

@@ -92,7 +92,7 @@ def draw_means(tables) -> Figure:
     handles = [
         Line2D([], [], color=colours.PHASE[phase], marker=MARKERS[phase], markersize=4, label=phase) for phase in PHASES
     ]
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=4)
+    theme.legend(facets.figure, handles, 4)
     return facets.figure
 
 
@@ -169,7 +169,7 @@ def draw_steps(tables) -> Figure:
     facets.name_axes(x="index of the step, the process's first is 0")
     handles = [Line2D([], [], color=colours.PHASE[phase], marker=".", label=phase) for phase in PHASES]
     handles.append(Line2D([], [], color=colours.PHASE["step"], linestyle=(0, (1, 2)), label="steady step"))
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=5 if len(facets.columns) > 1 else 3)
+    theme.legend(facets.figure, handles, 5 if len(facets.columns) > 1 else 3)
     return facets.figure
 
 
@@ -217,7 +217,7 @@ def draw_first_step(tables) -> Figure:
     handles.append(
         Line2D([], [], color=colours.INK, marker="D", linestyle="none", markersize=4, label="without a profiler")
     )
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=4)
+    theme.legend(facets.figure, handles, 4)
     return facets.figure
 
 

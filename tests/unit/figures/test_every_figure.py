@@ -17,6 +17,8 @@ import synthetic_memory
 import synthetic_precision
 import synthetic_profile
 import synthetic_warmup
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from stepscope import colours
 from stepscope.axes import IMPLEMENTATIONS
 from stepscope.figures import figures_of, theme
@@ -280,3 +282,16 @@ def test_labels_and_lines_are_readable_in_both_themes():
         for name, colour in own.items():
             dark = re.findall(rf"--{colours.VARIABLES[colour]}: (#[0-9a-f]{{6}});", STYLE)[1]
             assert contrast(colour, "#ffffff") >= least and contrast(dark, "#15171a") >= max(least, 4.5), name
+
+
+@pytest.mark.parametrize(("width", "rows"), [(9.6, {1}), (3.0, {2, 3, 4})])
+def test_a_legend_takes_as_many_rows_as_its_figure_needs(width, rows):
+    with matplotlib.rc_context(theme.STYLE):
+        figure = Figure(figsize=(width, 2), layout="constrained")
+        figure.subplots()
+        theme.legend(figure, [Patch(label=name) for name in ("parameters", "optimizer state", "activations") * 2], 6)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        box = legend.get_window_extent()
+        lines = {round(text.get_window_extent().y0) for text in legend.get_texts()}
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and len(lines) in rows

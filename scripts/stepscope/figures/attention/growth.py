@@ -77,7 +77,7 @@ def draw_memory(tables) -> Figure:
     ink = {"color": colours.MUTED}
     handles = [Line2D([], [], marker="o", markersize=3, linewidth=1.1, label="before backward", **ink),
                Line2D([], [], label="peak of forward and backward", **ink, **PEAK)]  # fmt: skip
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=2, columnspacing=1.4)
+    theme.legend(facets.figure, handles, 2, columnspacing=1.4)
     return facets.figure
 
 

@@ -79,7 +79,7 @@ def _legend(figure: Figure, cells: pd.DataFrame) -> None:
         handles.append(Line2D([], [], label="predicted peak, does not fit", **ink, **PREDICTED))
     if cells["predicted_first_context_too_long"].notna().any():
         handles.append(Line2D([], [], label="first context predicted not to fit", **ink, **TOO_LONG))
-    figure.legend(handles=handles, loc="outside upper left", ncols=len(handles), columnspacing=1.4)
+    theme.legend(figure, handles, len(handles), columnspacing=1.4)
 
 
 class Scale:
@@ -227,7 +227,7 @@ def draw_peak_categories(tables) -> Figure:
     if any(line.get_label() == "capacity" for panel in panels for line in panel.lines):
         handles.append(Line2D([], [], color=colours.INK, linewidth=0.8, label="the card"))
     look = {"ncols": min(len(handles), 10), "columnspacing": 1.1, "handlelength": 1.4}
-    facets.figure.legend(handles=handles, loc="outside upper left", **look)
+    theme.legend(facets.figure, handles, **look)
     facets.name_axes(x=f"alive at the peak ({name}), by context and precision", more=grid.more_rows)
     return facets.figure
 

@@ -146,7 +146,7 @@ def draw_launches(tables) -> Figure:
     if unseen:
         look = {"color": colours.PHASE["backward"], "alpha": PALE, "linewidth": 0}
         handles.append(Patch(**look, label="paler: launched by another thread"))
-    facets.figure.legend(handles=handles, loc="outside upper right", ncols=len(handles))
+    theme.legend(facets.figure, handles, len(handles), loc="outside upper right")
     return facets.figure
 
 
@@ -229,7 +229,7 @@ def draw_categories(tables) -> Figure:
         panel.set_title(precision, loc="right", color=colours.precision_text(precision))
     drawn = {name for found in times.values() for name, spent in found.items() if spent > 0}
     handles = [Patch(color=colour, label=name) for name, colour in colours.CATEGORY.items() if name in drawn]
-    facets.figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 6))
+    theme.legend(facets.figure, handles, min(len(handles), 6))
     facets.name_axes(x=words(cells, "GPU time", "time in operators") + " (ms per step)", more=more_rows)
     return facets.figure
 

@@ -69,6 +69,6 @@ def _recorded(machine: Machine, own: dict) -> Finding | None:
         return None
     has_stacks = any(word.startswith("--python-backtrace") and not word.endswith("=none") for word in words)
     left = ["system calls"] * ("osrt" not in traced) + ["Python stacks"] * (not has_stacks)
-    options = Number(",".join(traced), (own["cell"],), lambda words: f"--trace={words}")
+    options = Number(",".join(traced), (own["cell"],), lambda words: f"trace={words}")
     answer = f"With {{options}} it recorded {formatting.listing(told)}" + f", no {' or '.join(left)}" * bool(left)
     return Finding(_QUESTION, f"{answer}.", {"options": options}, machine.hardware)
