@@ -75,9 +75,10 @@ def render(draw: Callable, tables) -> dict[str, bytes]:
 def legend(figure: Figure, handles: list[Artist], ncols: int, loc: str = "outside upper left", **look) -> None:
     """A legend above the panels, in `ncols` columns or as many as the figure is wide enough for."""
     renderer = FigureCanvasAgg(figure).get_renderer()
+    edge = matplotlib.rcParams["legend.borderaxespad"] * matplotlib.rcParams["legend.fontsize"] * figure.dpi / 72
     for columns in range(ncols, 0, -1):
         placed = figure.legend(handles=handles, loc=loc, ncols=columns, **look)
-        if columns == 1 or placed.get_window_extent(renderer).width <= figure.bbox.width:
+        if columns == 1 or placed.get_window_extent(renderer).width <= figure.bbox.width - 2 * edge:
             return
         placed.remove()
 

@@ -284,12 +284,15 @@ def test_labels_and_lines_are_readable_in_both_themes():
             assert contrast(colour, "#ffffff") >= least and contrast(dark, "#15171a") >= max(least, 4.5), name
 
 
-@pytest.mark.parametrize(("width", "rows"), [(9.6, {1}), (3.0, {2, 3, 4})])
+NAMES_OF_SIX = ("parameters", "optimizer state", "activations", "cast weights", "buffers", "workspace")
+
+
+@pytest.mark.parametrize(("width", "rows"), [(9.6, {1}), (5.6, {2}), (3.0, {2, 3, 4})])
 def test_a_legend_takes_as_many_rows_as_its_figure_needs(width, rows):
     with matplotlib.rc_context(theme.STYLE):
         figure = Figure(figsize=(width, 2), layout="constrained")
         figure.subplots()
-        theme.legend(figure, [Patch(label=name) for name in ("parameters", "optimizer state", "activations") * 2], 6)
+        theme.legend(figure, [Patch(label=name) for name in NAMES_OF_SIX], 6)
         figure.draw_without_rendering()
         (legend,) = figure.legends
         box = legend.get_window_extent()
