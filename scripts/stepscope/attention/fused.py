@@ -12,7 +12,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from triton import knobs
 
-from stepscope.attention import hopper_backward, hopper_forward, masks, portable_backward, portable_forward, tiles
+from stepscope.attention import (
+    hopper_backward,
+    hopper_backward_wide,
+    hopper_forward,
+    masks,
+    portable_backward,
+    portable_forward,
+    tiles,
+)
 from stepscope.attention.operands import addressable, as_4d, check, empty_like, with_contiguous_rows
 
 # Triton decides when a kernel is defined: all that were imported above run in its interpreter, on the CPU, or none.
@@ -139,7 +147,8 @@ def _backward(
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
     if _is_for_hopper(q, "backward"):
         q, k, v, d_output = (addressable(x) for x in (q, k, v, d_output))
-        hopper_backward.backward(q, k, v, output, lse, d_output, *gradients, mask, tiles.hopper_backward(q.shape[-1]))
+        kernels = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide
+        kernels.backward(q, k, v, output, lse, d_output, *gradients, mask, tiles.hopper_backward(q.shape[-1]))
     else:
         q, k, v, d_output = (with_contiguous_rows(x) for x in (q, k, v, d_output))
         portable_backward.backward(

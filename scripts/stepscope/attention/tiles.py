@@ -11,7 +11,7 @@ from torch import Tensor
 
 from stepscope.attention.operands import block_of
 
-LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 128}
+LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 256}
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,15 @@ class HopperBackward:
     block: int
     queries: int
     stages: int
+    registers: int
+    waves: int
+    together: int
+
+
+@dataclass(frozen=True)
+class HopperBackwardWide:
+    """Registers of a thread; `waves` and `together` as above. Tiles are of 64 queries or keys and 256 columns."""
+
     registers: int
     waves: int
     together: int
@@ -118,6 +127,7 @@ _LONG = 4096
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
 _HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
+_HOPPER_BACKWARD_WIDEST = HopperBackwardWide(240, 1, 2)
 
 
 def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
@@ -170,6 +180,8 @@ def hopper_forward(d_head: int, queries: int) -> HopperForward:
     return _HOPPER_FORWARD_LONG if queries >= _LONG else _HOPPER_FORWARD
 
 
-def hopper_backward(d_head: int) -> HopperBackward:
+def hopper_backward(d_head: int) -> HopperBackward | HopperBackwardWide:
     """Tiles of the backward pass on a Hopper GPU."""
+    if d_head > 128:
+        return _HOPPER_BACKWARD_WIDEST
     return _HOPPER_BACKWARD if d_head <= 64 else _HOPPER_BACKWARD_WIDE
