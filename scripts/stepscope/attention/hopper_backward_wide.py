@@ -227,7 +227,7 @@ def _backward_kernel(
         (_sum_d_v, (d_v, sums, loaded, loading, made, making, place, steps, numbers,
                     AHEAD, FLAT, SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_sum_d_k, (d_k, sums, loaded, loading, made, making, place, steps, scale, AHEAD, FLAT, SHARED)),
-        (_add_d_q, (sums, turns, counters, query_tiles, offset, window, loaded, loading, making, place, steps,
+        (_add_d_q, (sums, turns, counters, offset, window, loaded, loading, making, place, steps,
                     FLAT, SHARED, WINDOWED)),
         (_load, (inputs, loaded, loading, place, steps, SHARED)),
     ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
@@ -463,7 +463,7 @@ def _sum_d_k(
 
 @gluon.jit
 def _add_d_q(
-    sums, turns, counters, query_tiles, offset, window, loaded, loading, making, place, steps,
+    sums, turns, counters, offset, window, loaded, loading, making, place, steps,
     FLAT: gl.constexpr, SHARED: gl.constexpr, WINDOWED: gl.constexpr,
 ):  # fmt: skip
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""

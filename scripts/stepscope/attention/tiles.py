@@ -129,7 +129,7 @@ _LONG = 4096
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
 _HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
-_HOPPER_BACKWARD_WIDEST = HopperBackwardWide(240, 1, 2, 1, True)
+_HOPPER_BACKWARD_WIDEST = HopperBackwardWide(240, 1, 32, 1, True)
 
 
 def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
