@@ -26,16 +26,17 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_backward import (
-    LITTLE,
-    LOG2_E,
-    _async_add_shared_to_global,
-    _end,
-    _in_order,
-    _scale_kernel,
-    _tile_of,
-)
+from stepscope.attention.hopper_backward import LITTLE, LOG2_E, _scale_kernel
 from stepscope.attention.hopper_tiles import described, init_barriers, multiplied, processors
+from stepscope.attention.hopper_turns import (
+    async_add_shared_to_global,
+    begun_at,
+    end_of,
+    end_turn,
+    tile_of,
+    tiles_that_see,
+    wait_for_turn,
+)
 from stepscope.attention.launching import Described, launch
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
@@ -178,12 +179,7 @@ def _backward_kernel(
     SHIFTED: gl.constexpr,
     WINDOWED: gl.constexpr,
 ):
-    # Some sequences at a time, of keys; of those, the first keys of all go first.
-    begun = gl.program_id(0) // (together * key_tiles) * together
-    rest = gl.program_id(0) - begun * key_tiles
-    number = gl.minimum(together, sequences - begun)
-    sequence = begun + rest % number
-    key_tile = rest // number
+    sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
     k_tiles = gl.allocate_shared_memory(k.dtype, [1, 1, 1, ROWS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [1, 1, 1, ROWS, BLOCK], v.layout)
     q_tiles = gl.allocate_shared_memory(q.dtype, [2, 1, 1, ROWS, BLOCK], q.layout)
@@ -204,14 +200,7 @@ def _backward_kernel(
     d_scores_ready = init_barriers(1, 1)
     d_q_ready = init_barriers(4, 1)  # of each buffer and half
     fence_async_shared()
-    # The first tile of queries that sees a key of this program, and the end of those that do; there may be none.
-    first_tile = 0
-    end_tile = query_tiles
-    if CAUSAL:
-        first_tile = gl.minimum(gl.maximum(key_tile * ROWS - offset, 0) // ROWS, query_tiles)
-    if WINDOWED:
-        last = (key_tile + 1) * ROWS - 1 + window - 1 - offset
-        end_tile = gl.maximum(gl.minimum(gl.maximum(last + ROWS, 0) // ROWS, query_tiles), first_tile)
+    first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, ROWS, ROWS, CAUSAL, WINDOWED)
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
     # One head of queries after the other: those that share the keys.
@@ -244,9 +233,9 @@ def _load(inputs, loaded, loading, place, steps, SHARED: gl.constexpr):
     mbarrier.expect(kv_ready.index(0), 2 * k.block_type.nbytes)
     tma.async_copy_global_to_shared(k, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), k_tiles.index(0))
     tma.async_copy_global_to_shared(v, [batch, head, key_tile * ROWS, 0], kv_ready.index(0), v_tiles.index(0))
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
-        member, i = _tile_of(n, steps, SHARED)
+        member, i = tile_of(n, steps, SHARED)
         slot = step & 1
         free = (step >> 1 & 1) ^ 1
         row = i * ROWS
@@ -302,16 +291,16 @@ def _sum_d_v(
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
     columns = key_tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * ROWS > keys
-    end = _end(steps, SHARED)
+    end = end_of(steps, SHARED)
     mbarrier.wait(kv_ready.index(0), 0)
     if AHEAD > 0:
         mbarrier.wait(q_ready.index(0), 0, pred=end > steps[0])
         k_tile = k_tiles.index(0).reshape([ROWS, BLOCK])
         q_tile = q_tiles.index(0).reshape([ROWS, BLOCK])
         next_scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(0).load(SCORES), True, 0)
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
-        _member, i = _tile_of(n, steps, SHARED)
+        _member, i = tile_of(n, steps, SHARED)
         slot = step & 1
         # 0, but the compiler does not know: see `hopper_backward`.
         nothing = step >> 30
@@ -400,14 +389,14 @@ def _sum_d_k(
     d_k_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
     zeros = gl.zeros([ROWS, ROWS], gl.float32, SCORES)
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
-    end = _end(steps, SHARED)
+    end = end_of(steps, SHARED)
     mbarrier.wait(kv_ready.index(0), 0)
     if AHEAD >= 2:
         mbarrier.wait(d_output_ready.index(0), 0, pred=end > steps[0])
         v_tile = v_tiles.index(0).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(0).reshape([ROWS, BLOCK])
         next_d_weights = multiplied(v_tile, d_output_tile, zeros - delta_tiles.index(0).load(SCORES), True, 0)
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         slot = step & 1
         nothing = step >> 30
@@ -471,18 +460,16 @@ def _add_d_q(
     _kv_ready, _q_ready, q_free, _d_output_ready, d_output_free = loading
     _weights_ready, _d_scores_ready, d_q_ready, _k_free = making
     sequence, _batch, _head, key_tile = place
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         slot = step & 1
-        member, i = _tile_of(n, steps, SHARED)
+        member, i = tile_of(n, steps, SHARED)
         begins = 0
         if WINDOWED:
             begins = gl.maximum(i * ROWS + offset - window + 1, 0) // ROWS
         query_sequence = sequence * steps[2] + member
         turn = turns + query_sequence * counters + i
-        while gl.atomic_add(turn, 0, sem="acquire") < key_tile - begins:
-            pass
-        _in_order("fence.proxy.async.global;", i)  # TMA after what was acquired
+        wait_for_turn(turn, key_tile - begins)
         for half in gl.static_range(2):
             tiles = d_output_tiles if half == 0 else q_tiles
             part = _half_of_d_q(tiles, slot, sums)
@@ -492,13 +479,12 @@ def _add_d_q(
             if key_tile == begins:
                 tma.async_copy_shared_to_global(sums, [query_sequence, row, column], part)
             else:
-                _async_add_shared_to_global(sums, [query_sequence, row, column], part)
+                async_add_shared_to_global(sums, [query_sequence, row, column], part)
         tma.store_wait(1)  # until the buffer has been read
         mbarrier.arrive(d_output_free.index(slot))
         tma.store_wait(0)
         mbarrier.arrive(q_free.index(slot))
-        _in_order("cp.async.bulk.wait_group 0;", i)  # until it is in memory, for which store_wait does not wait
-        gl.atomic_add(turn, 1, sem="release")
+        end_turn(turn, i)
 
 
 @gluon.jit
