@@ -108,12 +108,7 @@ def backward(
         num_warps=4,
     )
     if tiles.flat:
-        launch(
-            _scale_flat_kernel,
-            (query_tiles * 4, sequences),
-            (sums, d_q, d_q.stride()[:-1], heads, queries, query_tiles, *blind(queries, keys, mask), scale),
-            {"D_HEAD": q.shape[-1]},
-        )
+        scale_sums(sums, d_q, *blind(queries, keys, mask), scale)
         return
     rows = 4096 // BLOCK.value
     launch(
@@ -139,6 +134,24 @@ def backward(
 
 def _described_flat(sums: Tensor) -> Described:
     return Described(sums, sums.shape, sums.stride(), (1, 32, 256), gl.NVMMASharedLayout(0, 32, 3))
+
+
+def scale_sums(sums: Tensor, d_q: Tensor, first: int, last: int, scale: float) -> None:
+    """Fill dQ, (batch, heads, queries, d_head): its sums times the scale. Only queries from `first` to `last` see a
+    key: those of a whole tile of others have no sum.
+
+    The sums, (batch * heads, tiles * 64, 256) fp32, are in the order in which a warpgroup's registers hold them, each
+    half of a tile's columns by itself: 4 numbers of each thread, those of 2 rows and 2 columns (PTX ISA,
+    wgmma.mma_async.m64nNk16, fragments of D). Every thread stores them with 16-byte accesses of neighbours: in the
+    order of rows, two threads in four would meet in the same banks.
+    """
+    _, heads, queries, d_head = d_q.shape
+    launch(
+        _scale_kernel_flat,
+        (sums.shape[1] // 16, sums.shape[0]),
+        (sums, d_q, d_q.stride()[:-1], heads, queries, sums.shape[1] // ROWS.value, first, last, scale),
+        {"D_HEAD": d_head},
+    )
 
 
 # What varies from call to call and would change the code, but not its speed.
@@ -522,7 +535,7 @@ def _all_warps(_semantic=None):
 
 
 @triton.jit(do_not_specialize=["heads", "queries", "query_tiles", "first", "last"])
-def _scale_flat_kernel(sums, d_q, d_q_strides, heads, queries, query_tiles, first, last, scale, D_HEAD: tl.constexpr):
+def _scale_kernel_flat(sums, d_q, d_q_strides, heads, queries, query_tiles, first, last, scale, D_HEAD: tl.constexpr):
     part = tl.program_id(0)
     sequence = tl.program_id(1)
     d_q = head_of(d_q, d_q_strides, sequence, heads)

@@ -1,6 +1,6 @@
 """The kernels for Hopper GPUs compile, into what they are meant to be, on a machine without one.
 
-They run on such a GPU only, where all other tests of attention run them.
+They run on such a GPU only, where all other tests of attention run them, and the last one those of a wide d_head.
 """
 
 import json
@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import triton
+from stepscope.attention import fused, hopper_backward_wide
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -23,14 +26,21 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
-from stepscope.attention import hopper_backward, hopper_forward
+from stepscope.attention import hopper_backward, hopper_backward_wide, hopper_forward
 
 kernel, tiles, types, constants = json.loads(sys.argv[3])
-kernel = {"forward": hopper_forward._forward_kernel, "backward": hopper_backward._backward_kernel}[kernel]
+kernel = {
+    "forward": hopper_forward._forward_kernel,
+    "backward": hopper_backward._backward_kernel,
+    "wide backward": hopper_backward_wide._backward_kernel,
+}[kernel]
 
 def described(dtype, *tile):
     width = {"bf16": gl.bfloat16, "fp32": gl.float32}[dtype]
-    return f"tensordesc<{dtype}{list(tile)},{gl.NVMMASharedLayout.get_default_for(list(tile), width)!r}>"
+    layout = gl.NVMMASharedLayout.get_default_for(list(tile), width)
+    if tile == (1, 32, 256):  # what is in it is in order already
+        layout = gl.NVMMASharedLayout(0, 32, 3)
+    return f"tensordesc<{dtype}{list(tile)},{layout!r}>"
 
 types |= {name: described(*tile) for name, tile in tiles.items()}
 signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
@@ -107,3 +117,74 @@ def test_backward(tmp_path, width, rest, queries):
     )
     assert "UTMAREDG" in sass
     assert_products_overlap(sass, waits_for_all=2 * 2, left=2 if rest else 1)
+
+
+@pytest.mark.parametrize(
+    "flags", [PLAIN, {"SHARED": True, "CAUSAL": True, "SHIFTED": True, "WINDOWED": True}], ids=["plain", "window"]
+)
+def test_wide_backward(tmp_path, flags):
+    tile, row = ["bf16", 1, 1, 64, 256], ["fp32", 1, 64]
+    tiles = dict.fromkeys(("q", "k", "v", "d_output", "d_k", "d_v"), tile) | {"shift": row, "delta": row}
+    sass = sass_of(
+        "wide backward",
+        tiles | {"sums": ["fp32", 1, 32, 256]},
+        {"turns": "*i32", "scale": "fp32", "scale_log2": "fp32"},
+        {"REGISTERS": 240, "AHEAD": 1, "FLAT": True} | flags,
+        tmp_path,
+    )
+    # 5 products, each of the instructions that 64 x 64 x 256 takes, and that of the first tile.
+    assert sass.count("HGMMA") == (16 + 16) + (4 + 4) + (4 + 4) + 16
+    assert "UTMAREDG" in sass
+    # Both warpgroups wait for all that they started, twice in each step; one once more at the end.
+    assert sass.count("WARPGROUP.DEPBAR.LE gsb0, 0x0") == 2 * 2 + 1
+    # dQ is stored as it lies in the registers, 16 bytes at a time.
+    assert sass.count("STS.128") >= 2 * 16
+    assert sass.count("STL") + sass.count("LDL") == 0
+
+
+def test_sums_as_a_warpgroup_holds_them_are_scaled_and_put_in_order():
+    """Which element a register holds: PTX ISA, wgmma.mma_async.m64nNk16, register fragments of D."""
+    queries, d_head, heads = 150, 192, 2
+    tiles = -(-queries // 64)
+    expected = torch.randn(2 * heads, tiles * 64, 256, generator=torch.Generator().manual_seed(0))
+    thread, register = torch.meshgrid(torch.arange(128), torch.arange(64), indexing="ij")
+    rows = 16 * (thread // 32) + thread % 32 // 4 + 8 * (register % 4 // 2)
+    columns = 8 * (register // 4) + 2 * (thread % 4) + register % 2
+    places = register // 4 * 512 + thread * 4 + register % 4
+    sums = torch.empty(2 * heads, tiles, 2, 64 * 128)
+    for tile in range(tiles):
+        for half in range(2):
+            sums[:, tile, half, places] = expected[:, tile * 64 + rows, half * 128 + columns]
+    d_q = torch.full((2, heads, queries, d_head), torch.nan, device=DEVICE)
+    sums = sums.view_as(expected).to(DEVICE)
+    hopper_backward_wide.scale_sums(sums, d_q, first=5, last=140, scale=0.5)
+    expected = expected[:, :queries, :d_head] * 0.5
+    expected[:, :5] = expected[:, 140:] = 0
+    assert torch.equal(d_q.cpu(), expected.view(2, heads, queries, d_head))
+
+
+@pytest.mark.skipif(DEVICE == "cpu" or torch.cuda.get_device_capability()[0] != 9, reason="needs a Hopper GPU")
+@pytest.mark.parametrize(
+    "heads, sharing, queries, keys, d_head, dtype, is_causal, mask",
+    [
+        (2, 1, 1000, 1000, 256, torch.bfloat16, True, {}),
+        (2, 1, 700, 900, 256, torch.bfloat16, False, {}),
+        (2, 1, 900, 700, 192, torch.float16, True, {}),
+        (4, 2, 500, 900, 256, torch.bfloat16, True, {"lower_right": True}),
+        (4, 2, 900, 500, 136, torch.float16, True, {"lower_right": True}),
+        (4, 4, 700, 700, 160, torch.bfloat16, True, {"window": 100}),
+        (2, 1, 700, 1000, 256, torch.bfloat16, True, {"window": 300, "lower_right": True}),
+        (3, 1, 1, 77, 256, torch.float16, False, {}),
+        (3, 1, 129, 1, 248, torch.float16, True, {}),
+    ],
+)
+def test_wide_gradients(
+    random_tensors, run, exact, assert_close, heads, sharing, queries, keys, d_head, dtype, is_causal, mask
+):
+    q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
+    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1)
+    assert_close(got, exact(q, k, v, d_output, is_causal, **mask), tolerance)
+    for _ in range(5):
+        again = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+        assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))
