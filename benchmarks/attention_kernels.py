@@ -234,11 +234,14 @@ def forward_candidates(d_head: int) -> Iterator[tiles.HopperForward]:
             yield other
 
 
-def backward_candidates(d_head: int) -> Iterator[tiles.HopperBackward]:
+def backward_candidates(d_head: int) -> Iterator[tiles.HopperBackward | tiles.HopperBackwardWide]:
     """Tiles of the backward pass."""
     now = tiles.hopper_backward(d_head)
     yield now
-    yield replace(now, stages=3 if now.stages == 2 else 2)
+    if d_head > 128:
+        yield from (replace(now, together=together) for together in (2, 8, 16, 32, 64) if together != now.together)
+    else:
+        yield replace(now, stages=3 if now.stages == 2 else 2)
 
 
 if __name__ == "__main__":
