@@ -234,13 +234,11 @@ def forward_candidates(d_head: int) -> Iterator[tiles.HopperForward]:
             yield other
 
 
-def backward_candidates(d_head: int) -> Iterator[tiles.HopperBackward | tiles.HopperBackwardWide]:
+def backward_candidates(d_head: int) -> Iterator[tiles.HopperBackward]:
     """Tiles of the backward pass."""
     now = tiles.hopper_backward(d_head)
     yield now
-    if d_head > 128:
-        yield from (replace(now, together=together) for together in (2, 8, 16, 32, 64) if together != now.together)
-    else:
+    if d_head <= 128:  # the kernel for others has two
         yield replace(now, stages=3 if now.stages == 2 else 2)
 
 

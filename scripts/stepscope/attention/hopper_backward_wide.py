@@ -13,7 +13,6 @@ other is.
 
 import torch
 import triton
-import triton.language as tl
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -37,12 +36,11 @@ from stepscope.attention.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.attention.launching import Described, launch
+from stepscope.attention.launching import launch
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
-from stepscope.attention.pointers import head_of, store_tile
 from stepscope.attention.rows import rows_of
-from stepscope.attention.tiles import HopperBackwardWide
+from stepscope.attention.tiles import HopperBackward
 
 ROWS = gl.constexpr(64)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
 BLOCK = gl.constexpr(256)  # columns of a tile
@@ -60,16 +58,13 @@ def backward(
     d_k: Tensor,
     d_v: Tensor,
     mask: Mask,
-    tiles: HopperBackwardWide,
+    tiles: HopperBackward,
 ) -> None:
     """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
     sequences, heads, queries, keys = sizes(q, k)
     query_tiles, key_tiles = triton.cdiv(queries, ROWS.value), triton.cdiv(keys, ROWS.value)
     shift, delta, turns = rows_of(output, d_output, lse)
-    if tiles.flat:
-        sums = torch.empty(sequences, query_tiles * 64, 256, dtype=torch.float32, device=q.device)
-    else:
-        sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
+    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     launch(
@@ -80,7 +75,7 @@ def backward(
             described(shift, 1, ROWS.value),
             described(delta, 1, ROWS.value),
             *(described(x, ROWS.value, BLOCK.value) for x in (d_k, d_v)),
-            _described_flat(sums) if tiles.flat else described(sums, ROWS.value, HALF.value),
+            described(sums, ROWS.value, HALF.value),
             turns,
             heads,
             query_tiles,
@@ -97,8 +92,6 @@ def backward(
         ),
         {
             "REGISTERS": tiles.registers,
-            "AHEAD": tiles.ahead,
-            "FLAT": tiles.flat,
             "SHARED": shared_by > 1,
             "CAUSAL": mask.is_causal,
             "SHIFTED": mask.offset != 0,
@@ -107,9 +100,6 @@ def backward(
         kind=(q.dtype,),
         num_warps=4,
     )
-    if tiles.flat:
-        scale_sums(sums, d_q, *blind(queries, keys, mask), scale)
-        return
     rows = 4096 // BLOCK.value
     launch(
         _scale_kernel,
@@ -129,28 +119,6 @@ def backward(
             "D_HEAD": q.shape[-1],
             "BLOCK": BLOCK.value,
         },
-    )
-
-
-def _described_flat(sums: Tensor) -> Described:
-    return Described(sums, sums.shape, sums.stride(), (1, 32, 256), gl.NVMMASharedLayout(0, 32, 3))
-
-
-def scale_sums(sums: Tensor, d_q: Tensor, first: int, last: int, scale: float) -> None:
-    """Fill dQ, (batch, heads, queries, d_head): its sums times the scale. Only queries from `first` to `last` see a
-    key: those of a whole tile of others have no sum.
-
-    The sums, (batch * heads, tiles * 64, 256) fp32, are in the order in which a warpgroup's registers hold them, each
-    half of a tile's columns by itself: 4 numbers of each thread, those of 2 rows and 2 columns (PTX ISA,
-    wgmma.mma_async.m64nNk16, fragments of D). Every thread stores them with 16-byte accesses of neighbours: in the
-    order of rows, two threads in four would meet in the same banks.
-    """
-    _, heads, queries, d_head = d_q.shape
-    launch(
-        _scale_kernel_flat,
-        (sums.shape[1] // 16, sums.shape[0]),
-        (sums, d_q, d_q.stride()[:-1], heads, queries, sums.shape[1] // ROWS.value, first, last, scale),
-        {"D_HEAD": d_head},
     )
 
 
@@ -185,8 +153,6 @@ def _backward_kernel(
     scale,
     scale_log2,
     REGISTERS: gl.constexpr,
-    AHEAD: gl.constexpr,
-    FLAT: gl.constexpr,
     SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
     SHIFTED: gl.constexpr,
@@ -227,10 +193,10 @@ def _backward_kernel(
     # fmt: off
     gl.warp_specialize([
         (_sum_d_v, (d_v, sums, loaded, loading, made, making, place, steps, numbers,
-                    AHEAD, FLAT, SHARED, CAUSAL, SHIFTED, WINDOWED)),
-        (_sum_d_k, (d_k, sums, loaded, loading, made, making, place, steps, scale, AHEAD, FLAT, SHARED)),
+                    SHARED, CAUSAL, SHIFTED, WINDOWED)),
+        (_sum_d_k, (d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED)),
         (_add_d_q, (sums, turns, counters, offset, window, loaded, loading, making, place, steps,
-                    FLAT, SHARED, WINDOWED)),
+                    SHARED, WINDOWED)),
         (_load, (inputs, loaded, loading, place, steps, SHARED)),
     ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
     # fmt: on
@@ -277,8 +243,6 @@ def _sum_d_v(
     place,
     steps,
     numbers,
-    AHEAD: gl.constexpr,
-    FLAT: gl.constexpr,
     SHARED: gl.constexpr,
     CAUSAL: gl.constexpr,
     SHIFTED: gl.constexpr,
@@ -304,13 +268,7 @@ def _sum_d_v(
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
     columns = key_tile * ROWS + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * ROWS > keys
-    end = end_of(steps, SHARED)
     mbarrier.wait(kv_ready.index(0), 0)
-    if AHEAD > 0:
-        mbarrier.wait(q_ready.index(0), 0, pred=end > steps[0])
-        k_tile = k_tiles.index(0).reshape([ROWS, BLOCK])
-        q_tile = q_tiles.index(0).reshape([ROWS, BLOCK])
-        next_scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(0).load(SCORES), True, 0)
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         _member, i = tile_of(n, steps, SHARED)
@@ -320,13 +278,10 @@ def _sum_d_v(
         k_tile = k_tiles.index(nothing).reshape([ROWS, BLOCK])
         q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
-        if AHEAD == 0:
-            mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
-            # The shift is subtracted by the product itself, which starts from its negative.
-            scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(slot).load(SCORES), True, 0)
-            scores = warpgroup_mma_wait(0, deps=(scores,))
-        else:
-            scores = warpgroup_mma_wait(0, deps=(next_scores,))
+        mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
+        # The shift is subtracted by the product itself, which starts from its negative.
+        scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(slot).load(SCORES), True, 0)
+        scores = warpgroup_mma_wait(0, deps=(scores,))
         position = i * ROWS + (offset if SHIFTED else 0)
         masked = keys_end_here | (CAUSAL and position < (key_tile + 1) * ROWS)
         if WINDOWED:
@@ -350,21 +305,10 @@ def _sum_d_v(
         d_v_sum, d_q = warpgroup_mma_wait(0, deps=(d_v_sum, d_q))
         # All warps have read dO then, and the other warpgroup, too: it made the gradients of the scores with it.
         _all_warps()
-        if AHEAD:
-            first, second = _halves(d_q)
-            _store_quarter(first, d_output_tiles, slot, sums, 0)
-            next_slot = slot ^ 1
-            mbarrier.wait(q_ready.index(next_slot), (step + 1) >> 1 & 1, pred=n + 1 < end)
-            q_tile = q_tiles.index(next_slot).reshape([ROWS, BLOCK])
-            next_scores = multiplied(k_tile, q_tile, zeros - shift_tiles.index(next_slot).load(SCORES), True, 0)
-            _store_quarter(second, d_output_tiles, slot, sums, 16)
-        else:
-            _store_d_q(d_q, d_output_tiles, slot, sums, FLAT)
+        _half_of_d_q(d_output_tiles, slot, sums).reshape([ROWS, HALF]).store(d_q)
         fence_async_shared()
         mbarrier.arrive(d_q_ready.index(2 * slot))
 
-    if AHEAD > 0:
-        warpgroup_mma_wait(0, deps=(next_scores,))
     mbarrier.arrive(k_free.index(0))
     # The result leaves through the buffer of V, which the other warpgroup has read, as it has dO.
     v_tiles.index(0).reshape([ROWS, BLOCK]).store(d_v_sum.to(dtype))
@@ -384,8 +328,6 @@ def _sum_d_k(
     place,
     steps,
     scale,
-    AHEAD: gl.constexpr,
-    FLAT: gl.constexpr,
     SHARED: gl.constexpr,
 ):
     """Gradients of the scores of each tile of queries, the sum of dK, and the second half of the columns of dQ."""
@@ -402,13 +344,7 @@ def _sum_d_k(
     d_k_sum = gl.zeros([ROWS, BLOCK], gl.float32, GRADIENT)
     zeros = gl.zeros([ROWS, ROWS], gl.float32, SCORES)
     d_q_zeros = gl.zeros([ROWS, HALF], gl.float32, D_Q)
-    end = end_of(steps, SHARED)
     mbarrier.wait(kv_ready.index(0), 0)
-    if AHEAD >= 2:
-        mbarrier.wait(d_output_ready.index(0), 0, pred=end > steps[0])
-        v_tile = v_tiles.index(0).reshape([ROWS, BLOCK])
-        d_output_tile = d_output_tiles.index(0).reshape([ROWS, BLOCK])
-        next_d_weights = multiplied(v_tile, d_output_tile, zeros - delta_tiles.index(0).load(SCORES), True, 0)
     for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
         slot = step & 1
@@ -417,11 +353,8 @@ def _sum_d_k(
         v_tile = v_tiles.index(nothing).reshape([ROWS, BLOCK])
         q_tile = q_tiles.index(slot).reshape([ROWS, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([ROWS, BLOCK])
-        if AHEAD < 2:
-            mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
-            d_weights = multiplied(v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0)
-        else:
-            d_weights = next_d_weights
+        mbarrier.wait(d_output_ready.index(slot), step >> 1 & 1)
+        d_weights = multiplied(v_tile, d_output_tile, zeros - delta_tiles.index(slot).load(SCORES), True, 0)
         mbarrier.wait(q_ready.index(slot), step >> 1 & 1)
         mbarrier.wait(weights_ready.index(0), step & 1)
         weights = weights_tiles.index(nothing).load(SCORES)
@@ -439,22 +372,10 @@ def _sum_d_k(
         d_k_sum, d_q = warpgroup_mma_wait(0, deps=(d_k_sum, d_q))
         # All warps have read Q then, and the other warpgroup, too: it made the weights with it.
         _all_warps()
-        if AHEAD >= 2:
-            first, second = _halves(d_q)
-            _store_quarter(first, q_tiles, slot, sums, 0)
-            next_slot = slot ^ 1
-            mbarrier.wait(d_output_ready.index(next_slot), (step + 1) >> 1 & 1, pred=n + 1 < end)
-            d_output_tile = d_output_tiles.index(next_slot).reshape([ROWS, BLOCK])
-            start = zeros - delta_tiles.index(next_slot).load(SCORES)
-            next_d_weights = multiplied(v_tile, d_output_tile, start, True, 0)
-            _store_quarter(second, q_tiles, slot, sums, 16)
-        else:
-            _store_d_q(d_q, q_tiles, slot, sums, FLAT)
+        _half_of_d_q(q_tiles, slot, sums).reshape([ROWS, HALF]).store(d_q)
         fence_async_shared()
         mbarrier.arrive(d_q_ready.index(2 * slot + 1))
 
-    if AHEAD >= 2:
-        warpgroup_mma_wait(0, deps=(next_d_weights,))
     # The result leaves through the buffer of K, which the other warpgroup reads, too.
     mbarrier.wait(k_free.index(0), 0)
     k_tiles.index(0).reshape([ROWS, BLOCK]).store((d_k_sum * scale).to(dtype))
@@ -466,7 +387,7 @@ def _sum_d_k(
 @gluon.jit
 def _add_d_q(
     sums, turns, counters, offset, window, loaded, loading, making, place, steps,
-    FLAT: gl.constexpr, SHARED: gl.constexpr, WINDOWED: gl.constexpr,
+    SHARED: gl.constexpr, WINDOWED: gl.constexpr,
 ):  # fmt: skip
     """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
     q_tiles, _k_tiles, _v_tiles, d_output_tiles, _shift_tiles, _delta_tiles = loaded
@@ -486,13 +407,11 @@ def _add_d_q(
         for half in gl.static_range(2):
             tiles = d_output_tiles if half == 0 else q_tiles
             part = _half_of_d_q(tiles, slot, sums)
-            row = i * ROWS + (half * 32 if FLAT else 0)
-            column = 0 if FLAT else half * HALF
             mbarrier.wait(d_q_ready.index(2 * slot + half), step >> 1 & 1)
             if key_tile == begins:
-                tma.async_copy_shared_to_global(sums, [query_sequence, row, column], part)
+                tma.async_copy_shared_to_global(sums, [query_sequence, i * ROWS, half * HALF], part)
             else:
-                async_add_shared_to_global(sums, [query_sequence, row, column], part)
+                async_add_shared_to_global(sums, [query_sequence, i * ROWS, half * HALF], part)
         tma.store_wait(1)  # until the buffer has been read
         mbarrier.arrive(d_output_free.index(slot))
         tma.store_wait(0)
@@ -506,44 +425,7 @@ def _half_of_d_q(tiles, slot, sums):
     return tiles.index(slot)._reinterpret(gl.float32, sums.block_shape, sums.layout)
 
 
-@gluon.jit
-def _halves(d_q):
-    return d_q.reshape([64, 2, 64]).permute([0, 2, 1]).split()
-
-
-@gluon.jit
-def _store_quarter(quarter, tiles, slot, sums, row: gl.constexpr):
-    part = _half_of_d_q(tiles, slot, sums)
-    quarter = quarter.reshape([4, 2, 8, 8, 4, 2]).permute([3, 0, 2, 4, 1, 5]).reshape([1, 16, 256])
-    part.slice(row, 16, 1).store(quarter)
-
-
-@gluon.jit
-def _store_d_q(d_q, tiles, slot, sums, FLAT: gl.constexpr):
-    part = _half_of_d_q(tiles, slot, sums)
-    if FLAT:
-        d_q = d_q.reshape([4, 2, 8, 16, 4, 2]).permute([3, 0, 2, 4, 1, 5]).reshape([1, 32, 256])
-        part.store(d_q)
-    else:
-        part.reshape([ROWS, HALF]).store(d_q)
-
-
 @builtin
 def _all_warps(_semantic=None):
     """Wait for all warps of the warpgroup (a function of Gluon whose name differs between versions of Triton)."""
     return _semantic.debug_barrier()
-
-
-@triton.jit(do_not_specialize=["heads", "queries", "query_tiles", "first", "last"])
-def _scale_kernel_flat(sums, d_q, d_q_strides, heads, queries, query_tiles, first, last, scale, D_HEAD: tl.constexpr):
-    part = tl.program_id(0)
-    sequence = tl.program_id(1)
-    d_q = head_of(d_q, d_q_strides, sequence, heads)
-    # (half and 8 columns, 8 rows and 2 columns and 2 rows and 2 columns)
-    sums += (sequence.to(tl.int64) * query_tiles + part // 4) * 16384 + part % 4 * 128
-    tile = tl.load(sums + tl.arange(0, 32)[:, None] * 512 + tl.arange(0, 128)[None, :])
-    tile = tile.reshape(32, 8, 4, 2, 2).permute(3, 1, 0, 2, 4).reshape(16, 256)
-    row = part * 16
-    rows = row + tl.arange(0, 16)
-    tile = tl.where((rows >= first)[:, None] & (rows < last)[:, None], tile, 0.0)
-    store_tile(d_q, d_q_strides, row, queries, tile * scale, 16, D_HEAD, 256)
