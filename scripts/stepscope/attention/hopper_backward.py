@@ -6,10 +6,11 @@ sums of dK and dV in registers; one warp loads; one adds dQ, to which every prog
 `hopper_turns`).
 """
 
+from collections.abc import Callable
+
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -30,7 +31,7 @@ from stepscope.attention.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
@@ -45,28 +46,39 @@ KEYS = gl.constexpr(128)  # of a program
 ROWS_OF_A_TURN = gl.constexpr(COUNTED)
 
 
-def backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    d_q: Tensor,
-    d_k: Tensor,
-    d_v: Tensor,
+def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
+    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp are 4D and
+    addressable by TMA."""
+    constants = {
+        "QUERIES": tiles.queries,
+        "BLOCK": tiles.block,
+        "STAGES": tiles.stages,
+        "REGISTERS": tiles.registers,
+        "REST": rest_of(plan.slots[0].shape[-1]),
+    }
+    add_with(_backward_kernel, constants, KEYS.value, PART.value, plan, mask, tiles)
+
+
+def add_with(
+    kernel: Callable,
+    constants: dict,
+    keys_of_program: int,
+    columns_of_part: int,
+    plan: Plan,
     mask: Mask,
     tiles: HopperBackward,
 ) -> None:
-    """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
+    """The launches of the backward pass with a kernel whose programs own so many keys and add dQ to its sum in parts of
+    64 rows and so many columns; `constants` are its compile-time ones before those that the shapes and mask decide."""
+    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
-    query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
-    shift, delta, turns = rows_of(output, d_output, lse)
-    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
+    query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, keys_of_program)
+    shift, delta, turns = rows_of(plan, output, d_output, lse)
+    sums = plan.scratch(sequences, queries, q.shape[-1], dtype=torch.float32)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    launch(
-        _backward_kernel,
+    plan.launch(
+        kernel,
         (sequences // shared_by * key_tiles,),
         (
             described(q, tiles.queries, tiles.block),
@@ -77,7 +89,7 @@ def backward(
             described(delta, 1, tiles.queries),
             described(d_k, ROWS.value, tiles.block),
             described(d_v, ROWS.value, tiles.block),
-            described(sums, PART.value, PART.value),
+            described(sums, PART.value, columns_of_part),
             turns,
             heads,
             query_tiles,
@@ -85,29 +97,24 @@ def backward(
             key_tiles,
             keys,
             sequences // shared_by,
-            min(max(tiles.together, tiles.waves * processors(q.device) // key_tiles), sequences // shared_by),
+            min(max(tiles.together, tiles.waves * processors(plan.device) // key_tiles), sequences // shared_by),
             shared_by,
             mask.offset,
             mask.window,
             scale,
             scale * LOG2_E,
         ),
-        {
-            "QUERIES": tiles.queries,
-            "BLOCK": tiles.block,
-            "STAGES": tiles.stages,
-            "REGISTERS": tiles.registers,
-            "REST": rest_of(q.shape[-1]),
+        constants
+        | {
             "SHARED": shared_by > 1,
             "CAUSAL": mask.is_causal,
             "SHIFTED": mask.offset != 0,
             "WINDOWED": mask.window > 0,
         },
-        kind=(q.dtype,),
         num_warps=4,
     )
     rows = 4096 // tiles.block
-    launch(
+    plan.launch(
         _scale_kernel,
         (triton.cdiv(queries, rows), sequences),
         (
@@ -190,7 +197,6 @@ def _backward_kernel(
     first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
-    # One head of queries after the other: those that share the keys.
     steps = (first_tile, end_tile, shared_by)
     inputs = (q, k, v, d_output, shift, delta)
     loaded = (q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles)

@@ -11,9 +11,6 @@ is the last to read dO and is summed where one half of dQ is computed, dK is the
 other is.
 """
 
-import torch
-import triton
-from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language._core import builtin
@@ -25,8 +22,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_backward import LITTLE, LOG2_E, _scale_kernel
-from stepscope.attention.hopper_tiles import described, init_barriers, multiplied, processors
+from stepscope.attention.hopper_backward import LITTLE, add_with
+from stepscope.attention.hopper_tiles import init_barriers, multiplied
 from stepscope.attention.hopper_turns import (
     async_add_shared_to_global,
     begun_at,
@@ -36,10 +33,8 @@ from stepscope.attention.hopper_turns import (
     tiles_that_see,
     wait_for_turn,
 )
-from stepscope.attention.launching import launch
-from stepscope.attention.masks import Mask, blind
-from stepscope.attention.operands import sharing, sizes
-from stepscope.attention.rows import rows_of
+from stepscope.attention.launching import Plan
+from stepscope.attention.masks import Mask
 from stepscope.attention.tiles import HopperBackward
 
 ROWS = gl.constexpr(64)  # of a tile of queries or of keys: the height of a warpgroup's matrix instruction
@@ -47,79 +42,9 @@ BLOCK = gl.constexpr(256)  # columns of a tile
 HALF = gl.constexpr(128)  # columns of dQ that a warpgroup computes
 
 
-def backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    d_q: Tensor,
-    d_k: Tensor,
-    d_v: Tensor,
-    mask: Mask,
-    tiles: HopperBackward,
-) -> None:
-    """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
-    sequences, heads, queries, keys = sizes(q, k)
-    query_tiles, key_tiles = triton.cdiv(queries, ROWS.value), triton.cdiv(keys, ROWS.value)
-    shift, delta, turns = rows_of(output, d_output, lse)
-    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
-    scale = q.shape[-1] ** -0.5
-    shared_by = sharing(q, k)
-    launch(
-        _backward_kernel,
-        (sequences // shared_by * key_tiles,),
-        (
-            *(described(x, ROWS.value, BLOCK.value) for x in (q, k, v, d_output)),
-            described(shift, 1, ROWS.value),
-            described(delta, 1, ROWS.value),
-            *(described(x, ROWS.value, BLOCK.value) for x in (d_k, d_v)),
-            described(sums, ROWS.value, HALF.value),
-            turns,
-            heads,
-            query_tiles,
-            turns.shape[1],
-            key_tiles,
-            keys,
-            sequences // shared_by,
-            min(max(tiles.together, tiles.waves * processors(q.device) // key_tiles), sequences // shared_by),
-            shared_by,
-            mask.offset,
-            mask.window,
-            scale,
-            scale * LOG2_E,
-        ),
-        {
-            "REGISTERS": tiles.registers,
-            "SHARED": shared_by > 1,
-            "CAUSAL": mask.is_causal,
-            "SHIFTED": mask.offset != 0,
-            "WINDOWED": mask.window > 0,
-        },
-        kind=(q.dtype,),
-        num_warps=4,
-    )
-    rows = 4096 // BLOCK.value
-    launch(
-        _scale_kernel,
-        (triton.cdiv(queries, rows), sequences),
-        (
-            sums,
-            d_q,
-            (heads * sums.stride(0), *sums.stride()[:-1]),
-            d_q.stride()[:-1],
-            heads,
-            queries,
-            *blind(queries, keys, mask),
-            scale,
-        ),
-        {
-            "ROWS": rows,
-            "D_HEAD": q.shape[-1],
-            "BLOCK": BLOCK.value,
-        },
-    )
+def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
+    """As `hopper_backward.add_to`. Of the tiles only the registers, `waves` and `together` can be chosen."""
+    add_with(_backward_kernel, {"REGISTERS": tiles.registers}, ROWS.value, HALF.value, plan, mask, tiles)
 
 
 # What varies from call to call and would change the code, but not its speed.
@@ -182,7 +107,6 @@ def _backward_kernel(
     first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, ROWS, ROWS, CAUSAL, WINDOWED)
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
-    # One head of queries after the other: those that share the keys.
     steps = (first_tile, end_tile, shared_by)
     inputs = (q, k, v, d_output, shift, delta)
     loaded = (q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles)

@@ -47,10 +47,14 @@ def end_of(steps, SHARED: gl.constexpr):
 
 @gluon.jit
 def tile_of(n, steps, SHARED: gl.constexpr):
-    """(which of the heads that share the keys, tile of its queries): one head after the other."""
-    first, end, _shared_by = steps
+    """(which of the heads that share the keys, tile of its queries): all heads' last tiles first.
+
+    One head after the other, the programs of the last keys, which are seen by few queries, would reach the second head
+    soon and wait there for the turn of all who are not through with the first.
+    """
+    first, end, shared_by = steps
     if SHARED:
-        return (n - first) // (end - first), end - 1 - (n - first) % (end - first)
+        return (n - first) % shared_by, end - 1 - (n - first) // shared_by
     return 0, first + end - 1 - n
 
 
