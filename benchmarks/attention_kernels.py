@@ -240,7 +240,8 @@ def backward_candidates(d_head: int) -> Iterator[tiles.HopperBackward]:
     """Tiles of the backward pass."""
     now = tiles.hopper_backward(d_head)
     yield now
-    yield replace(now, stages=3 if now.stages == 2 else 2)
+    if d_head <= 128:  # the kernel for others has two
+        yield replace(now, stages=3 if now.stages == 2 else 2)
 
 
 if __name__ == "__main__":

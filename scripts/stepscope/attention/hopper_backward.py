@@ -2,22 +2,17 @@
 
 A program owns 128 keys of one head and goes over the queries that see them (FlashAttention-2, Dao 2023, algorithm 2,
 with the schedule of FlashAttention-3, Shah et al. 2024, appendix B). Two warpgroups hold 64 keys each, with their
-sums of dK and dV in registers; one warp loads; one adds dQ, to which every program contributes, to memory.
-
-The additions are ordered, so that the same inputs give the same bits: a counter for each tile of queries says whose
-turn it is. The first to contribute is the program of the first keys that the tile sees; it stores, so that nothing has
-to be zeroed before. All begin with the last queries, and the programs of the first keys, which go over the most
-queries, come first in the grid: no long one is left when all others are done, who waits waits for one that has begun,
-and with several sequences at a time the one before is some steps ahead.
+sums of dK and dV in registers; one warp loads; one adds dQ, to which every program contributes, to memory (see
+`hopper_turns`).
 """
+
+from collections.abc import Callable
 
 import torch
 import triton
 import triton.language as tl
-from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language._core import builtin
 from triton.experimental.gluon.language.nvidia.hopper import (
     fence_async_shared,
     mbarrier,
@@ -27,6 +22,15 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from stepscope.attention.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
+from stepscope.attention.hopper_turns import (
+    async_add_shared_to_global,
+    begun_at,
+    end_of,
+    end_turn,
+    tile_of,
+    tiles_that_see,
+    wait_for_turn,
+)
 from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
@@ -45,9 +49,30 @@ ROWS_OF_A_TURN = gl.constexpr(COUNTED)
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
     """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp are 4D and
     addressable by TMA."""
+    constants = {
+        "QUERIES": tiles.queries,
+        "BLOCK": tiles.block,
+        "STAGES": tiles.stages,
+        "REGISTERS": tiles.registers,
+        "REST": rest_of(plan.slots[0].shape[-1]),
+    }
+    add_with(_backward_kernel, constants, KEYS.value, PART.value, plan, mask, tiles)
+
+
+def add_with(
+    kernel: Callable,
+    constants: dict,
+    keys_of_program: int,
+    columns_of_part: int,
+    plan: Plan,
+    mask: Mask,
+    tiles: HopperBackward,
+) -> None:
+    """The launches of the backward pass with a kernel whose programs own so many keys and add dQ to its sum in parts of
+    64 rows and so many columns; `constants` are its compile-time ones before those that the shapes and mask decide."""
     q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
-    query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
+    query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, keys_of_program)
     shift, delta, turns = rows_of(plan, output, d_output, lse)
     sums = plan.scratch(sequences, queries, q.shape[-1], dtype=torch.float32)
     scale = q.shape[-1] ** -0.5
@@ -55,7 +80,7 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
     # A program whose keys several heads share waits seldomer for its turn: 512 instead of 487 TFLOP/s (32 of 8 heads).
     waves = tiles.waves if shared_by == 1 else 2 * tiles.waves
     plan.launch(
-        _backward_kernel,
+        kernel,
         (sequences // shared_by * key_tiles,),
         (
             described(q, tiles.queries, tiles.block),
@@ -66,7 +91,7 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
             described(delta, 1, tiles.queries),
             described(d_k, ROWS.value, tiles.block),
             described(d_v, ROWS.value, tiles.block),
-            described(sums, PART.value, PART.value),
+            described(sums, PART.value, columns_of_part),
             turns,
             heads,
             query_tiles,
@@ -81,12 +106,8 @@ def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
             scale,
             scale * LOG2_E,
         ),
-        {
-            "QUERIES": tiles.queries,
-            "BLOCK": tiles.block,
-            "STAGES": tiles.stages,
-            "REGISTERS": tiles.registers,
-            "REST": rest_of(q.shape[-1]),
+        constants
+        | {
             "SHARED": shared_by > 1,
             "CAUSAL": mask.is_causal,
             "SHIFTED": mask.offset != 0,
@@ -156,12 +177,7 @@ def _backward_kernel(
     SHIFTED: gl.constexpr,
     WINDOWED: gl.constexpr,
 ):
-    # Some sequences at a time, of keys; of those, the first keys of all go first.
-    begun = gl.program_id(0) // (together * key_tiles) * together
-    rest = gl.program_id(0) - begun * key_tiles
-    number = gl.minimum(together, sequences - begun)
-    sequence = begun + rest % number
-    key_tile = rest // number
+    sequence, key_tile = begun_at(gl.program_id(0), together, key_tiles, sequences)
     k_tiles = gl.allocate_shared_memory(k.dtype, [2, 1, 1, ROWS, BLOCK], k.layout)
     v_tiles = gl.allocate_shared_memory(v.dtype, [2, 1, 1, ROWS, BLOCK], v.layout)
     q_tiles = gl.allocate_shared_memory(q.dtype, [STAGES, 1, 1, QUERIES, BLOCK], q.layout)
@@ -180,14 +196,7 @@ def _backward_kernel(
     d_q_ready = init_barriers(1, 2)
     d_q_free = init_barriers(1, 1)
     fence_async_shared()
-    # The first tile of queries that sees a key of this program, and the end of those that do; there may be none.
-    first_tile = 0
-    end_tile = query_tiles
-    if CAUSAL:
-        first_tile = gl.minimum(gl.maximum(key_tile * KEYS - offset, 0) // QUERIES, query_tiles)
-    if WINDOWED:
-        last = (key_tile + 1) * KEYS - 1 + window - 1 - offset
-        end_tile = gl.maximum(gl.minimum(gl.maximum(last + QUERIES, 0) // QUERIES, query_tiles), first_tile)
+    first_tile, end_tile = tiles_that_see(key_tile, query_tiles, offset, window, QUERIES, KEYS, CAUSAL, WINDOWED)
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
     steps = (first_tile, end_tile, shared_by)
@@ -224,9 +233,9 @@ def _load(inputs, loaded, barriers, place, steps, QUERIES: gl.constexpr, STAGES:
         column = key_tile * KEYS + group * ROWS
         tma.async_copy_global_to_shared(k, [batch, head, column, 0], kv_ready.index(0), k_tiles.index(group))
         tma.async_copy_global_to_shared(v, [batch, head, column, 0], kv_ready.index(0), v_tiles.index(group))
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
-        member, i = _tile_of(n, steps, SHARED)
+        member, i = tile_of(n, steps, SHARED)
         slot = step % STAGES
         ready = q_ready.index(slot)
         row = i * QUERIES
@@ -291,9 +300,9 @@ def _differentiate(
     columns = column + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
     keys_end_here = (key_tile + 1) * KEYS > keys
     mbarrier.wait(kv_ready.index(0), 0)
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
-        _member, i = _tile_of(n, steps, SHARED)
+        _member, i = tile_of(n, steps, SHARED)
         slot = step % STAGES
         q_tile = q_tiles.index(slot).reshape([QUERIES, BLOCK])
         d_output_tile = d_output_tiles.index(slot).reshape([QUERIES, BLOCK])
@@ -369,7 +378,7 @@ def _differentiate(
         mbarrier.arrive(q_free.index(slot))
 
     # The results leave through the buffers of K and V. K is read by both warpgroups: the other has to be done, too.
-    mbarrier.wait(d_scores_free.index(0), ((_end(steps, SHARED) - steps[0]) & 1) ^ 1)
+    mbarrier.wait(d_scores_free.index(0), ((end_of(steps, SHARED) - steps[0]) & 1) ^ 1)
     v_tile = v_tiles.index(group).reshape([ROWS, BLOCK])
     k_tile = k_tiles.index(group).reshape([ROWS, BLOCK])
     if REST:
@@ -395,64 +404,26 @@ def _add_d_q(
     _d_scores_tiles, d_q_parts = made
     _kv_ready, _q_ready, _q_free, _d_scores_ready, _d_scores_free, d_q_ready, d_q_free = barriers
     sequence, _batch, _head, key_tile = place
-    for n in range(steps[0], _end(steps, SHARED)):
+    for n in range(steps[0], end_of(steps, SHARED)):
         step = n - steps[0]
-        member, i = _tile_of(n, steps, SHARED)
+        member, i = tile_of(n, steps, SHARED)
         begins = 0
         if WINDOWED:
             begins = gl.maximum(i * QUERIES + offset - window + 1, 0) // KEYS
         query_sequence = sequence * steps[2] + member
         turn = turns + query_sequence * counters + i * (QUERIES // ROWS_OF_A_TURN)
         mbarrier.wait(d_q_ready.index(0), step & 1)
-        while gl.atomic_add(turn, 0, sem="acquire") < key_tile - begins:
-            pass
-        _in_order("fence.proxy.async.global;", i)  # TMA after what was acquired
+        wait_for_turn(turn, key_tile - begins)
         for group in gl.static_range(2):
             row = i * QUERIES + (group * PART if BLOCK == PART else 0)
             column = 0 if BLOCK == PART else group * PART
             if key_tile == begins:
                 tma.async_copy_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
             else:
-                _async_add_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
+                async_add_shared_to_global(sums, [query_sequence, row, column], d_q_parts.index(group))
         tma.store_wait(0)  # until the buffer has been read
         mbarrier.arrive(d_q_free.index(0))
-        _in_order("cp.async.bulk.wait_group 0;", i)  # until it is in memory, for which store_wait does not wait
-        gl.atomic_add(turn, 1, sem="release")
-
-
-@gluon.jit
-def _end(steps, SHARED: gl.constexpr):
-    """Where the count of a program's tiles of queries ends, which begins with its first one."""
-    first, end, shared_by = steps
-    return first + (end - first) * shared_by if SHARED else end
-
-
-@gluon.jit
-def _tile_of(n, steps, SHARED: gl.constexpr):
-    """(which of the heads that share the keys, tile of its queries): all heads' last tiles first.
-
-    One head after the other, the programs of the last keys, which are seen by few queries, would reach the second head
-    soon and wait there for the turn of all who are not through with the first.
-    """
-    first, end, shared_by = steps
-    if SHARED:
-        return (n - first) % shared_by, end - 1 - (n - first) // shared_by
-    return 0, first + end - 1 - n
-
-
-@builtin
-def _async_add_shared_to_global(tensor_desc, coord, src, _semantic=None):
-    """What `tma.async_copy_shared_to_global` is to a copy, for an addition (`async_atomic_add` of later Tritons)."""
-    coord = _semantic._convert_to_ir_values(coord, require_i64=False)
-    _semantic.builder.create_async_tma_reduce(ir.DESCRIPTOR_REDUCE_KIND.ADD, tensor_desc.handle, coord, src.handle)
-
-
-@gluon.jit
-def _in_order(instruction: gl.constexpr, anything):
-    """An instruction of PTX between the operations before and those after."""
-    gl.inline_asm_elementwise(
-        instruction + " mov.b32 $0, $1;", "=r,r", [anything], dtype=gl.int32, is_pure=False, pack=1
-    )
+        end_turn(turn, i)
 
 
 @triton.jit(do_not_specialize=["heads", "queries", "first", "last"])

@@ -7,7 +7,15 @@ import torch
 from torch import Tensor
 from triton import knobs
 
-from stepscope.attention import hopper_backward, hopper_forward, masks, portable_backward, portable_forward, tiles
+from stepscope.attention import (
+    hopper_backward,
+    hopper_backward_wide,
+    hopper_forward,
+    masks,
+    portable_backward,
+    portable_forward,
+    tiles,
+)
 from stepscope.attention.hopper_tiles import counter
 from stepscope.attention.launching import Plan
 from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
@@ -126,7 +134,8 @@ class Kernels:
         if plan is None:
             plan = Plan(tensors)
             if self._backward_on_hopper:
-                hopper_backward.add_to(plan, self._mask, tiles.hopper_backward(q.shape[-1]))
+                module = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide
+                module.add_to(plan, self._mask, tiles.hopper_backward(q.shape[-1]))
             else:
                 choose = tiles.backward_keys, tiles.backward_queries
                 portable_backward.add_to(plan, self._mask, *(of(q, _is_hopper(q.device)) for of in choose))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from stepscope.attention.operands import block_of
 
-LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 128}
+LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 256}
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,11 @@ _TILES = {
         1024: Tiles(16, 16, 4, 2),
     },
 }
-# What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal: bf16 with d_head 256
-# and 4,096 tokens backward 142 with the tiles above, about 220 with these. fp32 with 2,048 tokens, d_head 64 and 128:
-# in tf32 forward 91 and 65, now 101 and 88, backward 67 and 52, now about 85 and 70; in parts forward 45 and 22, now 50
-# and 53, backward 27 and 26, now 40 and 26. Parts of bf16 are slower where the sums of dK and dV fill the registers.
+# What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal, fp32 with 2,048
+# tokens, d_head 64 and 128: in tf32 forward 91 and 65, now 101 and 88, backward 67 and 52, now about 85 and 70; in
+# parts forward 45 and 22, now 50 and 53, backward 27 and 26, now 40 and 26. Parts of bf16 are slower where the sums of
+# dK and dV fill the registers.
 _ON_HOPPER = {
-    ("keys", "half", 512): Tiles(64, 64, 8, 2),
-    ("queries", "half", 512): Tiles(128, 64, 8, 1),
     ("forward", "tf32", 256): Tiles(128, 32, 4, 2),
     ("forward", "tf32", 512): Tiles(128, 64, 8, 2),
     ("keys", "tf32", 256): Tiles(64, 128, 8, 2),
@@ -120,6 +118,12 @@ _LONG = 1024
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
 _HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
+# Its kernel is made for these tiles and stages. On an H200 with torch 2.11, TFLOP/s of 4 x 8 heads of 1,024, 4,096 and
+# 16,384 tokens (d_head 256, causal, bf16), so many sequences together: 2 189, 267 and 347; 8 189, 313 and 343; 16 204,
+# 309 and 314; 32 208, 282 and 199. Best are as many as make up 4 programs for each multiprocessor. The portable kernels
+# reach 128, 219 and 245, cuDNN 202, 376 and 418. To store dQ in the order of the registers gained 1, -1 and 6 % (32
+# together), to start the next product before dQ is stored no more.
+_HOPPER_BACKWARD_WIDEST = HopperBackward(256, 64, 2, 240, 4, 2)
 
 
 def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
@@ -174,4 +178,6 @@ def hopper_forward(d_head: int, queries: int) -> HopperForward:
 
 def hopper_backward(d_head: int) -> HopperBackward:
     """Tiles of the backward pass on a Hopper GPU."""
+    if d_head > 128:
+        return _HOPPER_BACKWARD_WIDEST
     return _HOPPER_BACKWARD if d_head <= 64 else _HOPPER_BACKWARD_WIDE

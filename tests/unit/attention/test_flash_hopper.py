@@ -1,6 +1,6 @@
 """The kernels for Hopper GPUs compile, into what they are meant to be, on a machine without one.
 
-They run on such a GPU only, where all other tests of attention run them.
+They run on such a GPU only, where all other tests of attention run them, and the last one those of a wide d_head.
 """
 
 import json
@@ -10,8 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 import triton
+from stepscope.attention import fused
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
 
@@ -23,10 +26,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon._runtime import GluonASTSource
-from stepscope.attention import hopper_backward, hopper_forward
+from stepscope.attention import hopper_backward, hopper_backward_wide, hopper_forward
 
 kernel, tiles, types, constants = json.loads(sys.argv[3])
-kernel = {"forward": hopper_forward._forward_kernel, "backward": hopper_backward._backward_kernel}[kernel]
+kernel = {
+    "forward": hopper_forward._forward_kernel,
+    "backward": hopper_backward._backward_kernel,
+    "wide backward": hopper_backward_wide._backward_kernel,
+}[kernel]
 
 def described(dtype, *tile):
     width = {"bf16": gl.bfloat16, "fp32": gl.float32}[dtype]
@@ -107,3 +114,53 @@ def test_backward(tmp_path, width, rest, queries):
     )
     assert "UTMAREDG" in sass
     assert_products_overlap(sass, waits_for_all=2 * 2, left=2 if rest else 1)
+
+
+@pytest.mark.parametrize(
+    "flags", [PLAIN, {"SHARED": True, "CAUSAL": True, "SHIFTED": True, "WINDOWED": True}], ids=["plain", "window"]
+)
+def test_wide_backward(tmp_path, flags):
+    tile, row = ["bf16", 1, 1, 64, 256], ["fp32", 1, 64]
+    tiles = dict.fromkeys(("q", "k", "v", "d_output", "d_k", "d_v"), tile) | {"shift": row, "delta": row}
+    sass = sass_of(
+        "wide backward",
+        tiles | {"sums": ["fp32", 1, 64, 128]},
+        {"turns": "*i32", "scale": "fp32", "scale_log2": "fp32"},
+        {"REGISTERS": 240} | flags,
+        tmp_path,
+    )
+    # 5 products, each of the instructions that 64 x 64 x 256 takes.
+    assert sass.count("HGMMA") == (16 + 16) + (4 + 4) + (4 + 4)
+    assert "UTMAREDG" in sass
+    # Both warpgroups wait for all that they started, twice in each step.
+    assert sass.count("WARPGROUP.DEPBAR.LE gsb0, 0x0") == 2 * 2
+    # Neither spills anything from its first product to its last.
+    between = sass.split("HGMMA")
+    assert not any("STL" in part or "LDL" in part for part in between[1:24] + between[25:48])
+
+
+@pytest.mark.skipif(DEVICE == "cpu" or torch.cuda.get_device_capability()[0] != 9, reason="needs a Hopper GPU")
+@pytest.mark.parametrize(
+    "heads, sharing, queries, keys, d_head, dtype, is_causal, mask",
+    [
+        (2, 1, 1000, 1000, 256, torch.bfloat16, True, {}),
+        (2, 1, 700, 900, 256, torch.bfloat16, False, {}),
+        (2, 1, 900, 700, 192, torch.float16, True, {}),
+        (4, 2, 500, 900, 256, torch.bfloat16, True, {"lower_right": True}),
+        (4, 2, 900, 500, 136, torch.float16, True, {"lower_right": True}),
+        (4, 4, 700, 700, 160, torch.bfloat16, True, {"window": 100}),
+        (2, 1, 700, 1000, 256, torch.bfloat16, True, {"window": 300, "lower_right": True}),
+        (3, 1, 1, 77, 256, torch.float16, False, {}),
+        (3, 1, 129, 1, 248, torch.float16, True, {}),
+    ],
+)
+def test_wide_gradients(
+    random_tensors, run, exact, assert_close, heads, sharing, queries, keys, d_head, dtype, is_causal, mask
+):
+    q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
+    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1)
+    assert_close(got, exact(q, k, v, d_output, is_causal, **mask), tolerance)
+    for _ in range(5):
+        again = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+        assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))
