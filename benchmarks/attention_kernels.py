@@ -28,7 +28,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from stepscope.attention import fused, tiles
+from stepscope.attention import fused, kernels, tiles
 from stepscope.model.attention import flex
 
 CELLS = [f"{d_head}x{length}" for d_head in (64, 128) for length in (1024, 4096, 16384)] + ["single"]
@@ -202,6 +202,7 @@ def tune(cell: str, samples: int) -> None:
         chosen = getattr(tiles, name)
         for candidate in candidates:
             setattr(tiles, name, lambda *_, candidate=candidate: candidate)
+            kernels.known.clear()
             try:
                 time = medians({"": phase_of(implementations()["ours"], phase, q, k, v, d_output)}, samples)[""]
                 rate = operations(cell)[phase] / time / 1e9
@@ -209,6 +210,7 @@ def tune(cell: str, samples: int) -> None:
             except Exception as error:  # too much shared memory, say
                 print(f"{cell:10} {phase:8} {candidate}: {type(error).__name__}: {str(error).splitlines()[0][:100]}")
         setattr(tiles, name, chosen)
+        kernels.known.clear()
 
 
 def forward_candidates(d_head: int) -> Iterator[tiles.HopperForward]:

@@ -14,7 +14,6 @@ and with several sequences at a time the one before is some steps ahead.
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 from triton._C.libtriton import ir
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
@@ -28,7 +27,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 )
 
 from stepscope.attention.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask, blind
 from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
@@ -43,27 +42,17 @@ KEYS = gl.constexpr(128)  # of a program
 ROWS_OF_A_TURN = gl.constexpr(COUNTED)
 
 
-def backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    d_q: Tensor,
-    d_k: Tensor,
-    d_v: Tensor,
-    mask: Mask,
-    tiles: HopperBackward,
-) -> None:
-    """Fill the gradients of q, k and v; all tensors but `lse` are 4D and addressable by TMA."""
+def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
+    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp are 4D and
+    addressable by TMA."""
+    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     query_tiles, key_tiles = triton.cdiv(queries, tiles.queries), triton.cdiv(keys, KEYS.value)
-    shift, delta, turns = rows_of(output, d_output, lse)
-    sums = torch.empty(sequences, queries, q.shape[-1], dtype=torch.float32, device=q.device)
+    shift, delta, turns = rows_of(plan, output, d_output, lse)
+    sums = plan.scratch(sequences, queries, q.shape[-1], dtype=torch.float32)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    launch(
+    plan.launch(
         _backward_kernel,
         (sequences // shared_by * key_tiles,),
         (
@@ -83,7 +72,7 @@ def backward(
             key_tiles,
             keys,
             sequences // shared_by,
-            min(max(tiles.together, tiles.waves * processors(q.device) // key_tiles), sequences // shared_by),
+            min(max(tiles.together, tiles.waves * processors(plan.device) // key_tiles), sequences // shared_by),
             shared_by,
             mask.offset,
             mask.window,
@@ -101,11 +90,10 @@ def backward(
             "SHIFTED": mask.offset != 0,
             "WINDOWED": mask.window > 0,
         },
-        kind=(q.dtype,),
         num_warps=4,
     )
     rows = 4096 // tiles.block
-    launch(
+    plan.launch(
         _scale_kernel,
         (triton.cdiv(queries, rows), sequences),
         (
@@ -200,7 +188,6 @@ def _backward_kernel(
         end_tile = gl.maximum(gl.minimum(gl.maximum(last + QUERIES, 0) // QUERIES, query_tiles), first_tile)
     key_heads = heads // shared_by
     place = (sequence, sequence // key_heads, sequence % key_heads, key_tile)
-    # One head of queries after the other: those that share the keys.
     steps = (first_tile, end_tile, shared_by)
     inputs = (q, k, v, d_output, shift, delta)
     loaded = (q_tiles, k_tiles, v_tiles, d_output_tiles, shift_tiles, delta_tiles)
@@ -440,10 +427,14 @@ def _end(steps, SHARED: gl.constexpr):
 
 @gluon.jit
 def _tile_of(n, steps, SHARED: gl.constexpr):
-    """(which of the heads that share the keys, tile of its queries): one head after the other."""
-    first, end, _shared_by = steps
+    """(which of the heads that share the keys, tile of its queries): all heads' last tiles first.
+
+    One head after the other, the programs of the last keys, which are seen by few queries, would reach the second head
+    soon and wait there for the turn of all who are not through with the first.
+    """
+    first, end, shared_by = steps
     if SHARED:
-        return (n - first) // (end - first), end - 1 - (n - first) % (end - first)
+        return (n - first) % shared_by, end - 1 - (n - first) // shared_by
     return 0, first + end - 1 - n
 
 

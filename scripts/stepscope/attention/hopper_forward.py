@@ -6,7 +6,6 @@ it computes exponentials: the scores of the next tile of keys are multiplied whi
 and the warpgroups drift apart, so that one's products hide another's exponentials.
 """
 
-from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -17,8 +16,8 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 
-from stepscope.attention.hopper_tiles import PART, counter, described, init_barriers, multiplied, processors, rest_of
-from stepscope.attention.launching import launch
+from stepscope.attention.hopper_tiles import PART, described, init_barriers, multiplied, processors, rest_of
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import sharing, sizes
 from stepscope.attention.tiles import HopperForward
@@ -30,23 +29,25 @@ CACHED_BYTES = 16 * 2**20  # of keys and values at a time: a third of an H100's 
 ROWS = gl.constexpr(64)  # queries of a warpgroup: the height of its matrix instruction
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: Mask, tiles: HopperForward) -> None:
-    """Fill output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by TMA."""
+def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D and addressable by
+    TMA. The last slot is a `counter`."""
+    q, k, v, output, lse, given_out = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     blocks = -(-queries // (ROWS.value * tiles.warpgroups))
     shared_by = sharing(q, k)
     local = mask.window > 0 or mask.offset % ROWS.value != 0
     cached = max(1, CACHED_BYTES // (2 * keys * tiles.block * k.itemsize)) * shared_by
-    launch(
+    plan.launch(
         _forward_kernel,
-        (min(processors(q.device), blocks * sequences),),
+        (min(processors(plan.device), blocks * sequences),),
         (
             described(q, ROWS.value, tiles.block),
             described(k, tiles.keys, tiles.block),
             described(v, tiles.keys, tiles.block),
             described(output, ROWS.value, tiles.block),
             lse,
-            counter(q.device),
+            given_out,
             heads,
             sequences,
             min(cached, sequences),
@@ -68,7 +69,6 @@ def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: 
             "CAUSAL": mask.is_causal,
             "LOCAL": local,
         },
-        kind=(q.dtype,),
         num_warps=4,
     )
 
@@ -243,10 +243,14 @@ def _attend(
     LOCAL: gl.constexpr,
 ):
     """Output and log-sum-exp of one warpgroup's 64 queries of every block."""
-    q_tiles, k_tiles, v_tiles, output_tiles, work = buffers
-    q_ready, q_free, k_ready, k_free, v_ready, v_free, work_ready, work_free = barriers
+    q_tiles, k_tiles, v_tiles, output_tiles, _work = buffers
+    _q_ready, q_free, k_ready, k_free, v_ready, v_free, _work_ready, _work_free = barriers
     queries, _keys, offset, window = mask
     dtype: gl.constexpr = output.dtype
+    # Where a block ends, the first scores of the next are multiplied already: after the last product, before it is
+    # waited for. While that one reads V, no more tiles can be passed over than there are other buffers.
+    EARLY: gl.constexpr = Q_SLOTS == 2 and not LOCAL
+    gl.static_assert((GROUPS - 1) * ROWS <= (STAGES - 1) * KEYS)
     SCORES: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, KEYS, 16])
     WIDTH: gl.constexpr = BLOCK if REST == 0 else PART
     OUTPUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, WIDTH, 16])
@@ -257,120 +261,148 @@ def _attend(
     zeros = gl.zeros([ROWS, KEYS], gl.float32, SCORES)
     used = 0
     turn = 0
-    block = _told(work, work_ready, work_free, turn)
+    known = (group, mask, grid, zeros, buffers, barriers)
+    block, used, scores = _begin(turn, used, known, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)
     while block < grid[1] * grid[3]:
         batch, head, sequence, block_row = _place(block, grid, queries, GROUPS)
         row = block_row + group * ROWS
+        block_begin, _block_end = _tiles_seen(block_row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
+        begin, end = _tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
         q_slot = turn % Q_SLOTS * GROUPS + group
-        block_begin, block_end = _tiles_seen(block_row, GROUPS, mask, KEYS, CAUSAL, LOCAL)
-        if row < 0:  # there are no such queries
-            used = _let_go(block_end - block_begin, used, barriers, STAGES)
-            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
-            mbarrier.arrive(q_free.index(q_slot))
-        else:
-            begin, end = _tiles_seen(row, 1, mask, KEYS, CAUSAL, LOCAL)
-            # The last tiles of the block may be seen by none of these 64 queries.
-            used = _let_go(block_end - end, used, barriers, STAGES)
+        q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
 
-            # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
-            # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
-            slot = used % STAGES
-            phase = used // STAGES & 1
-            q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
-            mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1)
-            mbarrier.wait(k_ready.index(slot), phase)
-            k_tile = k_tiles.index(slot).reshape([KEYS, BLOCK])
+        # The first tile, alone: it lies on the diagonal or at the end, and it is the only one that needs a mask,
+        # because KEYS is a multiple of ROWS, unless the offset is none or there is a window.
+        slot = used % STAGES
+        scores = warpgroup_mma_wait(0, deps=(scores,))
+        mbarrier.arrive(k_free.index(slot))
+        rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
+        scores = _masked(scores, rows, (end - 1) * KEYS, mask, KEYS, CAUSAL, LOCAL)
+        maximum = gl.max(scores, 1) * scale_log2
+        weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
+        normaliser = gl.sum(weights, 1)
+        operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+        weighted = gl.zeros([ROWS, WIDTH], gl.float32, OUTPUT)
+        if REST:
+            rest = gl.zeros([ROWS, REST], gl.float32, REST_OUTPUT)
+        mbarrier.wait(v_ready.index(slot), used // STAGES & 1)
+
+        for j in range(end - begin - 1):
+            used += 1
+            next_slot = used % STAGES
+            next_phase = used // STAGES & 1
+            mbarrier.wait(k_ready.index(next_slot), next_phase)
+            k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
             scores = multiplied(q_tile, k_tile, zeros, False, REST)
-            scores = warpgroup_mma_wait(0, deps=(scores,))
-            mbarrier.arrive(k_free.index(slot))
-            rows = row + gl.arange(0, ROWS, layout=gl.SliceLayout(1, SCORES))
-            scores = _masked(scores, rows, (end - 1) * KEYS, mask, KEYS, CAUSAL, LOCAL)
-            maximum = gl.max(scores, 1) * scale_log2
-            weights = gl.exp2(scores * scale_log2 - _finite(maximum)[:, None])
-            normaliser = gl.sum(weights, 1)
-            operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
-            weighted = gl.zeros([ROWS, WIDTH], gl.float32, OUTPUT)
-            if REST:
-                rest = gl.zeros([ROWS, REST], gl.float32, REST_OUTPUT)
-            mbarrier.wait(v_ready.index(slot), phase)
-
-            for j in range(end - begin - 1):
-                used += 1
-                next_slot = used % STAGES
-                next_phase = used // STAGES & 1
-                mbarrier.wait(k_ready.index(next_slot), next_phase)
-                k_tile = k_tiles.index(next_slot).reshape([KEYS, BLOCK])
-                scores = multiplied(q_tile, k_tile, zeros, False, REST)
-                v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
-                if REST:
-                    weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
-                    same = gl.convert_layout(operand, REST_WEIGHTS)
-                    rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
-                    scores = warpgroup_mma_wait(2, deps=(scores,))
-                else:
-                    weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
-                    scores = warpgroup_mma_wait(1, deps=(scores,))
-                mbarrier.arrive(k_free.index(next_slot))
-                if LOCAL:
-                    column = (end - 2 - j) * KEYS
-                    if (column + KEYS > row + offset + 1) | ((window > 0) & (column + window < row + offset + ROWS)):
-                        scores = _masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
-                new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
-                shift = _finite(new_maximum)
-                weights = gl.exp2(scores * scale_log2 - shift[:, None])
-                correction = gl.exp2(maximum - shift)
-                normaliser = normaliser * correction + gl.sum(weights, 1)
-                maximum = new_maximum
-                # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one.
-                # Without it, it moves the exponentials below the next wait, and the product with V hides none of them.
-                mbarrier.wait(v_ready.index(next_slot), next_phase)
-                if REST:
-                    weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
-                    rest = rest * gl.convert_layout(correction, gl.SliceLayout(1, REST_OUTPUT))[:, None]
-                else:
-                    weighted = warpgroup_mma_wait(0, deps=(weighted,))
-                mbarrier.arrive(v_free.index(slot))
-                weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
-                operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
-                slot = next_slot
-
-            if Q_SLOTS == 2:
-                mbarrier.arrive(q_free.index(q_slot))
             v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
             if REST:
                 weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
                 same = gl.convert_layout(operand, REST_WEIGHTS)
                 rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+                scores = warpgroup_mma_wait(2, deps=(scores,))
             else:
                 weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
-            gl.store(lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, rows < queries)
+                scores = warpgroup_mma_wait(1, deps=(scores,))
+            mbarrier.arrive(k_free.index(next_slot))
+            if LOCAL:
+                column = (end - 2 - j) * KEYS
+                if (column + KEYS > row + offset + 1) | ((window > 0) & (column + window < row + offset + ROWS)):
+                    scores = _masked(scores, rows, column, mask, KEYS, CAUSAL, LOCAL)
+            new_maximum = gl.maximum(maximum, gl.max(scores, 1) * scale_log2)
+            shift = _finite(new_maximum)
+            weights = gl.exp2(scores * scale_log2 - shift[:, None])
+            correction = gl.exp2(maximum - shift)
+            normaliser = normaliser * correction + gl.sum(weights, 1)
+            maximum = new_maximum
+            # This wait comes here, and not where V is needed, for its branch: ptxas moves nothing across one.
+            # Without it, it moves the exponentials below the next wait, and the product with V hides none of them.
+            mbarrier.wait(v_ready.index(next_slot), next_phase)
             if REST:
                 weighted, rest = warpgroup_mma_wait(0, deps=(weighted, rest))
+                rest = rest * gl.convert_layout(correction, gl.SliceLayout(1, REST_OUTPUT))[:, None]
             else:
                 weighted = warpgroup_mma_wait(0, deps=(weighted,))
             mbarrier.arrive(v_free.index(slot))
-            used += 1
-            if LOCAL:
-                used = _let_go(begin - block_begin, used, barriers, STAGES)
-            # A row of which every score is -inf has no weights; its output is 0.
-            inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
-            weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
-            tma.store_wait(0)  # of the block before, from the same buffer
-            output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
-            if REST:
-                output_tile.slice(0, PART, 1).store(weighted.to(dtype))
-                rest = rest * gl.convert_layout(inverse, gl.SliceLayout(1, REST_OUTPUT))[:, None]
-                output_tile.slice(PART, REST, 1).store(rest.to(dtype))
-            else:
-                output_tile.store(weighted.to(dtype))
-            fence_async_shared()
-            tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
-            if Q_SLOTS == 1:
-                tma.store_wait(0)
-                mbarrier.arrive(q_free.index(q_slot))
+            weighted = weighted * gl.convert_layout(correction, gl.SliceLayout(1, OUTPUT))[:, None]
+            operand = gl.convert_layout(weights.to(dtype), WEIGHTS)
+            slot = next_slot
+
+        if Q_SLOTS == 2:
+            mbarrier.arrive(q_free.index(q_slot))
+        v_tile = v_tiles.index(slot).reshape([KEYS, BLOCK])
+        if REST:
+            weighted = warpgroup_mma(operand, v_tile.slice(0, PART, 1), weighted, is_async=True)
+            same = gl.convert_layout(operand, REST_WEIGHTS)
+            rest = warpgroup_mma(same, v_tile.slice(PART, REST, 1), rest, is_async=True)
+        else:
+            weighted = warpgroup_mma(operand, v_tile, weighted, is_async=True)
+        # Rows before the first query, of a block that begins before it, are none.
+        gl.store(
+            lse + sequence * queries + rows, (maximum + gl.log2(normaliser)) * LN_2, (rows >= 0) & (rows < queries)
+        )
         turn += 1
-        block = _told(work, work_ready, work_free, turn)
+        if EARLY:
+            block, next_used, scores = _begin(
+                turn, used + 1, known, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL
+            )
+        if REST:
+            weighted, rest = warpgroup_mma_wait(2 if EARLY else 0, deps=(weighted, rest))
+        else:
+            weighted = warpgroup_mma_wait(1 if EARLY else 0, deps=(weighted,))
+        mbarrier.arrive(v_free.index(slot))
+        if EARLY:
+            used = next_used
+        else:
+            used += 1
+            used = _let_go(begin - block_begin, used, barriers, STAGES)
+        # A row of which every score is -inf has no weights; its output is 0.
+        inverse = 1 / gl.where(normaliser == 0, 1.0, normaliser)
+        weighted = weighted * gl.convert_layout(inverse, gl.SliceLayout(1, OUTPUT))[:, None]
+        tma.store_wait(0)  # of the block before, from the same buffer
+        output_tile = output_tiles.index(group).reshape([ROWS, BLOCK])
+        if REST:
+            output_tile.slice(0, PART, 1).store(weighted.to(dtype))
+            rest = rest * gl.convert_layout(inverse, gl.SliceLayout(1, REST_OUTPUT))[:, None]
+            output_tile.slice(PART, REST, 1).store(rest.to(dtype))
+        else:
+            output_tile.store(weighted.to(dtype))
+        fence_async_shared()
+        if row >= 0:  # TMA takes no negative row, even where it has nothing to write
+            tma.async_copy_shared_to_global(output, [batch, head, row, 0], output_tiles.index(group))
+        if Q_SLOTS == 1:
+            tma.store_wait(0)
+            mbarrier.arrive(q_free.index(q_slot))
+        if not EARLY:
+            block, used, scores = _begin(turn, used, known, KEYS, BLOCK, GROUPS, STAGES, Q_SLOTS, REST, CAUSAL, LOCAL)
+    scores = warpgroup_mma_wait(0, deps=(scores,))
     tma.store_wait(0)
+
+
+@gluon.jit
+def _begin(
+    turn, used, known, KEYS: gl.constexpr, BLOCK: gl.constexpr, GROUPS: gl.constexpr, STAGES: gl.constexpr,
+    Q_SLOTS: gl.constexpr, REST: gl.constexpr, CAUSAL: gl.constexpr, LOCAL: gl.constexpr,
+):  # fmt: skip
+    """The next block, how many tiles have been used then, and the scores of its queries and the first tile that they
+    see, under way. If there is no block, the scores of whatever is there: the compiler waits at once for a product that
+    is started on some ways only."""
+    group, mask, grid, zeros, buffers, barriers = known
+    q_tiles, k_tiles, _v_tiles, _output_tiles, work = buffers
+    q_ready, _q_free, k_ready, _k_free, _v_ready, _v_free, work_ready, work_free = barriers
+    block = _told(work, work_ready, work_free, turn)
+    there_is = block < grid[1] * grid[3]
+    row = _place(block, grid, mask[0], GROUPS)[3]
+    # The last tiles of the block may be seen by none of these 64 queries.
+    block_end = _tiles_seen(row, GROUPS, mask, KEYS, CAUSAL, LOCAL)[1]
+    end = _tiles_seen(row + group * ROWS, 1, mask, KEYS, CAUSAL, LOCAL)[1]
+    used = _let_go(gl.where(there_is, block_end - end, 0), used, barriers, STAGES)
+    q_slot = turn % Q_SLOTS * GROUPS + group
+    slot = used % STAGES
+    mbarrier.wait(q_ready.index(q_slot), turn // Q_SLOTS & 1, pred=there_is)
+    mbarrier.wait(k_ready.index(slot), used // STAGES & 1, pred=there_is)
+    q_tile = q_tiles.index(q_slot).reshape([ROWS, BLOCK])
+    scores = multiplied(q_tile, k_tiles.index(slot).reshape([KEYS, BLOCK]), zeros, False, REST)
+    return block, used, scores
 
 
 @gluon.jit

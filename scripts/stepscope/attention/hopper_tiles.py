@@ -8,7 +8,7 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
 
-from stepscope.attention.launching import Described
+from stepscope.attention.launching import Described, Slot
 from stepscope.attention.operands import strides
 
 # Rows and columns of the part of a tile that one warpgroup computes, or of which the rest is narrower.
@@ -16,7 +16,7 @@ PART = gl.constexpr(64)
 _DTYPES = {torch.float32: gl.float32, torch.bfloat16: gl.bfloat16, torch.float16: gl.float16}
 
 
-def described(x: Tensor, rows: int, columns: int) -> Described:
+def described(x: Slot, rows: int, columns: int) -> Described:
     """Descriptor with which the tensor memory accelerator moves tiles of (rows, columns) of `x`, 2D to 4D.
 
     What lies beyond the tensor is read as zeros and not written.
@@ -46,18 +46,18 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-def counter(device: torch.device) -> Tensor:
+def counter(device: torch.device, stream: int) -> Tensor:
     """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each stream, on which
     kernels run one after the other. What is captured in a graph may run beside others: it gets one of its own."""
     if torch.cuda.is_current_stream_capturing():
         return torch.zeros(1, dtype=torch.int32, device=device)
-    key = device.index, torch._C._cuda_getCurrentRawStream(device.index)
-    if key not in _counters:
-        _counters[key] = torch.zeros(1, dtype=torch.int32, device=device)
-    return _counters[key]
+    found = _counters.get((device, stream))
+    if found is None:
+        found = _counters[device, stream] = torch.zeros(1, dtype=torch.int32, device=device)
+    return found
 
 
-_counters: dict[tuple[int, int], Tensor] = {}
+_counters: dict[tuple[torch.device, int], Tensor] = {}
 
 
 @gluon.jit

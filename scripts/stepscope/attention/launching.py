@@ -1,126 +1,199 @@
-"""Launching a kernel: the second time without Triton's search for the compiled one, and without describing a tensor
-again to the tensor memory accelerator that has been described before. Both take the host longer than the launch."""
+"""Launching kernels with little time of the host: what follows from shapes is worked out once, then only addresses
+change. Triton's own search for the compiled kernel, and its description of a tensor to the tensor memory accelerator
+(TMA), each take the host longer than the launch."""
 
 import copy
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from triton.experimental.gluon.language import NVMMASharedLayout
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-_MOST_KEPT = 4096  # encoded descriptors of a kernel; a training step needs some for each layer
+_MOST_KEPT = 4096  # encoded descriptors of an argument; a training step needs one for each layer
+_ALIGNED = 512  # bytes, as PyTorch's allocator aligns what it gives
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What is known of a tensor before it exists: all but its address."""
+
+    number: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+
+    def stride(self, dimension: int | None = None) -> tuple[int, ...] | int:
+        """As a tensor's."""
+        return self.strides if dimension is None else self.strides[dimension]
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def size(self) -> int:
+        """Bytes of one without gaps."""
+        return math.prod(self.shape) * self.itemsize
+
+
+@dataclass(frozen=True, slots=True)
 class Described:
-    """A tensor that a kernel reaches through the tensor memory accelerator, tile by tile.
+    """A tensor that a kernel reaches through TMA, tile by tile: what Triton's launcher reads of a TensorDescriptor."""
 
-    It has what Triton's launcher reads of a TensorDescriptor, whose own checks cost more than the launch.
-    """
-
-    base: Tensor
-    shape: Sequence[int]
-    strides: Sequence[int]
+    base: object
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
     block_shape: tuple[int, ...]
     layout: NVMMASharedLayout
     padding: str = "zero"
     round_f32_to_tf32: bool = False
 
 
-def launch(
-    kernel: Callable,
-    grid: tuple[int, ...],
-    arguments: Sequence,
-    constants: dict,
-    kind: tuple | None = None,
-    **options: int,
-) -> None:
-    """Run `kernel` on `grid` with its arguments, followed by its compile-time constants in their order.
+class Plan:
+    """Kernels, one after the other, for tensors like those given: `slots` stand for them, in their order.
 
-    A compiled kernel is found by the types of the tensors, what it knows of strides (tuples), and the constants; or by
-    `kind`, where the caller knows what these follow from. Numbers by themselves do not count: kernels must not be
-    specialized for them. `options` are the compiler's.
-    """
-    device = arguments[0].base.device if isinstance(arguments[0], Described) else arguments[0].device
-    key = (kernel.fn, device, *(map(_kind, arguments) if kind is None else kind), *constants.values())
-    ready = _ready.get(key)
-    if ready is None:
-        exact = [_checked(x) if isinstance(x, Described) else x for x in arguments]
-        compiled = kernel[grid](*exact, **constants, **options)
-        if compiled is not None:  # as in Triton's interpreter
-            _ready[key] = _Ready(compiled)
-    else:
-        ready.launch(grid, device, arguments, constants.values())
-
-
-_ready: dict[tuple, "_Ready"] = {}
-
-
-class _Ready:
-    """A compiled kernel, and the descriptors that it has been given.
-
-    What a descriptor says is all in its key: where memory is used again, so is the descriptor. Triton encodes them
-    within its launcher; where that is not as expected here, it does so each time.
+    A module of kernels adds launches to it, with slots in place of tensors; `run` makes them all.
     """
 
-    def __init__(self, compiled: object):
-        self._compiled = compiled
-        self._run = copy.copy(compiled.run)
-        self._encoded: dict[tuple, list] = {}
-        self._encode: list[Callable] | None = None
-        inner = getattr(self._run, "launch", None)
-        names = getattr(getattr(inner, "__code__", None), "co_freevars", ())
-        if {"launcher", "tensordesc_meta"} <= set(names):
-            found = dict(zip(names, (cell.cell_contents for cell in inner.__closure__), strict=True))
-            if all(meta is not None for meta in found["tensordesc_meta"]):
-                from triton.backends.nvidia.driver import make_tensordesc_arg
+    def __init__(self, tensors: Sequence[Tensor]):
+        self.device = tensors[0].device
+        self.slots = [Slot(i, x.shape, x.stride(), x.dtype) for i, x in enumerate(tensors)]
+        self._launches: list[_Launch] = []
+        self._scratch: list[Slot] = []
+        self._offsets: list[int] = []
+        self._scratch_bytes = 0
 
-                self._run.launch = found["launcher"]
-                self._encode = [lambda x, meta=meta: make_tensordesc_arg(x, meta) for meta in found["tensordesc_meta"]]
+    def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
+        """Memory of this shape, contiguous, for as long as the plan runs."""
+        strides = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        slot = Slot(len(self.slots), shape, strides, dtype)
+        self.slots.append(slot)
+        self._scratch.append(slot)
+        self._offsets.append(self._scratch_bytes)
+        self._scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
+        return slot
 
-    def launch(self, grid: tuple[int, ...], device: torch.device, arguments: Sequence, constants: Sequence) -> None:
-        grid = (*grid, 1, 1)[:3]
-        described = isinstance(arguments[0], Described)
-        if described and self._encode is None:
-            self._compiled[grid](*arguments, *constants)
-            return
-        if described:
-            arguments = self._expanded(arguments)
-        stream = torch._C._cuda_getCurrentRawStream(device.index)
-        compiled = self._compiled
-        self._run(*grid, stream, compiled.function, compiled.packed_metadata, None, None, None, *arguments, *constants)
+    def launch(
+        self, kernel: Callable, grid: tuple[int, ...], arguments: Sequence, constants: dict, **options: int
+    ) -> None:
+        """Launch `kernel` on `grid` with its arguments, in this order: tensors by TMA, other tensors, strides and
+        numbers; followed by its compile-time constants in their order. `options` are the compiler's."""
+        self._launches.append(_Launch(kernel, (*grid, 1, 1)[:3], arguments, constants, options))
 
-    def _expanded(self, arguments: Sequence) -> list:
-        """The arguments, each descriptor encoded and followed by its shape and strides, as the launcher takes them."""
-        given, number = [], 0
-        for x in arguments:
-            if type(x) is not Described:
-                given.append(x)
-                continue
-            key = (number, x.base.data_ptr(), x.shape, x.strides)
-            encoded = self._encoded.get(key)
-            if encoded is None:
-                if len(self._encoded) >= _MOST_KEPT:
-                    self._encoded.clear()
-                encoded = self._encoded[key] = self._encode[number](x)
-            given += encoded
-            number += 1
-        return given
+    def run(self, tensors: Sequence[Tensor], stream: int) -> None:
+        """Launch all kernels on a stream. The tensors are like those for which the plan was made, aligned alike."""
+        addresses = [x.data_ptr() for x in tensors]
+        memory = None
+        if self._scratch:
+            memory = torch.empty(self._scratch_bytes, dtype=torch.uint8, device=self.device)
+            begin = memory.data_ptr()
+            addresses += [begin + offset for offset in self._offsets]
+        for launch in self._launches:
+            if launch.again is not None:
+                launch.again(addresses, stream)
+            else:
+                views = [_view(memory, slot, at) for slot, at in zip(self._scratch, self._offsets, strict=True)]
+                launch.first([*tensors, *views])
 
 
-def _kind(argument: object) -> object:
-    """What a kernel is compiled for."""
-    if isinstance(argument, Described):
-        return argument.base.dtype, argument.block_shape
-    if isinstance(argument, Tensor):
-        return argument.dtype, argument.data_ptr() % 16
-    if isinstance(argument, tuple):  # a stride of 1 becomes a constant, a multiple of 16 elements tells of alignment
-        return tuple((step == 1, step % 16 == 0, step >= 2**31) for step in argument)
-    return type(argument)
+class _Launch:
+    """One kernel of a plan. The first launch is Triton's own, which compiles if need be.
+
+    `again` launches with other addresses, on a stream; it stays None where Triton's launcher is not as expected here,
+    and each launch is Triton's own.
+    """
+
+    def __init__(self, kernel: Callable, grid: tuple[int, int, int], arguments: Sequence, constants: dict, options):
+        self._kernel, self._grid, self._constants, self._options = kernel, grid, constants, options
+        self._described = [x for x in arguments if isinstance(x, Described)]
+        self._pointers = [x for x in arguments if isinstance(x, Slot)]
+        self._rest = list(arguments[len(self._described) + len(self._pointers) :])
+        self.compiled: object = None
+        self.again: Callable[[Sequence[int], int], None] | None = None
+
+    def first(self, tensors: Sequence[Tensor]) -> None:
+        descriptors = [
+            TensorDescriptor(tensors[x.base.number], list(x.shape), list(x.strides), list(x.block_shape), x.layout)
+            for x in self._described
+        ]
+        pointers = [tensors[x.number] for x in self._pointers]
+        self.compiled = self._kernel[self._grid](
+            *descriptors, *pointers, *self._rest, **self._constants, **self._options
+        )
+        if self.compiled is not None:  # as in Triton's interpreter
+            self.again = self._prepared(self.compiled)
+
+    def _prepared(self, compiled: object) -> Callable[[Sequence[int], int], None] | None:
+        run, encoded = copy.copy(compiled.run), []
+        launch = getattr(run, "launch", None)
+        if self._described:
+            names = getattr(getattr(launch, "__code__", None), "co_freevars", ())
+            if not {"launcher", "tensordesc_meta"} <= set(names):
+                return None
+            found = dict(zip(names, (cell.cell_contents for cell in launch.__closure__), strict=True))
+            if any(meta is None for meta in found["tensordesc_meta"]):
+                return None
+            launch = found["launcher"]
+            encoded = [_Encoded(*of) for of in zip(self._described, found["tensordesc_meta"], strict=True)]
+        # What Triton adds to the arguments on their way, seen once.
+        passed = []
+        run.launch = lambda *all_: passed.extend(all_)
+        stream, given = object(), object()
+        run(*self._grid, stream, compiled.function, compiled.packed_metadata, None, None, None, given)
+        if launch is None or passed.count(stream) != 1:
+            return None
+        head, tail = passed[: passed.index(stream)], passed[passed.index(stream) + 1 :]
+        numbers = [x.number for x in self._pointers]
+        last = (*self._rest, *self._constants.values())
+
+        def arguments(addresses: Sequence[int]) -> list:
+            collected = []
+            for x in encoded:
+                address = addresses[x.number]
+                collected += x.known.get(address) or x.at(address)
+            collected += [addresses[i] for i in numbers]
+            collected += last
+            return collected
+
+        if tail and tail[-1] is given:  # one after the other, as until Triton 3.6
+            del tail[-1]
+            return lambda addresses, stream: launch(*head, stream, *tail, *arguments(addresses))
+        if tail and tail[-1] == (given,):  # together, as from Triton 3.7 on
+            del tail[-1]
+            return lambda addresses, stream: launch(*head, stream, *tail, arguments(addresses))
+        return None
 
 
-def _checked(x: Described) -> TensorDescriptor:
-    """The descriptor for Triton's compiler."""
-    return TensorDescriptor(x.base, list(x.shape), list(x.strides), list(x.block_shape), x.layout)
+class _Encoded:
+    """Descriptors of one argument, encoded, by address: where memory is used again, so is the descriptor."""
+
+    def __init__(self, described: Described, meta: dict):
+        self.number = described.base.number
+        self.known: dict[int, list] = {}
+        self._described, self._meta = described, meta
+
+    def at(self, address: int) -> list:
+        """The encoded descriptor with its shape and strides, as the launcher takes them."""
+        from triton.backends.nvidia.driver import make_tensordesc_arg
+
+        if len(self.known) >= _MOST_KEPT:
+            self.known.clear()
+        encoded = make_tensordesc_arg(replace(self._described, base=_At(address)), self._meta)
+        self.known[address] = encoded
+        return encoded
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """An address that answers as a tensor does."""
+
+    address: int
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+def _view(memory: Tensor, slot: Slot, offset: int) -> Tensor:
+    return memory[offset : offset + slot.size()].view(slot.dtype).view(slot.shape)

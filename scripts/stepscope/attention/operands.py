@@ -1,12 +1,15 @@
 """What the fused kernels accept, and how it reaches them: 4D, described to the tensor memory accelerator."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
+from stepscope.attention.launching import Slot
+
 LARGEST_HEAD = 256
+ALIGNED = 16  # bytes of addresses: what TMA and the widest loads need
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -18,7 +21,7 @@ def check(q: Tensor, k: Tensor, v: Tensor) -> None:
         raise ValueError(f"fused attention has no {q.dtype}; it has {', '.join(map(str, DTYPES))}")
     if not q.device == k.device == v.device:
         raise ValueError(f"q, k and v have to be on one device, not {q.device}, {k.device} and {v.device}")
-    (check_shapes if torch.compiler.is_compiling() else _check_shapes_once)(q.shape, k.shape, v.shape)
+    check_shapes(q.shape, k.shape, v.shape)
 
 
 def check_shapes(q: torch.Size, k: torch.Size, v: torch.Size) -> None:
@@ -42,9 +45,6 @@ def check_shapes(q: torch.Size, k: torch.Size, v: torch.Size) -> None:
         )
 
 
-_check_shapes_once = lru_cache(maxsize=1024)(check_shapes)
-
-
 def as_4d(x: Tensor) -> Tensor:
     """(..., length, d_head) as (batch, heads, length, d_head), a view wherever its strides allow one."""
     if x.ndim == 4:
@@ -52,27 +52,27 @@ def as_4d(x: Tensor) -> Tensor:
     return x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]
 
 
-def with_contiguous_rows(x: Tensor) -> Tensor:
-    """`x`, or a copy of it if its last dimension is not contiguous."""
-    return x if x.stride(-1) == 1 else x.clone(memory_format=torch.contiguous_format)
+def contiguous_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
+    """Whether a pointer can walk the rows of a tensor of this shape and these strides."""
+    return steps[-1] == 1
 
 
-def addressable(x: Tensor) -> Tensor:
-    """`x`, or a copy of it where the tensor memory accelerator (TMA) cannot address it as it is.
+def addressable_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
+    """Whether the tensor memory accelerator (TMA) can address a tensor of this shape and these strides as it is.
 
     Its rows are contiguous and its addresses are multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled).
     Heads cut out of a projection are such tensors; a transposed or an expanded one is not.
     """
-    if x.data_ptr() % 16 == 0 and _has_addressable_rows(x.shape, x.stride(), x.itemsize):
-        return x
-    return x.clone(memory_format=torch.contiguous_format)
-
-
-@lru_cache(maxsize=1024)
-def _has_addressable_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
     return steps[-1] == 1 and all(
         size == 1 or (step > 0 and step * itemsize % 16 == 0) for step, size in zip(steps[:-1], shape[:-1], strict=True)
     )
+
+
+def readable(x: Tensor, fits: Callable) -> Tensor:
+    """`x`, or a copy of it where it is not aligned or its rows do not fit: one of the two above."""
+    if x.data_ptr() % ALIGNED == 0 and fits(x.shape, x.stride(), x.itemsize):
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def empty_like(x: Tensor) -> Tensor:
@@ -100,11 +100,11 @@ def rounded_up(number: int, step: int) -> int:
     return -(-number // step) * step
 
 
-def sizes(q: Tensor, k: Tensor) -> Sequence[int]:
+def sizes(q: Slot, k: Slot) -> Sequence[int]:
     """(sequences, heads, queries, keys) of 4D q and k, where sequences = batch * heads, those of q."""
     return q.shape[0] * q.shape[1], q.shape[1], q.shape[2], k.shape[2]
 
 
-def sharing(q: Tensor, k: Tensor) -> int:
+def sharing(q: Slot, k: Slot) -> int:
     """How many heads of 4D q share one head of k: sequence s of q has the keys of sequence s // sharing."""
     return q.shape[1] // k.shape[1]

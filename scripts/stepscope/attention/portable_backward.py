@@ -7,9 +7,8 @@ is that scores and dO V^T are computed twice, 7 matrix products instead of 5.
 
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import block_of, sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
@@ -18,23 +17,12 @@ from stepscope.attention.rows import rows_of
 from stepscope.attention.tiles import Tiles, input_precision
 
 
-def backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    d_q: Tensor,
-    d_k: Tensor,
-    d_v: Tensor,
-    mask: Mask,
-    tiles_of_keys: Tiles,
-    tiles_of_queries: Tiles,
-) -> None:
-    """Fill the gradients of q, k and v; all tensors but `lse`, (batch, heads, queries), are 4D with contiguous rows."""
+def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles) -> None:
+    """From q, k, v, output, log-sum-exp and dO to the gradients of q, k and v; all but the log-sum-exp, (batch, heads,
+    queries), are 4D with contiguous rows."""
+    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
-    shift, delta, _ = rows_of(output, d_output, lse)
+    shift, delta, _ = rows_of(plan, output, d_output, lse)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     for kernel, gradients, programs, tiles in (
@@ -42,7 +30,7 @@ def backward(
         (_queries_kernel, (d_q,), (triton.cdiv(queries, tiles_of_queries.queries), sequences), tiles_of_queries),
     ):
         tensors = q, k, v, d_output, *gradients
-        launch(
+        plan.launch(
             kernel,
             programs,
             (

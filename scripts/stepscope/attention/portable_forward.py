@@ -2,9 +2,8 @@
 
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import block_of, sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
@@ -14,11 +13,13 @@ LN_2 = tl.constexpr(0.6931471805599453)
 LOG2_E = 1.4426950408889634
 
 
-def forward(q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, mask: Mask, tiles: Tiles) -> None:
-    """Fill output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D with contiguous rows."""
+def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D with contiguous
+    rows."""
+    q, k, v, output, lse = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
     tensors = q, k, v, output
-    launch(
+    plan.launch(
         _forward_kernel,
         (triton.cdiv(queries, tiles.queries), sequences),
         (

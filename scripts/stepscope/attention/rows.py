@@ -3,9 +3,8 @@
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan, Slot
 from stepscope.attention.operands import block_of, rounded_up, sizes
 from stepscope.attention.pointers import head_of, load_tile
 
@@ -15,7 +14,7 @@ ROWS_OF_A_TURN = 64
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def rows_of(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot) -> tuple[Slot, Slot, Slot]:
     """For every query, padded: lse / scale, and rowsum(dO * O); both (batch * heads, padded queries), fp32. And zeros,
     (batch * heads, padded queries / ROWS_OF_A_TURN) int32, with which programs that add can take turns.
 
@@ -25,11 +24,11 @@ def rows_of(output: Tensor, d_output: Tensor, lse: Tensor) -> tuple[Tensor, Tens
     """
     sequences, heads, queries, _ = sizes(output, output)
     padded = rounded_up(queries, PADDED_TO)
-    shift, delta = torch.empty(2, sequences, padded, dtype=torch.float32, device=output.device)
-    turns = torch.empty(sequences, padded // ROWS_OF_A_TURN, dtype=torch.int32, device=output.device)
+    shift, delta = (plan.scratch(sequences, padded, dtype=torch.float32) for _ in range(2))
+    turns = plan.scratch(sequences, padded // ROWS_OF_A_TURN, dtype=torch.int32)
     block = block_of(output.shape[-1])
     rows = min(PADDED_TO, _ELEMENTS_OF_A_TILE // block)
-    launch(
+    plan.launch(
         _rows_kernel,
         (padded // rows, sequences),
         (

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from stepscope.attention import flash_tiled, fused, masks
+from stepscope.attention.launching import Plan
 from stepscope.model.chosen import load
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
@@ -161,8 +162,7 @@ def test_heads_that_do_not_divide_are_an_error(device):
 def test_keys_are_not_copied_for_their_group(device, monkeypatch):
     """K and V of a group are read where they are: the kernels get the tensors that the caller has."""
     seen = []
-    monkeypatch.setattr(fused.portable_forward, "forward", lambda q, k, v, *rest: seen.extend((k, v)))
-    monkeypatch.setattr(fused, "_is_hopper", lambda device: False)
+    monkeypatch.setattr(Plan, "run", lambda plan, tensors, stream: seen.extend(tensors[1:3]))
     q, k, v = (torch.zeros(1, heads, 8, 16, device=device) for heads in (6, 2, 2))
     fused.attention(q, k, v, True)
     assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()] and math.prod(seen[0].shape) == k.numel()

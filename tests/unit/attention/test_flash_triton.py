@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.attention import fused, launching, operands
+from stepscope.attention import fused, kernels, launching, operands
 from stepscope.model.chosen import load
 
 
@@ -29,13 +29,14 @@ def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dty
 
 
 def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
-    monkeypatch.setattr(fused, "_INTERPRETED", False)
-    fused.unsupported.cache_clear()
+    monkeypatch.setattr(kernels, "_INTERPRETED", False)
+    monkeypatch.setattr(kernels, "known", {})
+    kernels.unsupported.cache_clear()
     try:
         with pytest.raises(ValueError, match="needs a GPU, not cpu"):
             fused.attention(*torch.zeros(3, 2, 8, 16), True)
     finally:
-        fused.unsupported.cache_clear()
+        kernels.unsupported.cache_clear()
 
 
 def test_adapter_takes_what_the_model_gives_it(random_tensors, device):
@@ -69,12 +70,12 @@ def test_results_are_laid_out_like_the_inputs(device):
 def test_only_what_cannot_be_addressed_is_copied(device):
     projected = torch.zeros(2, 10, 3, 4, 16, device=device, dtype=torch.float16)
     heads = projected[:, :, 1].transpose(1, 2)
-    assert operands.addressable(heads) is heads
+    assert operands.readable(heads, operands.addressable_rows) is heads
     for x in (heads.mT, heads[:1].expand(2, -1, -1, -1), projected.flatten()[1:-15].view(2, 1, -1, 8)):
-        copied = operands.addressable(x)
+        copied = operands.readable(x, operands.addressable_rows)
         assert copied.data_ptr() % 16 == 0 and copied.is_contiguous() and torch.equal(copied, x)
     one_row = projected.flatten()[:16].as_strided((1, 1, 1, 16), (3, 5, 7, 1))
-    assert operands.addressable(one_row) is one_row
+    assert operands.readable(one_row, operands.addressable_rows) is one_row
     assert operands.strides(one_row.shape, one_row.stride()) == (16, 16, 16, 1)
 
 
@@ -92,13 +93,22 @@ def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled kernels need a GPU")
 def test_a_kernel_is_compiled_again_only_for_other_code(random_tensors, monkeypatch):
-    monkeypatch.setattr(launching, "_ready", {})
+    compiled = set()
+    prepare = launching._Launch.first
+
+    def first(self, tensors):
+        prepare(self, tensors)
+        assert self.again is not None
+        compiled.add(self.compiled.function)
+
+    monkeypatch.setattr(launching._Launch, "first", first)
+    monkeypatch.setattr(kernels, "known", {})
 
     def compiled_for(*arguments):
         q, k, v, d_output = random_tensors(*arguments)
         output = fused.attention(q.requires_grad_(), k, v, True)
         torch.autograd.grad(output, q, d_output)
-        return len(launching._ready)
+        return len(compiled)
 
     first = compiled_for((2, 3), 100, 100, 64, torch.bfloat16)
     assert compiled_for((2, 2), 77, 300, 64, torch.bfloat16) == first
@@ -128,7 +138,8 @@ def test_the_portable_kernels_on_a_hopper_gpu_too(
     monkeypatch, random_tensors, run, exact, assert_close, d_head, is_causal
 ):
     q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
-    monkeypatch.setattr(fused, "_is_hopper", lambda device: False)
+    monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
+    monkeypatch.setattr(kernels, "known", {})
     assert_close(
         run(fused.attention_and_lse, q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2
     )

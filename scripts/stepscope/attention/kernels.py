@@ -1,0 +1,146 @@
+"""Which kernels attend to which tensors, worked out once for all tensors of the same shapes, strides and types."""
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from triton import knobs
+
+from stepscope.attention import hopper_backward, hopper_forward, masks, portable_backward, portable_forward, tiles
+from stepscope.attention.hopper_tiles import counter
+from stepscope.attention.launching import Plan
+from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
+
+# Triton decides when a kernel is defined: all that were imported above run in its interpreter, on the CPU, or none.
+_INTERPRETED = knobs.runtime.interpret
+_MOST_KEPT = 1024
+
+known: dict[tuple, "Kernels"] = {}
+
+
+def kernels(q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool) -> "Kernels":
+    """The kernels for 4D tensors and a mask. Raises ValueError, in one line, for what they cannot run."""
+    key = (
+        q.shape,
+        q.stride(),
+        q.dtype,
+        q.get_device(),
+        k.shape,
+        k.stride(),
+        k.dtype,
+        k.get_device(),
+        v.shape,
+        v.stride(),
+        v.dtype,
+        v.get_device(),
+        is_causal,
+        window,
+        lower_right,
+        q.dtype is torch.float32 and torch.get_float32_matmul_precision(),
+    )
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        found = known[key] = Kernels(q, k, v, is_causal, window, lower_right)
+    return found
+
+
+@lru_cache(maxsize=8)
+def unsupported(device: torch.device) -> str | None:
+    """Why the device cannot run the kernels, in one line; None if it can."""
+    if _INTERPRETED:
+        return None
+    if device.type != "cuda":
+        return f"fused attention in Triton needs a GPU, not {device.type}"
+    capability = torch.cuda.get_device_capability(device)
+    if torch.version.hip is None and capability < (8, 0):
+        return f"fused attention in Triton needs compute capability 8.0 or more, not {'.'.join(map(str, capability))}"
+    return None
+
+
+class Kernels:
+    """Forward and backward pass for 4D tensors like those given."""
+
+    def __init__(self, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool):
+        check(q, k, v)
+        masks.check(is_causal, window, lower_right)
+        reason = unsupported(q.device)
+        if reason:
+            raise ValueError(reason)
+        self._given = is_causal, window, lower_right
+        self._mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
+        self._rows = q.shape[:-1]
+        self._device = q.device
+        self._is_empty = q.numel() == 0 or k.numel() == 0
+        hopper = q.dtype != torch.float32 and _is_hopper(q.device)
+        self._forward_on_hopper, self._backward_on_hopper = (
+            hopper and q.shape[-1] <= tiles.LARGEST_HOPPER_HEAD[direction] for direction in ("forward", "backward")
+        )
+        self._can_read = addressable_rows if hopper else contiguous_rows
+        self._reads_as_they_are = all(self._can_read(x.shape, x.stride(), x.itemsize) for x in (q, k, v))
+        self._forward: Plan | None = None
+        self._backward: dict[tuple, Plan] = {}
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Output and log-sum-exp."""
+        if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
+            q, k, v = (readable(x, self._can_read) for x in (q, k, v))
+            return kernels(q, k, v, *self._given).forward(q, k, v)
+        output = empty_like(q)
+        lse = torch.empty(self._rows, dtype=torch.float32, device=self._device)
+        if self._is_empty:
+            return output.zero_(), lse.fill_(-math.inf)
+        stream = _stream(self._device)
+        tensors = q, k, v, output, lse
+        if self._forward_on_hopper:
+            tensors = *tensors, counter(self._device, stream)
+        if self._forward is None:
+            plan = Plan(tensors)
+            if self._forward_on_hopper:
+                hopper_forward.add_to(plan, self._mask, tiles.hopper_forward(q.shape[-1], q.shape[-2]))
+            else:
+                portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
+            self._forward = plan
+        self._forward.run(tensors, stream)
+        return output, lse
+
+    def backward(
+        self, q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, d_output: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of q, k and v."""
+        if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
+            q, k, v = (readable(x, self._can_read) for x in (q, k, v))
+            return kernels(q, k, v, *self._given).backward(q, k, v, output, lse, d_output)
+        gradients = empty_like(q), empty_like(k), empty_like(v)
+        if self._is_empty:
+            return tuple(gradient.zero_() for gradient in gradients)
+        key = output.stride(), d_output.stride()
+        plan = self._backward.get(key)
+        if plan is None or d_output.data_ptr() % ALIGNED:
+            d_output = readable(d_output, self._can_read)
+            key = output.stride(), d_output.stride()
+            plan = self._backward.get(key)
+        tensors = (q, k, v, output, lse, d_output, *gradients)
+        if plan is None:
+            plan = Plan(tensors)
+            if self._backward_on_hopper:
+                hopper_backward.add_to(plan, self._mask, tiles.hopper_backward(q.shape[-1]))
+            else:
+                choose = tiles.backward_keys, tiles.backward_queries
+                portable_backward.add_to(plan, self._mask, *(of(q, _is_hopper(q.device)) for of in choose))
+            self._backward[key] = plan
+        plan.run(tensors, _stream(self._device))
+        return gradients
+
+
+@lru_cache(maxsize=8)
+def _is_hopper(device: torch.device) -> bool:
+    """Whether the device is a GPU of compute capability 9.x."""
+    return device.type == "cuda" and torch.version.hip is None and torch.cuda.get_device_capability(device)[0] == 9
+
+
+def _stream(device: torch.device) -> int:
+    """Handle of the device's current stream; 0 where there is none."""
+    return torch._C._cuda_getCurrentRawStream(device.index) if device.type == "cuda" else 0
