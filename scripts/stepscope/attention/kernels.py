@@ -7,7 +7,15 @@ import torch
 from torch import Tensor
 from triton import knobs
 
-from stepscope.attention import hopper_backward, hopper_forward, masks, portable_backward, portable_forward, tiles
+from stepscope.attention import (
+    hopper_backward,
+    hopper_forward,
+    masks,
+    portable_backward,
+    portable_forward,
+    split_backward,
+    tiles,
+)
 from stepscope.attention.hopper_tiles import counter
 from stepscope.attention.launching import Plan
 from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
@@ -125,11 +133,15 @@ class Kernels:
         tensors = (q, k, v, output, lse, d_output, *gradients)
         if plan is None:
             plan = Plan(tensors)
+            on_hopper = _is_hopper(self._device)
+            split = tiles.split_backward(q, on_hopper)
             if self._backward_on_hopper:
                 hopper_backward.add_to(plan, self._mask, tiles.hopper_backward(q.shape[-1]))
+            elif split:
+                split_backward.add_to(plan, self._mask, *split)
             else:
                 choose = tiles.backward_keys, tiles.backward_queries
-                portable_backward.add_to(plan, self._mask, *(of(q, _is_hopper(q.device)) for of in choose))
+                portable_backward.add_to(plan, self._mask, *(of(q, on_hopper) for of in choose))
             self._backward[key] = plan
         plan.run(tensors, _stream(self._device))
         return gradients

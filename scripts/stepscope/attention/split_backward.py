@@ -11,10 +11,9 @@ As there, one kernel goes over keys and one over queries, 7 matrix products, and
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 from triton import knobs
 
-from stepscope.attention.launching import launch
+from stepscope.attention.launching import Plan, Slot
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import block_of, rounded_up, sharing, sizes
 from stepscope.attention.pointers import head_of, load_tile, store_tile
@@ -27,31 +26,19 @@ _INTERPRETED = tl.constexpr(knobs.runtime.interpret)
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    d_q: Tensor,
-    d_k: Tensor,
-    d_v: Tensor,
-    mask: Mask,
-    tiles_of_keys: Tiles,
-    tiles_of_queries: Tiles,
-) -> None:
-    """Fill the gradients of q, k and v; all tensors but `lse`, (batch, heads, queries), are 4D with contiguous rows."""
+def add_to(plan: Plan, mask: Mask, tiles_of_keys: Tiles, tiles_of_queries: Tiles) -> None:
+    """As that of `portable_backward`, in fp32."""
+    q, k, v, output, lse, d_output, d_q, d_k, d_v = plan.slots
     sequences, heads, queries, keys = sizes(q, k)
-    shift, delta, _ = rows_of(output, d_output, lse)
-    parts = [split(x) for x in (q, k, v, d_output)]
+    shift, delta, _ = rows_of(plan, output, d_output, lse)
+    parts = [split(plan, x) for x in (q, k, v, d_output)]
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
     for kernel, gradients, programs, tiles in (
         (_keys_kernel, (d_k, d_v), (triton.cdiv(keys, tiles_of_keys.keys), sequences // shared_by), tiles_of_keys),
         (_queries_kernel, (d_q,), (triton.cdiv(queries, tiles_of_queries.queries), sequences), tiles_of_queries),
     ):
-        launch(
+        plan.launch(
             kernel,
             programs,
             (
@@ -84,13 +71,13 @@ def backward(
         )
 
 
-def split(x: Tensor) -> Tensor:
+def split(plan: Plan, x: Slot) -> Slot:
     """The parts of a 4D fp32 tensor, (batch * heads, padded length, 3, block) bf16, with zeros where it is padded."""
     batch, heads, length, d_head = x.shape
     padded, block = rounded_up(length, PADDED_TO), block_of(d_head)
-    parts = torch.empty(batch * heads, padded, 3, block, dtype=torch.bfloat16, device=x.device)
+    parts = plan.scratch(batch * heads, padded, 3, block, dtype=torch.bfloat16)
     rows = min(PADDED_TO, _ELEMENTS_OF_A_TILE // block)
-    launch(
+    plan.launch(
         _split_kernel,
         (padded // rows, batch * heads),
         (x, parts, x.stride()[:-1], heads, length, padded),
@@ -140,14 +127,18 @@ def _load(tile, row, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _add_product(a_high, a_mid, a_low, b_high, b_mid, b_low, added_to):
-    """a b + added_to, the smallest products first."""
-    added_to = _add(a_low, b_high, added_to)
-    added_to = _add(a_mid, b_mid, added_to)
-    added_to = _add(a_high, b_low, added_to)
-    added_to = _add(a_mid, b_high, added_to)
-    added_to = _add(a_high, b_mid, added_to)
-    return _add(a_high, b_high, added_to)
+def _product(a_high, a_mid, a_low, b_high, b_mid, b_low):
+    """a b, the smallest products first.
+
+    Tensor cores cut off what they add to a sum below its last bit, so that an error of one sign grows with the number
+    of additions: sums over many tiles add these by ordinary additions, which round.
+    """
+    product = _add(a_low, b_high, tl.zeros([a_low.shape[0], b_high.shape[1]], tl.float32))
+    product = _add(a_mid, b_mid, product)
+    product = _add(a_high, b_low, product)
+    product = _add(a_mid, b_high, product)
+    product = _add(a_high, b_mid, product)
+    return _add(a_high, b_high, product)
 
 
 @triton.jit
@@ -260,9 +251,8 @@ def _add_queries(
 ):
     """What one tile of queries adds to the gradients of a tile of keys and values, each (keys, d_head)."""
     rows = row + tl.arange(0, QUERIES)
-    nothing = tl.zeros([k_high.shape[0], QUERIES], tl.float32)
     q_high, q_mid, q_low = _load(q_tile, row, BLOCK)
-    scores = _add_product(k_high, k_mid, k_low, q_high.T, q_mid.T, q_low.T, nothing)
+    scores = _product(k_high, k_mid, k_low, q_high.T, q_mid.T, q_low.T)
     weights = tl.exp2((scores - tl.load(shift + rows)[None, :]) * scale_log2)
     if MASKED:
         positions = rows + offset
@@ -272,11 +262,11 @@ def _add_queries(
         weights = tl.where(seen, weights, 0.0)
     o_high, o_mid, o_low = _load(d_output_tile, row, BLOCK)
     high, mid, low = parts_of(weights)
-    d_v_tile = _add_product(high, mid, low, o_high, o_mid, o_low, d_v_tile)
-    d_weights = _add_product(v_high, v_mid, v_low, o_high.T, o_mid.T, o_low.T, nothing)
+    d_v_tile += _product(high, mid, low, o_high, o_mid, o_low)
+    d_weights = _product(v_high, v_mid, v_low, o_high.T, o_mid.T, o_low.T)
     d_scores = weights * (d_weights - tl.load(delta + rows)[None, :])
     high, mid, low = parts_of(d_scores)
-    d_k_tile = _add_product(high, mid, low, q_high, q_mid, q_low, d_k_tile)
+    d_k_tile += _product(high, mid, low, q_high, q_mid, q_low)
     return d_k_tile, d_v_tile
 
 
@@ -367,15 +357,14 @@ def _add_keys(
     MASKED: tl.constexpr,
 ):
     """What one tile of keys adds to the gradient of a tile of queries, (queries, d_head)."""
-    nothing = tl.zeros([q_high.shape[0], KEYS], tl.float32)
     k_high, k_mid, k_low = _load(k_tile, column, BLOCK)
-    scores = _add_product(q_high, q_mid, q_low, k_high.T, k_mid.T, k_low.T, nothing)
+    scores = _product(q_high, q_mid, q_low, k_high.T, k_mid.T, k_low.T)
     weights = tl.exp2((scores - shift_rows[:, None]) * scale_log2)
     if MASKED:
         seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
         weights = tl.where(seen, weights, 0.0)
     v_high, v_mid, v_low = _load(v_tile, column, BLOCK)
-    d_weights = _add_product(o_high, o_mid, o_low, v_high.T, v_mid.T, v_low.T, nothing)
+    d_weights = _product(o_high, o_mid, o_low, v_high.T, v_mid.T, v_low.T)
     d_scores = weights * (d_weights - delta_rows[:, None])
     high, mid, low = parts_of(d_scores)
-    return _add_product(high, mid, low, k_high, k_mid, k_low, d_q_tile)
+    return d_q_tile + _product(high, mid, low, k_high, k_mid, k_low)
