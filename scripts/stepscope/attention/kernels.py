@@ -14,6 +14,7 @@ from stepscope.attention import (
     masks,
     portable_backward,
     portable_forward,
+    split_backward,
     tiles,
 )
 from stepscope.attention.hopper_tiles import counter
@@ -133,12 +134,16 @@ class Kernels:
         tensors = (q, k, v, output, lse, d_output, *gradients)
         if plan is None:
             plan = Plan(tensors)
+            on_hopper = _is_hopper(self._device)
+            split = tiles.split_backward(q, on_hopper)
             if self._backward_on_hopper:
                 module = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide
                 module.add_to(plan, self._mask, tiles.hopper_backward(q.shape[-1]))
+            elif split:
+                split_backward.add_to(plan, self._mask, *split)
             else:
                 choose = tiles.backward_keys, tiles.backward_queries
-                portable_backward.add_to(plan, self._mask, *(of(q, _is_hopper(q.device)) for of in choose))
+                portable_backward.add_to(plan, self._mask, *(of(q, on_hopper) for of in choose))
             self._backward[key] = plan
         plan.run(tensors, _stream(self._device))
         return gradients

@@ -77,8 +77,7 @@ _TILES = {
 }
 # What an H200 does better, with its 227 KiB: kernel, precision, bytes of a row. TFLOP/s, causal, fp32 with 2,048
 # tokens, d_head 64 and 128: in tf32 forward 91 and 65, now 101 and 88, backward 67 and 52, now about 85 and 70; in
-# parts forward 45 and 22, now 50 and 53, backward 27 and 26, now 40 and 26. Parts of bf16 are slower where the sums of
-# dK and dV fill the registers.
+# parts forward 45 and 22, now 50 and 53.
 _ON_HOPPER = {
     ("forward", "tf32", 256): Tiles(128, 32, 4, 2),
     ("forward", "tf32", 512): Tiles(128, 64, 8, 2),
@@ -88,8 +87,14 @@ _ON_HOPPER = {
     ("queries", "tf32", 512): Tiles(128, 32, 8, 2),
     ("forward", "parts", 256): Tiles(64, 64, 4, 2, "bf16x6"),
     ("forward", "parts", 512): Tiles(128, 64, 8, 2, "bf16x6"),
-    ("keys", "parts", 256): Tiles(64, 128, 8, 2, "bf16x6"),
-    ("queries", "parts", 256): Tiles(128, 64, 8, 2, "bf16x6"),
+}
+# Largest d_head -> tiles for keys and for queries of the backward pass in parts that are made once; they fit into the
+# 227 KiB of a Hopper GPU. On an H200, TFLOP/s of 32 x 1,024, 32 x 4,096 with d_head 64, 16 x 1,024 and 16 x 4,096 with
+# 128 (heads x length, batch 4, causal), sums added up by the tensor cores: 41, 63, 32, 46; parts made in each step: 32,
+# 45, 22, 27.
+_SPLIT = {
+    64: (Tiles(64, 128, 8, 2), Tiles(128, 64, 8, 2)),
+    128: (Tiles(32, 64, 4, 2), Tiles(64, 32, 4, 2)),
 }
 # fp32 without tensor cores: every product is unrolled into multiply-adds, whose number grows with the tile. On an H100
 # these reach 6 TFLOP/s forward and 4 backward; tiles of other shapes are up to a third slower, larger ones as fast.
@@ -158,6 +163,13 @@ def backward_keys(q: Tensor, on_hopper: bool) -> Tiles:
 def backward_queries(q: Tensor, on_hopper: bool) -> Tiles:
     """Tiles of the backward pass for Q."""
     return _for("queries", q, on_hopper)
+
+
+def split_backward(q: Tensor, on_hopper: bool) -> tuple[Tiles, Tiles] | None:
+    """Tiles of the backward pass for K and V and for Q where fp32 is taken apart once, before it, or None."""
+    if not on_hopper or _kind(q.dtype) != "parts":
+        return None
+    return next((found for largest, found in _SPLIT.items() if q.shape[-1] <= largest), None)
 
 
 def _for(kernel: str, q: Tensor, on_hopper: bool) -> Tiles:
