@@ -77,8 +77,7 @@ def add_with(
     sums = plan.scratch(sequences, queries, q.shape[-1], dtype=torch.float32)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    # A program whose keys several heads share waits seldomer for its turn: 512 instead of 487 TFLOP/s (32 of 8 heads).
-    waves = tiles.waves if shared_by == 1 else 2 * tiles.waves
+    waves = tiles.waves if shared_by == 1 else tiles.waves_shared
     plan.launch(
         kernel,
         (sequences // shared_by * key_tiles,),

@@ -43,13 +43,15 @@ class HopperForward:
 @dataclass(frozen=True)
 class HopperBackward:
     """Width of a tile, queries of a tile, tiles in flight, registers of a thread. So many sequences take turns as
-    make up `waves` programs for each multiprocessor, and at least `together`."""
+    make up `waves` programs for each multiprocessor, `waves_shared` where several heads share keys, and at least
+    `together`."""
 
     block: int
     queries: int
     stages: int
     registers: int
     waves: int
+    waves_shared: int
     together: int
 
 
@@ -90,8 +92,9 @@ _ON_HOPPER = {
 }
 # Largest d_head -> tiles for keys and for queries of the backward pass in parts that are made once; they fit into the
 # 227 KiB of a Hopper GPU. On an H200, TFLOP/s of 32 x 1,024, 32 x 4,096 with d_head 64, 16 x 1,024 and 16 x 4,096 with
-# 128 (heads x length, batch 4, causal), sums added up by the tensor cores: 41, 63, 32, 46; parts made in each step: 32,
-# 45, 22, 27.
+# 128 (heads x length, batch 4, causal): 42, 61, 28 and 39; parts made in each step: 33, 44, 22 and 27; SDPA's efficient
+# kernel 25, 33, 24 and 35. Sums of all tiles in the tensor cores' accumulators would be 16 % faster with d_head 128 and
+# grow wrong with the length (3e-5 at 4,096 tokens instead of 5e-7: they are truncated, not rounded).
 _SPLIT = {
     64: (Tiles(64, 128, 8, 2), Tiles(128, 64, 8, 2)),
     128: (Tiles(32, 64, 4, 2), Tiles(64, 32, 4, 2)),
@@ -121,14 +124,15 @@ _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
 _HOPPER_FORWARD_WIDEST = HopperForward(256, 2, 64, 2, 240)
 _LONG = 1024
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
-_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 16)
-_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2)
+_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 4, 16)
+# 32 heads that share the keys of 8, 4 x 4,096 tokens on an H200: 487 TFLOP/s with 1 wave, 512 with 2.
+_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2, 2)
 # Its kernel is made for these tiles and stages. On an H200 with torch 2.11, TFLOP/s of 4 x 8 heads of 1,024, 4,096 and
 # 16,384 tokens (d_head 256, causal, bf16), so many sequences together: 2 189, 267 and 347; 8 189, 313 and 343; 16 204,
-# 309 and 314; 32 208, 282 and 199. Best are as many as make up 4 programs for each multiprocessor. The portable kernels
-# reach 128, 219 and 245, cuDNN 202, 376 and 418. To store dQ in the order of the registers gained 1, -1 and 6 % (32
-# together), to start the next product before dQ is stored no more.
-_HOPPER_BACKWARD_WIDEST = HopperBackward(256, 64, 2, 240, 4, 2)
+# 309 and 314; 32 208, 282 and 199. Best are as many as make up 4 programs for each multiprocessor; fewer with 32 heads
+# on the keys of 8 and 4,096 tokens: 2 343, 8 329, 16 296. The portable kernels reach 102, 140 and 148, cuDNN 202, 376
+# and 418. To store dQ in the order of the registers, or to start the next product before dQ is stored, gains nothing.
+_HOPPER_BACKWARD_WIDEST = HopperBackward(256, 64, 2, 240, 4, 1, 2)
 
 
 def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
