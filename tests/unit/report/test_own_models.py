@@ -61,6 +61,19 @@ def test_a_report_of_own_models_alone_says_what_was_built(tmp_path):
     assert "dropout" not in row
 
 
+def test_a_model_of_transformers_has_their_version_and_the_attention_that_they_chose(tmp_path):
+    chosen = own.about("llama", attention="sdpa", packages="transformers 5.0.1")
+    found = section.context(own.write(tmp_path / "one", [own.own_row()], [chosen, own.about()]))["models"]
+    rows = cells(found)
+    assert [(row["built"].below, row["attention"].text) for row in rows] == [
+        ("Stack, layers=2, transformers 5.0.1", "sdpa"),
+        ("Stack, layers=2", "–"),
+    ]
+    assert [note for note in found.notes if note.startswith("Attention:")]
+    none = section.context(own.write(tmp_path / "none", [own.own_row()], [own.about()]))["models"]
+    assert "attention" not in cells(none)[0] and not none.notes
+
+
 def test_beside_sizes_a_model_has_a_table_of_its_own(tmp_path):
     found = chapter(Machine(own.write(tmp_path, [own.size_row(), own.own_row()], [own.about()])))
     check(found)
