@@ -19,8 +19,13 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-// A text that may go on in the next line at BREAKS, in columns that wrap.
-const wordsOf = (text, kind) => kind === "w" ? text.split(BREAKS).flatMap((own, at) => at ? [element("wbr"), own] : [own]) : [text];
+// In columns that wrap a word of several parts stands in one line where it fits into one, else it breaks between these.
+function wordOf(word) {
+  const parts = word.split(BREAKS);
+  const broken = () => parts.flatMap((own, at) => at ? [element("wbr"), own] : [own]);
+  return parts.length > 1 ? element("span", { className: "word" }, ...broken()) : word;
+}
+const wordsOf = (text, kind) => kind === "w" ? text.split(/( )/).map(wordOf) : [text];
 
 // What a row of the page's HTML says, in the same form as the JSON.
 function readCell(cell) {

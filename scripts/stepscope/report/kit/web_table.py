@@ -11,7 +11,7 @@ from stepscope.report.kit.exports import FOLDER, KINDS, heading, spans
 from stepscope.report.kit.files import Files
 
 MOST_PLAIN = 100  # rows of a table whose HTML stands in the file, and so is there without the page's script
-# Where a name or a path may go on in the next line; BREAKS in report/tables.js is the same.
+# Where a name or a path that is longer than a line may go on in the next; BREAKS in report/tables.js is the same.
 BREAKS = re.compile(r"(?<=[_/:=])(?=\w)|(?<=\.)(?=[A-Za-z_])")
 AXES = ("size", "context", "precision", "hardware")  # what the data page filters by: a column's label, or Table.about
 
@@ -137,8 +137,13 @@ def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
 
 
 def _breakable(text: str) -> str:
-    """HTML of a text that wraps; a narrow column breaks a long word at its underscores before it does so anywhere."""
-    return "<wbr>".join(str(escape(part)) for part in BREAKS.split(text))
+    """HTML of a text that wraps. A word of several parts stands in one line where it fits into one, else it breaks
+    between these before it does so anywhere."""
+    return " ".join(_word([str(escape(part)) for part in BREAKS.split(word)]) for word in text.split(" "))
+
+
+def _word(parts: list[str]) -> str:
+    return f"<span class=word>{'<wbr>'.join(parts)}</span>" if len(parts) > 1 else parts[0]
 
 
 def badge_facts() -> dict[str, list[str]]:
