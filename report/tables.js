@@ -7,6 +7,8 @@ const MOST_DRAWN = 200; // rows, until the reader asks for all
 const facts = JSON.parse(document.getElementById("page-facts").textContent);
 const filter = new Map(); // axis, or "text" → what is wanted of it
 
+const BREAKS = /(?<=[_/:=])(?=\w)|(?<=\.)(?=[A-Za-z_])/; // as BREAKS in stepscope/report/kit/web_table.py
+
 const part = (cell, at) => typeof cell === "string" ? (at ? undefined : cell) : cell[at];
 const textOf = (cell) => part(cell, 0) ?? "";
 const remarkOf = (cell) => [part(cell, 2), ...(part(cell, 3) ?? []).map((key) => facts.badges[key]?.[0] ?? key)].filter(Boolean).join("; ");
@@ -16,6 +18,14 @@ function element(name, properties = {}, ...children) {
   made.append(...children);
   return made;
 }
+
+// In columns that wrap a word of several parts stands in one line where it fits into one, else it breaks between these.
+function wordOf(word) {
+  const parts = word.split(BREAKS);
+  const broken = () => parts.flatMap((own, at) => at ? [element("wbr"), own] : [own]);
+  return parts.length > 1 ? element("span", { className: "word" }, ...broken()) : word;
+}
+const wordsOf = (text, kind) => kind === "w" ? text.split(/( )/).map(wordOf) : [text];
 
 // What a row of the page's HTML says, in the same form as the JSON.
 function readCell(cell) {
@@ -35,13 +45,14 @@ function drawCell(cell, kind, isFirst) {
   const drawn = element(isFirst ? "th" : "td", { className: kind });
   if (isFirst) drawn.scope = "row";
   const [text, sort, below, badges = [], link, isCode, title] = typeof cell === "string" ? [cell] : cell;
-  let words = isCode ? element("code", {}, text) : text;
-  if (link) words = element("a", { href: link }, words);
+  let words = wordsOf(text, kind);
+  if (isCode) words = [element("code", {}, ...words)];
+  if (link) words = [element("a", { href: link }, ...words)];
   if (sort !== null && sort !== undefined) drawn.dataset.sort = sort;
   if (title) drawn.title = title;
   const marks = badges.map(drawBadge);
-  drawn.append(...(kind === "n" ? [...marks, words] : [words, ...marks]));
-  if (below) drawn.append(element("small", {}, below));
+  drawn.append(...(kind === "n" ? [...marks, ...words] : [...words, ...marks]));
+  if (below) drawn.append(element("small", {}, ...wordsOf(below, kind)));
   if (isCode && text.includes(" ") && navigator.clipboard) drawn.append(copyButton());
   return drawn;
 }

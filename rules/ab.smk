@@ -56,8 +56,9 @@ if AB is not None:
                 --rounds {params.rounds} {params.control} {params.pythons:q} \
                 --time-limit {params.minutes} \
                 --only-measure \
+                --progress-to 3 \
                 --out "$(dirname {output.sides:q})" \
-                >{log:q} 2>&1
+                3>&2 >{log:q} 2>&1
             """
 
     rule write_ab:

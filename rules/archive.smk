@@ -16,7 +16,7 @@ rule archived_configuration:
     output:
         temp(f"results/archive/{ARCHIVE}.json"),
     log:
-        f"results/archive/{ARCHIVE}.configuration.log",
+        "results/plan/archive.log",
     localrule: True
     params:
         configuration=json.dumps(config, sort_keys=True),

@@ -44,11 +44,11 @@ try:
         with_preset(config, snakemake_internals.given_config(workflow), ROOT / "rules/presets"),
         read_yaml(ROOT / "rules/config.schema.yaml"),
     )
-    archives.unpack(config["hardware"])
-    MACHINES = hardware.hardware_of(config)
-    REGISTRY = Registry(
-        config, MACHINES, STUDIES, environment=ROOT / "envs/measure.yaml" if CONDA else None, sources=SOURCES
-    )
+    only_looks = snakemake_internals.is_asked_for(workflow, "plan")
+    RESULTS = (archives.looked_at if only_looks else archives.unpack)(config["hardware"])
+    MACHINES = hardware.hardware_of(config, RESULTS)
+    environment = ROOT / "envs/measure.yaml" if CONDA else None
+    REGISTRY = Registry(config, MACHINES, STUDIES, environment=environment, sources=SOURCES, results=RESULTS)
     REGISTRY.check_results()
     PUBLISHED = published_files(config, ROOT / "report/published")
     HERE = next((one.label for one in MACHINES if one.here), None)

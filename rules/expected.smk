@@ -16,7 +16,7 @@ PARTS = {study.name: study.analysis.of if study.analysis else None for study in 
 def known(label):
     """What is known of a machine before a run."""
     one = REGISTRY.machines[label]
-    return estimate.read_known(label, one.device, PARTS, Path("results"), capacity(one.device) if one.here else None)
+    return estimate.read_known(label, one.device, PARTS, RESULTS, capacity(one.device) if one.here else None)
 
 
 def expected(cells):
@@ -37,7 +37,7 @@ def cells_at_once():
 
 def planned_machines():
     """Each machine with its cells, those that are to be measured among them."""
-    stale = stale_cells(json.loads(REGISTRY.plan), Path("results"), PARTS)
+    stale = stale_cells(json.loads(REGISTRY.plan), RESULTS, PARTS)
     cells = {cell.name: cell for of_study in REGISTRY.studies.values() for cell in of_study}
     costs = expected(cells[name] for name in stale)
     return [

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from stepscope.measure.model_in_words import lines
+from stepscope.measure.own_attention import chosen_attention
 from stepscope.model import own
 
 CONFIG = Path(__file__).resolve().parents[1] / "config.yaml"
@@ -22,6 +23,7 @@ def main() -> None:
     try:
         reference, keys = chosen(given)
         found = own.describe(reference, keys, given.context, given.batch)
+        found["attention"] = chosen_attention(own, reference, keys, given.context)
     except own.ModelError as error:
         sys.exit(f"error: {error}")
     except MemoryError:

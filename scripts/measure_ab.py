@@ -18,7 +18,9 @@ import json
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from stepscope.files import or_one_line, write_whole
 from stepscope.measure.process import die_with_parent
@@ -65,12 +67,27 @@ def parse() -> argparse.Namespace:
     )
     flags.add_argument("--time-limit", type=float, default=15, metavar="MINUTES", help="of a process (default: 15)")
     flags.add_argument("--only-measure", action="store_true", help="leave the page to write_ab.py")
+    flags.add_argument(
+        "--progress-to",
+        type=open_file,
+        default=sys.stdout,
+        metavar="N",
+        help="number of an open file that gets a line a round, with the time left (default: standard output)",
+    )
     given = flags.parse_args()
     if given.rounds < LEAST_ROUNDS or given.rounds % 2:
         flags.error(
             f"--rounds {given.rounds}: use an even number from {LEAST_ROUNDS}, so that each side goes first as often"
         )
     return given
+
+
+def open_file(number: str) -> TextIO:
+    """The file that this process was started with under a number."""
+    try:
+        return open(int(number), "w", buffering=1, closefd=False)
+    except (OSError, ValueError):
+        raise argparse.ArgumentTypeError(f"{number}: no file is open under this number") from None
 
 
 def run(given: argparse.Namespace) -> None:
@@ -90,9 +107,8 @@ def run(given: argparse.Namespace) -> None:
     try:
         for side in both:
             sides.checked_out(PROJECT, side.commit, side.folder)
-        rows, seen = measure(
-            both, turns, given.rounds, given.out, given.time_limit, lambda text: print(text, flush=True)
-        )
+        say, tell = partial(print, flush=True), partial(print, file=given.progress_to, flush=True)
+        rows, seen = measure(both, turns, given.rounds, given.out, given.time_limit, say, tell)
     finally:
         shutil.rmtree(copies, ignore_errors=True)
     described = {

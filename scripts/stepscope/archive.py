@@ -83,11 +83,19 @@ def manifest_of(path: Path, limits: Limits = DEFAULT) -> dict:
         return _manifest(path, archive, _members(path, archive, limits))
 
 
-def unpack_label(path: Path, results: Path, label: str, wanted: str | None = None, limits: Limits = DEFAULT) -> bool:
+def unpack_label(
+    path: Path,
+    results: Path,
+    label: str,
+    wanted: str | None = None,
+    limits: Limits = DEFAULT,
+    into: Path | None = None,
+) -> bool:
     """The cells of one machine of an archive as `results/LABEL`; returns whether they were not there before.
 
     wanted: the machine's label in the archive; None is `label`, or the only one. What was unpacked from another file
-    before is replaced. Raises ArchiveError, also if results/LABEL is there and of no archive.
+    before is replaced. into: a folder to which they are unpacked instead, if they are not in `results`, which stays as
+    it is. Raises ArchiveError, also if results/LABEL is there and of no archive.
     """
     path, target = Path(path), results / label
     if not _PART.fullmatch(label) or label in OTHER_FOLDERS:
@@ -99,12 +107,13 @@ def unpack_label(path: Path, results: Path, label: str, wanted: str | None = Non
     with contextlib.suppress(OSError, ValueError):
         if json.loads(note.read_text()) == origin:
             return False
+    to = into or results
+    target, beside = to / label, to / f".{label}.part"
     with opened(path, limits) as folder:
         own = folder / _chosen(path, labels_of(folder), wanted, label)
-        beside = results / f".{label}.part"
         try:
             shutil.rmtree(beside, ignore_errors=True)
-            results.mkdir(parents=True, exist_ok=True)
+            to.mkdir(parents=True, exist_ok=True)
             shutil.copytree(own, beside)
             write_whole({beside / UNPACKED_FROM: [json.dumps(origin) + "\n"]})
             if target.exists():

@@ -73,7 +73,8 @@ def draw_line(panel: Axes, rows: pd.DataFrame, x: str, y: str, look: dict, inter
 def precision_lines(
     panel: Axes, rows: pd.DataFrame, x: str, y: str, interval: tuple[str, str] | None = None
 ) -> tuple[list[End], list[tuple[float, str]]]:
-    """Draws a line for each precision, without what has no `y`; rows that are `apart` stand beside it as diamonds.
+    """Draws a line for each precision, without what has no `y`; rows that are `apart` stand beside it as diamonds, and
+    those that are `doubtful` have hollow marks.
 
     Returns the lines' ends for `label_lines`, and where rows are `lost`, for `mark_out_of_memory`.
     """
@@ -84,10 +85,13 @@ def precision_lines(
         lost += [(place, look["color"]) for place in line.loc[line["lost"] == True, x]]  # noqa: E712
         line = line.dropna(subset=[y])
         joined, alone = (line[~line["apart"]], line[line["apart"]]) if "apart" in line else (line, line[:0])
-        if len(joined):
-            draw_line(panel, joined, x, y, look, interval)
-        if len(alone):
-            draw_line(panel, alone, x, y, look | {"linestyle": "none", "marker": "D", "markersize": 4}, interval)
+        diamond = look | {"linestyle": "none", "marker": "D", "markersize": 4}
+        for rows_alike, own_look in ((joined, look), (alone, diamond)):
+            if len(rows_alike):
+                draw_line(panel, rows_alike, x, y, own_look, interval)
+            doubtful = rows_alike[rows_alike["doubtful"]] if "doubtful" in rows_alike else rows_alike[:0]
+            if len(doubtful):
+                panel.plot(doubtful[x], doubtful[y], zorder=2.5, **own_look | HOLLOW | {"label": "_doubtful"})
         if len(line):
             text, last = colours.precision_text(precision), (joined if len(joined) else alone).iloc[-1]
             ends.append((short(precision, 10), last[x], last[y], text))

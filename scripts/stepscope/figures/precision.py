@@ -194,6 +194,8 @@ def draw_speedup(tables) -> Figure:
     ]
     contexts = pick(ordered(grid["context"]), MOST_PANELS)
     facets = Facets(rows, contexts, 1.45, sharex=True, sharey=True)
+    without = grid["ratio"].notna() & grid["low"].isna()
+    grid = grid.assign(doubtful=without & grid["low"].notna().any())
     limits, named = _limits(grid), []
     for panel, own, _ in facets.parts(grid, "context"):
         panel.set_xscale("log")

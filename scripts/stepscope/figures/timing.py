@@ -22,7 +22,7 @@ from stepscope.figures.marks import (
     stack,
 )
 from stepscope.report.data.own_models import of_own
-from stepscope.report.kit.order import PHASES, label, machine_labels, main_grid, ordered, with_order
+from stepscope.report.kit.order import PHASES, column, label, machine_labels, main_grid, ordered, with_order
 
 MOST_HARDWARE = 4
 MOST_BARS = 190
@@ -92,7 +92,7 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
 
 
 def _by_phase(grid: pd.DataFrame) -> pd.DataFrame:
-    """A row a cell and phase of those that were measured: `median`, `low` and `high` in ms, `lost`."""
+    """A row a cell and phase of those that were measured: `median`, `low` and `high` in ms, `lost`, `doubtful`."""
     measured = [phase for phase in PHASES if f"{phase}_median_ms" in grid and grid[f"{phase}_median_ms"].notna().any()]
     names = {"median": "median_ms", "low": "ci_low_ms", "high": "ci_high_ms"}
     parts = [
@@ -100,6 +100,7 @@ def _by_phase(grid: pd.DataFrame) -> pd.DataFrame:
             phase=phase,
             own=of_own(grid),
             lost=grid[f"{phase}_status"] == "oom",
+            doubtful=column(grid, f"{phase}_unsteady").eq(True),
             **{name: grid[f"{phase}_{column}"] for name, column in names.items()},
         )
         for phase in measured
@@ -120,12 +121,14 @@ def _rows(times: pd.DataFrame) -> list[dict]:
 
 
 def _limits(line: pd.DataFrame) -> tuple[float, float]:
-    """Limits of the y axis (ms), with room for the out-of-memory marks where there are any."""
+    """Limits of the y axis (ms): all intervals, with room for the out-of-memory marks where there are any."""
     times = line["median"].dropna()
     times = times[times > 0]
     if times.empty:
         return 0.1, 10.0
-    return raised(times.min() / 1.5, times.max() * 1.5, room_for_lost(line[line["lost"]], ["size", "context"]))
+    ends = line.loc[times.index, ["low", "high"]].astype(float)
+    low, high = min(times.min() / 1.5, ends["low"].min() / 1.1), max(times.max() * 1.5, ends["high"].max() * 1.1)
+    return raised(low, high, room_for_lost(line[line["lost"]], ["size", "context"]))
 
 
 def _x_ticks(panel, grid: pd.DataFrame, x: str, names: dict[str, str]) -> None:

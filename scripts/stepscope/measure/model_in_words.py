@@ -6,13 +6,14 @@ OPTIMIZER_STATES = 2  # AdamW keeps two moments of each parameter
 def lines(found: dict, context: int, batch: int) -> list[str]:
     """The description in words, a line each."""
     blocks, operations, count = found["blocks"], found["flops"], found["parameters"]
-    trainable = found["trainable_parameters"]
+    trainable, attention = found["trainable_parameters"], found.get("attention")
     gradients, state = 4 * trainable, 4 * OPTIMIZER_STATES * trainable
     rows = [
         ("model", found["reference"] + "".join(f" {key}={value}" for key, value in found["keys"].items())),
         ("class", f"{found['class']}, {found['dtype']}"),
         ("parameters", f"{count:,}" + (f", of which {trainable:,} are trained" if trainable != count else "")),
         ("tied", ", ".join(found["tied"]) or "none"),
+        *([("attention", f"{attention} (transformers: config._attn_implementation)")] if attention else []),
         ("inputs", f"{found['inputs']}; batch {batch}, context {context}"),
         ("loss", found["loss"]),
         ("blocks", "none" if blocks is None else f"{blocks['count']} x {blocks['class']} in {blocks['path']}"),

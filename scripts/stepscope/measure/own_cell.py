@@ -13,6 +13,7 @@ from stepscope.machine.locks import HELD
 from stepscope.measure import processes
 from stepscope.measure.cell import Outcomes, Settings
 from stepscope.measure.model_in_words import lines
+from stepscope.measure.own_attention import chosen_attention
 from stepscope.measure.training import TrainingCell
 from stepscope.plan import own_models
 
@@ -87,9 +88,10 @@ def looked_at(spec: dict) -> dict | None:
     """
     from stepscope.measure import memory
 
-    own = own_models.package()
+    own, keys = own_models.package(), own_models.keys_of(spec)
     try:
-        return own.describe(spec["model"], own_models.keys_of(spec), spec["context"], spec["batch"], spec["seed"])
+        found = own.describe(spec["model"], keys, spec["context"], spec["batch"], spec["seed"])
+        return found | {"attention": chosen_attention(own, spec["model"], keys, spec["context"])}
     except own.ModelError as error:
         sys.exit(f"error: {error}")
     except Exception as error:

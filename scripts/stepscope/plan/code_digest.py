@@ -51,6 +51,7 @@ DECLARED = (
     Declared("stepscope.measure", True, "clock, steps, precision, and each study's own measuring module"),
     Declared("stepscope.measure.arguments", False, "flags and their help; what comes of them is the spec"),
     Declared("stepscope.measure.model_in_words", False, "what the terminal shows of a model of one's own"),
+    Declared("stepscope.measure.own_attention", False, "which attention transformers chose, for the record"),
     Declared("stepscope.measure.own_cell", False, "what is shown and recorded of a model of one's own"),
     Declared("stepscope.measure.printing", False, "what the terminal shows"),
     Declared("stepscope.measure.provenance", False, "versions and names for the record"),

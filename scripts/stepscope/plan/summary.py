@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stepscope.plan.estimate import SAID, UNKNOWN, Estimate, shares, total_seconds
+from stepscope.plan.estimate import FORMULA, SAID, SPREAD, UNKNOWN, Estimate, at_either_end, shares, total_seconds
 from stepscope.plan.time_left import in_words
 
 WIDTH = 100  # columns
@@ -73,21 +73,28 @@ def _title(preset: str, machines: Sequence[Machine]) -> str:
 
 def _time(machines: Sequence[Machine]) -> str:
     """How long it takes, in a sentence; empty where nothing is known."""
-    found = [(machine, total_seconds(one.estimate for one in machine.todo)) for machine in machines]
-    seconds = sum(total for _, total in found)
+    by_queue = any(machine.at_once is None for machine in machines)
+    seconds, low, high = (sum(_wall(each, factor, by_queue) for each in machines) for factor in (1.0, *SPREAD))
     if not seconds:
         return " How long that takes is not known."
-    if any(machine.at_once is None for machine in machines):
-        return f" They take about {in_words(seconds)} of GPUs, shared by as many as the cluster gives."
-    wall = sum(_wall(machine, total) for machine, total in found)
+    took = f" They take about {in_words(seconds)}"
+    if in_words(low) != in_words(high):
+        took += f" ({in_words(low)} to {in_words(high)})"
+    if by_queue:
+        return f"{took} of GPUs, shared by as many as the cluster gives."
     together = max(machine.at_once for machine in machines)
-    how = f"{together} cells at a time" if together > 1 else "one after another"
-    return f" They take about {in_words(wall)}, {how}."
+    return f"{took}, {f'{together} cells at a time' if together > 1 else 'one after another'}."
 
 
-def _wall(machine: Machine, total: float) -> float:
-    """Seconds until the machine's last cell has ended: an equal part for each that runs, at least the longest cell."""
-    return max([total / machine.at_once, *(one.estimate.seconds or 0.0 for one in machine.todo)])
+def _wall(machine: Machine, factor: float, by_queue: bool) -> float:
+    """Seconds until the machine's last cell has ended: an equal part for each that runs, at least the longest cell; of
+    a cluster's queue all of them.
+
+    factor: of what the formula alone expects.
+    """
+    found = at_either_end([one.estimate for one in machine.todo], factor)
+    total = total_seconds(found)
+    return total if by_queue else max([total / machine.at_once, *(one.seconds or 0.0 for one in found)])
 
 
 # The table ------------------------------------------------------------------------------------------------------------
@@ -174,6 +181,8 @@ def _basis(todo: Sequence[Todo]) -> str:
         count = found[UNKNOWN][0]
         as_mean = ", counted as the mean of the others" if total else ""
         parts.append(f"{_cells(count)} of unknown time{as_mean}")
+    if FORMULA in found and total:
+        parts.append(f"without a record of this machine it may be {SPREAD[0]:g} to {SPREAD[1]:g} times that")
     return "; ".join(parts)
 
 

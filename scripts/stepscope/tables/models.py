@@ -29,6 +29,12 @@ TABLE = Table(
         text("model", "what was built: `FILE:FUNCTION`, or `hf:` and a name or a folder"),
         text("keys", "what else the configuration gave to build it, as JSON"),
         text("class", "class of the module"),
+        text("packages", "versions of the packages that its file imports beside torch", is_optional=True),
+        text(
+            "attention",
+            "what transformers chose as the model was built, before any option of a cell: `eager`, `sdpa` …",
+            is_optional=True,
+        ),
         count("parameters", "parameters of the model, tied weights once"),
         count("trainable", "of them, those that are trained"),
         text("tied", "weights that are others' too, as `head.weight = tokens.weight`, separated by commas"),
@@ -112,6 +118,8 @@ def _row(cell: CellResult) -> dict:
         "model": about.get("reference"),
         "keys": json.dumps(about["keys"], sort_keys=True) if about.get("keys") else None,
         "class": about.get("class"),
+        "packages": _joined(_versions(cell), ", "),
+        "attention": about.get("attention"),
         "parameters": about.get("parameters"),
         "trainable": about.get("trainable_parameters"),
         "tied": _joined(about.get("tied"), ", "),
@@ -133,6 +141,12 @@ def _row(cell: CellResult) -> dict:
         "flops_from": chosen_flops(flops)[1] or None,
         "unknown": _joined(about.get("unknown"), "; "),
     }
+
+
+def _versions(cell: CellResult) -> list[str]:
+    """`name version` of each package that counts for the model."""
+    packages = cell.record.get("machine", {}).get("packages", {})
+    return [f"{name} {version}" for name, version in packages.items() if version]
 
 
 def _joined(values: Sequence | None, between: str) -> str | None:

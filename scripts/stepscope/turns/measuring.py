@@ -5,10 +5,12 @@ import json
 import os
 import statistics
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from stepscope.machine import gpus, locks
+from stepscope.plan.time_left import in_words
 from stepscope.turns import TurnsError
 from stepscope.turns.cells import Turn
 from stepscope.turns.sides import Side
@@ -29,12 +31,14 @@ def measure(
     out: Path,
     minutes: float,
     say: Callable[[str], None],
+    tell: Callable[[str], None] = lambda _: None,
 ) -> tuple[list[dict], dict[str, dict]]:
     """Measure all rounds under one hold of the device.
 
     Returns rows with COLUMNS, one for each process and series (seconds: the median of its measured steps); and for each
     side what its first record says of machine and software, and the digest of each cell's code. Each process's own
-    files come to `out/processes/ROUND/SIDE/CELL`. Raises TurnsError where a process fails.
+    files come to `out/processes/ROUND/SIDE/CELL`. say: is given a line a process; tell: a line a round, with the time
+    left. Raises TurnsError where a process fails.
     """
     device = turns[0].device
     gpu = next(iter(gpus.visible_gpus()), None) if device == "cuda" else None
@@ -42,6 +46,7 @@ def measure(
     rows: list[dict] = []
     machines: dict[str, dict] = {}
     with locks.hold(name):
+        began = time.monotonic()
         for number in range(1, rounds + 1):
             for place, turn in enumerate(turns, 1):
                 for position, side in enumerate(order(sides, number), 1):
@@ -53,7 +58,14 @@ def measure(
                     seen["code"][turn.name] = record["code"]
                     common = {"cell": turn.name, "round": number, "position": position, "side": side.name}
                     rows += [common | series for series in medians(folder / "samples.csv")]
+            tell(progress(number, rounds, time.monotonic() - began))
     return rows, machines
+
+
+def progress(done: int, rounds: int, seconds: float) -> str:
+    """`2 of 8 rounds, about 6 min left`, where the first ones took so many seconds."""
+    left = f", about {in_words(seconds / done * (rounds - done))} left" if done < rounds else ""
+    return f"{done} of {rounds} rounds{left}"
 
 
 def _one_process(side: Side, turn: Turn, folder: Path, device: str, minutes: float) -> None:

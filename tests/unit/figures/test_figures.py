@@ -4,9 +4,11 @@ import itertools
 
 import pandas as pd
 import pytest
+from drawing import Made, cell_row, draw
+from stepscope import colours
 from stepscope.figures import marks
 from stepscope.figures.facets import apart, pick
-from stepscope.figures.timing import noisiest, selection, series_of
+from stepscope.figures.timing import draw_by_size, noisiest, selection, series_of
 from stepscope.tables.reader import Tables
 
 
@@ -32,6 +34,18 @@ def test_the_noisiest_is_the_one_whose_samples_scatter_most():
     found = noisiest(pd.DataFrame(rows))
     assert list(found["cell"]) == ["b", "a"]
     assert found["width"].iloc[0] == pytest.approx(0.4)
+
+
+def test_no_interval_is_cut_and_a_median_without_one_is_hollow():
+    times = {"step_status": "ok", "step_unsteady": False, "step_ci_high_ms": 30.0}
+    rows = [cell_row("timing", "small") | times | {"step_median_ms": 10.0, "step_ci_low_ms": 2.0}]
+    rows += [cell_row("timing", "medium") | times | {"step_median_ms": 20.0, "step_unsteady": True}]
+    rows[1] |= {"step_ci_low_ms": None, "step_ci_high_ms": None}
+    (panel,) = draw(draw_by_size, Made(timing=pd.DataFrame(rows))).axes
+    low, high = panel.get_ylim()
+    assert low < 2.0 and high > 30.0
+    hollow = [line for line in panel.lines if line.get_markerfacecolor() == colours.PAPER]
+    assert [list(line.get_xdata()) for line in hollow] == [[4e8]]
 
 
 def test_samples_are_of_as_many_cells_of_every_machine():

@@ -380,9 +380,11 @@ def test_what_comes_and_goes_is_enlarged_where_it_is_little():
     assert "enlarged: the upper 5.00 GiB" in texts(part)
 
 
-def test_a_small_recording_is_in_mebibytes_and_has_no_landmarks_on_a_cpu():
+@pytest.mark.parametrize("reserved", [0, 7 * 2**-10], ids=["none", "as much as is alive at the end"])
+def test_a_small_recording_is_in_mebibytes_and_has_no_landmarks_on_a_cpu(reserved):
     tables = made([cell_row(hardware="cpu")])
-    tables["memory_timeline"] = pd.DataFrame(timeline_rows("cpu/memory/small/ctx256/fp32", scale=2**-10, reserved=0))
+    rows = timeline_rows("cpu/memory/small/ctx256/fp32", scale=2**-10, reserved=reserved)
+    tables["memory_timeline"] = pd.DataFrame(rows)
     figure = draw(draw_cell, tables, "cpu/memory/small/ctx256/fp32")
     (panel,) = figure.axes
     assert areas(panel)["workspace"][:, 1].max() == 8

@@ -75,6 +75,18 @@ def test_the_speed_up_is_drawn_over_parameters_with_what_ran_out_of_memory(table
     assert step.get_ylim()[0] < 1 < step.get_ylim()[1]
 
 
+def test_a_ratio_without_an_interval_is_hollow_where_others_have_one(tables):
+    both, sizes = ("fp32", "bf16"), ("small", "medium")
+    rows = [made_up.timing(size=size, precision=precision) for size in sizes for precision in both]
+    judged = draw_speedup(tables(timing=rows)).axes[-1]
+    assert not [line for line in judged.get_lines() if line.get_markerfacecolor() == colours.PAPER]
+    panel = draw_speedup(tables(timing=[*rows[:3], made_up.timing(size="medium", precision="bf16", processes=1)])).axes[
+        -1
+    ]
+    hollow = [line for line in panel.get_lines() if line.get_markerfacecolor() == colours.PAPER]
+    assert [list(line.get_xdata()) for line in hollow] == [[4e8]]
+
+
 def test_several_machines_show_the_step_of_each(tables):
     rows = [made_up.timing(hardware=name, precision=precision) for name in ("a", "b") for precision in ("fp32", "bf16")]
     figure = draw_speedup(tables(timing=rows))

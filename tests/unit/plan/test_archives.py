@@ -10,7 +10,7 @@ from stepscope.plan.hardware import hardware_of
 def unpacked(monkeypatch):
     """What is asked to be unpacked, instead of it."""
     asked = []
-    monkeypatch.setattr(archives, "unpack_label", lambda *given: asked.append(given))
+    monkeypatch.setattr(archives, "unpack_label", lambda *given, into: asked.append(given))
     return asked
 
 

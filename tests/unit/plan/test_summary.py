@@ -47,7 +47,7 @@ def test_cells_are_counted_by_study_and_reason_and_their_costs_added():
             todo("memory/c", "spec", "steps is 3 there, 5 now", recorded=3 * 2**20),
         )
     )
-    assert text.startswith("Preset default on gpu: 3 of 7 cells are to be measured. They take about 3 min, one after")
+    assert text.startswith("Preset default on gpu: 3 of 7 cells are to be measured. They take about 3 min (2 min to 9")
     head = ["cells", "to measure", "missing", "spec", "code", "minutes", "peak GiB", "disk MiB"]
     assert rows(text) == {
         "study": head,
@@ -83,6 +83,15 @@ def test_the_share_of_each_basis_is_told():
     assert rows(text)["timing"][3] == "?"
 
 
+def test_what_rests_on_another_machines_rates_is_given_as_a_range():
+    found = [todo("timing/a", seconds=600.0, basis=SAME), todo("timing/b", seconds=240.0)]
+    text = shown(machine(*found))  # 10 min, and 0.5 to 3 times 4 min
+    assert "They take about 14 min (12 min to 22 min), one after another." in text.replace("\n", " ")
+    assert said(text, "Time").endswith("; without a record of this machine it may be 0.5 to 3 times that")
+    surer = shown(machine(found[0], todo("timing/b", seconds=240.0, basis=CEILINGS)))
+    assert "They take about 14 min, one after another." in surer.replace("\n", " ") and "times that" not in surer
+
+
 def test_cells_that_will_not_fit_are_named_the_largest_first():
     lost = [todo(f"timing/{n}", peak=n * GIB, fits=False) for n in (90, 95, 81, 82, 99)]
     text = said(shown(machine(*lost, todo("timing/a", peak=70 * GIB, fits=True))), "Memory")
@@ -109,9 +118,7 @@ def test_several_machines_have_lines_of_their_own_and_used_ones_are_counted():
         machine(todo("timing/a", label="t4"), todo("memory/b", label="t4"), label="t4", at_once=None),
         machine(label="old", used=True),
     )
-    assert text.startswith(
-        "Preset default on h100, t4: 3 of 14 cells are to be measured. They take about 3 min of GPUs"
-    )
+    assert text.startswith("Preset default on h100, t4: 3 of 14 cells are to be measured. They take about 3 min (2 min")
     assert {name: line[:2] for name, line in rows(text).items()} == {
         "study": ["cells", "to measure"],
         **{"h100 timing": ["5", "1"], "h100 memory": ["2", "–"]},

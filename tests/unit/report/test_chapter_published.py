@@ -74,6 +74,20 @@ def test_attention_stands_beside_published_rates_with_their_date(tmp_path):
     assert [row[-2].text for row in table.rows] == ["1.60", "1.25"]
 
 
+@pytest.mark.parametrize(
+    ("figures", "question"),
+    [
+        ([made.peak(10.5)], "Do published peaks of memory agree with ours?"),
+        ([made.figure(None)], "Do published limits of memory agree with ours?"),
+        ([], None),
+    ],
+)
+def test_the_question_names_what_there_is_to_agree(figures, question, tmp_path):
+    found = chapter(Machine(made.write(tmp_path, [made.figure(3.0), *figures])))
+    asked = [part.question for part in found.parts if part.findings and "agree" in part.question]
+    assert asked == ["Do published times agree with ours, given the GPUs?", *([question] if question else [])]
+
+
 def test_memory_and_what_does_not_fit_are_told(tmp_path):
     found = own(tmp_path, made.peak(10.5), made.peak(20.0), made.figure(None))
     assert values(found["does the memory agree"]) == {"peaks": 2, "alike": 1, "range": [1.05, 2.0]}

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,7 @@ from stepscope.report.kit.compare import LEAST_MARGIN
 from stepscope.report.runs import changes, page, recorded, tables, words
 from stepscope.report.runs.judging import common_cells, compared, machines
 from stepscope.report.runs.reading import Results, ResultsError, read
+from stepscope.report.runs.series import in_words
 from stepscope.report.runs.shift import shifts
 from stepscope.tables.cells import CellResult
 
@@ -303,7 +305,7 @@ def test_the_pages_say_the_same_and_names_are_text(tmp_path):
     pair = next(each for each in found.of("slower") if each.place.cell == slow["cell"])
     assert float(slow["times_as_long"]) == float(slow["results_ms"]) / float(slow["baseline_ms"])
     assert (slow["verdict"], float(slow["ci_low"])) == ("slower", pair.ends[0])
-    worst = html[html.index("The 5 worst") :]
+    worst = re.sub(r"<wbr>|</?span[^>]*>", "", html[html.index("The 5 worst") :])
     assert worst.index("timing/xl/ctx") < worst.index("timing/medium/ctx")
 
 
@@ -405,3 +407,15 @@ def test_every_column_of_the_csv_is_described():
     assert [
         each.name for each in tables.CSV.fields if f"| `{each.name}` | {each.unit} | {each.meaning} |" not in text
     ] == []
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("free_forward", "forward, free steps"),
+        ("forward_backward", "forward+backward"),
+        ("512 backward", "512 backward"),
+    ],
+)
+def test_series_have_the_reports_words(what, words):
+    assert in_words(what) == words

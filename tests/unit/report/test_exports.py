@@ -91,6 +91,17 @@ def test_a_packed_cell_is_as_short_as_it_can_be(tmp_path):
     assert pack(TableCell("a", code=True), files) == ["a", None, "", [], "", True]
 
 
+def test_names_in_columns_that_wrap_break_at_underscores_and_never_in_numbers(tmp_path):
+    text = "module.config.vocab_size=0.125, of a<b"
+    columns = [Column("what", number=False, wrap=True), Column("name", number=False)]
+    html = table_html(
+        Table("t", "T.", columns, [[TableCell(text, "x_y"), TableCell(text)]]), "", Files(*[tmp_path] * 4)
+    )
+    word, below = "module.<wbr>config.<wbr>vocab_<wbr>size=<wbr>0.125,", "<span class=word>x_<wbr>y</span>"
+    assert f"<span class=word>{word}</span> of a&lt;b<small>{below}</small></th>" in html
+    assert ">module.config.vocab_size=0.125, of a&lt;b</td>" in html
+
+
 @pytest.mark.parametrize(("rows", "is_plain"), [(MOST_PLAIN, True), (MOST_PLAIN + 1, False)])
 def test_the_rows_of_a_long_table_are_json(tmp_path, rows, is_plain):
     files = Files(tmp_path, tmp_path, tmp_path, tmp_path)

@@ -25,6 +25,7 @@ from stepscope.report.data.timing_grid import timing_grid
 from stepscope.report.kit.captions import fixed_parameters
 from stepscope.report.kit.order import with_order
 from stepscope.report.studies.models import section
+from stepscope.report.studies.page_one import section as page_one
 from stepscope.tables.models import TABLE
 from stepscope.tables.reader import Tables
 
@@ -61,10 +62,29 @@ def test_a_report_of_own_models_alone_says_what_was_built(tmp_path):
     assert "dropout" not in row
 
 
+def test_a_model_of_transformers_has_their_version_and_the_attention_that_they_chose(tmp_path):
+    chosen = own.about("llama", attention="sdpa", packages="transformers 5.0.1")
+    found = section.context(own.write(tmp_path / "one", [own.own_row()], [chosen, own.about()]))["models"]
+    rows = cells(found)
+    assert [(row["built"].below, row["attention"].text) for row in rows] == [
+        ("Stack, layers=2, transformers 5.0.1", "sdpa"),
+        ("Stack, layers=2", "–"),
+    ]
+    assert [note for note in found.notes if note.startswith("Attention:")]
+    none = section.context(own.write(tmp_path / "none", [own.own_row()], [own.about()]))["models"]
+    assert "attention" not in cells(none)[0] and not none.notes
+
+
 def test_beside_sizes_a_model_has_a_table_of_its_own(tmp_path):
     found = chapter(Machine(own.write(tmp_path, [own.size_row(), own.own_row()], [own.about()])))
     check(found)
-    assert "one size of 257 k parameters" in found.takeaway[0].text
+    assert found.takeaway[0].text.startswith(
+        "2 models are trained, batch 4: one size of a decoder-only Transformer, 257 k parameters, on random tokens, "
+        "and 1 of one's own. The Transformer is written plainly"
+    )
+    assert told(found)["what is a block"].text.startswith("s has 2 blocks. Each of these is RMSNorm")
+    assert told(found)["what is a block"].text.endswith(" mine, of one's own, has 2 blocks.")
+    assert "one size or model, context" in told(found)["what are a cell and a process"].text
     assert values(told(found)["does the formula count the parameters"]) == {"right": 0}  # of the one size
     assert values(told(found)["which own models ran"]) == {"n_0": 216}
     sizes, models = (each for part in found.parts for each in part.shows)
@@ -120,6 +140,22 @@ def test_what_is_not_known_is_a_dash(tmp_path):
     dashes = ("parameters", "blocks", "inputs", "loss", "counted", "by formula")
     assert {name: row[name].text for name in dashes} == dict.fromkeys(dashes, "–")
     assert chapter(Machine(tables)) is None  # nothing to say of the model
+
+
+def test_page_one_says_why_cells_of_own_models_have_no_result(tmp_path):
+    why = "Net has no sdpa: torch knows none yet. Please ask for it at https://example.org."
+    lost = {"status": "unsupported", "step_status": "unsupported", "options": "attention=sdpa"}
+    rows = [own.own_row(), own.size_row(context=256, **lost, reason="a reason of a size")]
+    rows += [own.own_row(context=at, **lost, reason=why) for at in (32, 64)]
+    rows += [own.own_row("b", **lost, reason="no blocks")]
+    tables = own.write(tmp_path, rows, [own.about(), own.about("b")])
+    found = page_one.context(tables)
+    assert dict(found["strip"])["Cells"] == "1 of 5 measured, 4 not possible"
+    (told,) = [each for each in found["doubts"] if each.startswith("Not possible")]
+    assert told == (
+        "Not possible with models of one's own: mine (2 cells): Net has no sdpa: torch knows none yet; b (1 cell): "
+        "no blocks."
+    )
 
 
 def test_without_own_models_there_is_no_section(tmp_path):

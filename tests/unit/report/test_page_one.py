@@ -20,7 +20,7 @@ from stepscope.report.kit.chapter import words
 from stepscope.report.page import Request, report
 from stepscope.report.studies.page_one import section
 from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, costs
-from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, largest_ladder
+from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, ladder_table, largest_ladder
 from stepscope.tables.reader import Tables
 
 
@@ -316,6 +316,16 @@ def test_the_largest_ladder_is_that_of_the_most_parameters_and_tokens(tmp_path):
     rungs = [*synthetic_ladder.chain("medium", 128), *synthetic_ladder.chain("small", 128)]
     one = largest_ladder(Machine(made.write(tmp_path, rungs=rungs)))
     assert (one.size, one.context) == ("medium", 128)
+
+
+def test_below_the_ladder_stands_why_rungs_cannot_be_had(tmp_path):
+    rungs = synthetic_ladder.chain()
+    why = "no compiler was found. Install gcc."
+    lost = [synthetic_ladder.without_step(each, "unsupported", why, both=True) for each in rungs[5:]]
+    notes = ladder_table(Machine(made.write(tmp_path, rungs=[*rungs[:5], *lost]))).notes
+    names = [row["name"] for row in largest_ladder(Machine(made.write(tmp_path / "b", rungs=rungs))).rungs[5:]]
+    assert f"n/a ({', '.join(names[:-1])} and {names[-1]}): no compiler was found." in notes
+    assert notes[-1] == "n/a: not possible, for the reason above."
 
 
 def test_the_best_is_at_the_longest_context_that_fits_and_a_tie_is_the_plainer(tmp_path):

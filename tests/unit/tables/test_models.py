@@ -40,9 +40,17 @@ def test_a_row_says_what_was_built(cell):
         **{"inputs": DESCRIPTION["inputs"], "loss": DESCRIPTION["loss"], "vocab_size": 11, "blocks": 2},
         **{"block_class": "Linear", "block_path": "layers", "ranges_by": "hooks", "ranges": "layers.*, head"},
         **{"dropout": "0.0 0.1", "flops_counter": 23328, "flops_formula": 23328, "flops_disagree": False},
+        **{"packages": None, "attention": None},
         **{"flops_why": "", "flops_from": "counter", "unknown": "heads: no module has them; a norm"},
     }
     assert list(row) == models.TABLE.columns
+
+
+def test_the_attention_and_the_packages_are_those_of_the_record(cell):
+    own = cell(about=DESCRIPTION | {"attention": "eager"})
+    own.record["machine"]["packages"] = {"numpy": None, "transformers": "5.0.1"}
+    (row,) = models.rows_of([own])
+    assert (row["attention"], row["packages"]) == ("eager", "transformers 5.0.1")
 
 
 def test_what_is_not_known_stays_empty(cell):

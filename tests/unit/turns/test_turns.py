@@ -7,7 +7,7 @@ import sys
 import pytest
 from stepscope.machine import locks
 from stepscope.turns import TurnsError, cells, sides
-from stepscope.turns.measuring import measure, order
+from stepscope.turns.measuring import measure, order, progress
 
 CPU = "time_step.py --context 8 --device cpu"
 PLAN = {
@@ -44,11 +44,17 @@ def test_each_second_round_turns_the_order_round(side):
     assert ["".join(each.name for each in order(both, number)) for number in (1, 2, 3)] == ["ab", "ba", "ab"]
 
 
+def test_the_time_left_is_that_of_the_rounds_so_far():
+    assert progress(2, 8, 120) == "2 of 8 rounds, about 6 min left"  # a minute a round
+    assert progress(8, 8, 120) == "8 of 8 rounds"
+
+
 def test_every_round_measures_each_cell_by_one_process_of_either_side(side, tmp_path):
-    said = []
+    said, told = [], []
     both = [side("a", "old"), side("b", "worktree")]
     turns = cells.chosen([CPU], None)
-    rows, seen = measure(both, turns, 2, tmp_path / "out", 1, said.append)
+    rows, seen = measure(both, turns, 2, tmp_path / "out", 1, said.append, told.append)
+    assert [text.partition(",")[0] for text in told] == ["1 of 2 rounds", "2 of 2 rounds"]
     steps = [row for row in rows if row["phase"] == "step"]
     assert [(row["round"], row["position"], row["side"]) for row in steps] == [
         *((1, 1, "a"), (1, 2, "b"), (2, 1, "b"), (2, 2, "a"))

@@ -213,7 +213,8 @@ def _draw_all(panel, row: pd.Series, timeline: Timeline, summary: pd.DataFrame, 
     timeline.draw(panel, parts)
     end = panel.get_xlim()[1]
     lines = []
-    if (timeline.reserved > timeline.total).any():  # on a CPU nothing is reserved beyond what is in use
+    # No allocator holds less than the peak at any time; on a CPU nothing is known to be held beyond what is in use.
+    if timeline.reserved.max() > timeline.total.max():
         timeline.draw_reserved(panel, parts)
         lines.append(("reserved", timeline.reserved[-1] / scale))
     landmarks = {"model made": "baseline_model_bytes", "after the first step": "baseline_first_step_bytes"}

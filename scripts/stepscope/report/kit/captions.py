@@ -12,6 +12,13 @@ def diamonds(grid: pd.DataFrame) -> str:
     return "A diamond is a model of one's own, which is no size of the same model." if is_own else ""
 
 
+def hollow(grid: pd.DataFrame) -> str:
+    """What figures over the timing study's medians say of those without an interval; empty without any."""
+    flags = [grid[name] for name in grid if name.endswith("_unsteady")]
+    are_any = any(flag.eq(True).any() for flag in flags)
+    return "Hollow dots: processes that disagree, and so no interval." if are_any else ""
+
+
 def fixed_parameters(grid: pd.DataFrame) -> str:
     """The fixed parameters of the figures: hardware, batch, vocabulary, options."""
     if grid.empty:

@@ -160,6 +160,11 @@ def listing(items: list[str], most: int = 6, between: str = ", ") -> str:
     return items[0] if len(items) == 1 else f"{between.join(items[:-1])} and {items[-1]}" if items else ""
 
 
+def first_sentence(text: str, most: int = 160) -> str:
+    """The first sentence of a reason, without its full stop, shortened if need be."""
+    return shortened(text.split(". ")[0].rstrip("."), most)
+
+
 def value_range(values, digits: int = 3, unit: str = "") -> str:
     """`1.92 to 2.10`, or one number where both are the same."""
     low, high = significant(float(min(values)), digits), significant(float(max(values)), digits)

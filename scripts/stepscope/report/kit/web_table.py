@@ -1,6 +1,7 @@
 """Tables as HTML. One of many rows has them as JSON, which report/tables.js draws when the table comes into view."""
 
 import json
+import re
 
 from markupsafe import escape
 
@@ -10,6 +11,8 @@ from stepscope.report.kit.exports import FOLDER, KINDS, heading, spans
 from stepscope.report.kit.files import Files
 
 MOST_PLAIN = 100  # rows of a table whose HTML stands in the file, and so is there without the page's script
+# Where a name or a path that is longer than a line may go on in the next; BREAKS in report/tables.js is the same.
+BREAKS = re.compile(r"(?<=[_/:=])(?=\w)|(?<=\.)(?=[A-Za-z_])")
 AXES = ("size", "context", "precision", "hardware")  # what the data page filters by: a column's label, or Table.about
 
 
@@ -117,7 +120,8 @@ def _kind(column: Column) -> str:
 
 def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
     tag = "th scope=row" if first else "td"
-    text = str(escape(cell.text)) if cell.text else ""
+    words = _breakable if column.wrap else escape
+    text = str(words(cell.text)) if cell.text else ""
     if cell.code:
         text = f"<code>{text}</code>"
     target = files.of_cell(cell.link) if cell.link else ""
@@ -126,10 +130,20 @@ def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
     badges = "".join(_badge(key) for key in cell.badges)
     text = badges + text if column.number else text + badges
     if cell.below:
-        text += f"<small>{escape(cell.below)}</small>"
+        text += f"<small>{words(cell.below)}</small>"
     sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
     title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
     return f"<{tag} class={_kind(column)}{sort}{title}>{text}</{tag.split()[0]}>"
+
+
+def _breakable(text: str) -> str:
+    """HTML of a text that wraps. A word of several parts stands in one line where it fits into one, else it breaks
+    between these before it does so anywhere."""
+    return " ".join(_word([str(escape(part)) for part in BREAKS.split(word)]) for word in text.split(" "))
+
+
+def _word(parts: list[str]) -> str:
+    return f"<span class=word>{'<wbr>'.join(parts)}</span>" if len(parts) > 1 else parts[0]
 
 
 def badge_facts() -> dict[str, list[str]]:

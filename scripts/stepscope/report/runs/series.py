@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from stepscope.report.kit.compare import Timed, timed
+from stepscope.report.kit.order import label
 from stepscope.tables import ladder, timing
 
 # Study → the series of a row: the prefix of their columns, "" where a row is one series.
@@ -35,6 +36,14 @@ class Place:
     def point(self) -> tuple[str, str]:
         """What it has in common with the same series of another machine."""
         return point_of(self.cell), self.what
+
+
+FREE_FORWARD = "free_forward"  # prefix of the forward pass by itself, of which a column of phases is the other
+
+
+def in_words(what: str) -> str:
+    """A series as pages name it: `forward+backward`, `forward, free steps`; what is no column's prefix as it is."""
+    return label(what) + ", free steps" * (what == FREE_FORWARD)
 
 
 def label_of(cell: str) -> str:

@@ -20,12 +20,14 @@ from stepscope.report.runs.changes import CODE, Change
 from stepscope.report.runs.control import Alarm
 from stepscope.report.runs.judging import Compared, Lost, Pair
 from stepscope.report.runs.recorded import Filling, Kernel
-from stepscope.report.runs.series import point_of
+from stepscope.report.runs.series import FREE_FORWARD, in_words, point_of
 from stepscope.tables import schema, writer
 
 VERDICTS = (SLOWER, FASTER, SAME, UNCLEAR, NOT_COMPARABLE)
 SHOWN = 5  # of the worst and of the best
 MOST = 40  # rows of kernels, of memory
+
+_FREE = "Free steps: the device is waited for at their end alone; other forward passes are a phase of a whole step."
 
 CSV = schema.Table(
     "compare",
@@ -34,7 +36,9 @@ CSV = schema.Table(
         schema.text("study", "the study"),
         schema.text("cell", "the cell, in the results"),
         schema.text("baseline_hardware", "label of the machine in the baseline"),
-        schema.text("series", "phase; of attention length and direction"),
+        schema.text(
+            "series", "phase (`free_forward`: forward by itself, in free steps); of attention length and direction"
+        ),
         schema.text("limited_by", "what limits it now: `gpu`, `launches` or `processor`"),
         schema.text("verdict", "`faster`, `slower`, `same`, `unclear` or `not comparable`"),
         schema.text("why", "what keeps a verdict back, beside a difference that is too small to be told"),
@@ -130,7 +134,8 @@ def _of_pairs(name: str, caption: str, found: Compared, pairs: Sequence[Pair]) -
 def every(found: Compared) -> Table | None:
     """All series, in the results' order."""
     caption = "Every series that is in both; margin: what unchanged cells differ by, or 2 %."
-    return build("compare_series", caption, pair_columns(found, is_full=True), found.pairs, folded=True)
+    notes = [_FREE] if any(pair.place.what == FREE_FORWARD for pair in found.pairs) else []
+    return build("compare_series", caption, pair_columns(found, is_full=True), found.pairs, notes, folded=True)
 
 
 def pair_columns(found: Compared, is_full: bool = False) -> list[Column]:
@@ -139,7 +144,7 @@ def pair_columns(found: Compared, is_full: bool = False) -> list[Column]:
     own = [
         *([Column("hardware", number=False, value=lambda pair: pair.machine.name)] if several else []),
         Column("cell", number=False, wrap=True, value=lambda pair: named(point_of(pair.place.cell))),
-        Column("series", number=False, value=lambda pair: pair.place.what),
+        Column("series", number=False, value=lambda pair: in_words(pair.place.what)),
         Column("verdict", number=False, wrap=True, value=lambda pair: TableCell(pair.verdict, pair.why)),
         Column("baseline", "ms", value=lambda pair: number(pair.before.median, four)),
         Column("results", "ms", value=lambda pair: number(pair.after.median, four)),
@@ -201,7 +206,7 @@ def alarms(found: Sequence[Alarm]) -> Table | None:
     columns = [
         Column("run", number=False, value=lambda alarm: alarm.pair.run),
         Column("cell", number=False, value=lambda alarm: named(alarm.pair.cells[1])),
-        Column("series", number=False, value=lambda alarm: alarm.pair.phase),
+        Column("series", number=False, value=lambda alarm: in_words(alarm.pair.phase)),
         Column("first", "ms", value=lambda alarm: number(alarm.pair.series[0].median, four)),
         Column("again", "ms", value=lambda alarm: number(alarm.pair.series[1].median, four)),
         Column("times as fast", value=lambda alarm: number(alarm.comparison.ratio, ratio_text,
@@ -214,7 +219,7 @@ def lost(found: Sequence[Lost]) -> Table | None:
     """What ran in one of the folders only."""
     columns = [
         Column("cell", number=False, value=lambda each: named(each.place.cell)),
-        Column("series", number=False, value=lambda each: each.place.what),
+        Column("series", number=False, value=lambda each: in_words(each.place.what)),
         Column("baseline", number=False, value=lambda each: TableCell(badges=(each.before,))),
         Column("results", number=False, value=lambda each: TableCell(badges=(each.after,))),
     ]

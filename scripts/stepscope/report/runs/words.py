@@ -11,7 +11,7 @@ from stepscope.report.runs.changes import Change
 from stepscope.report.runs.control import judgeable
 from stepscope.report.runs.judging import AFTER, BEFORE, Compared
 from stepscope.report.runs.recorded import Filling, Kernel
-from stepscope.report.runs.series import point_of
+from stepscope.report.runs.series import in_words, point_of
 from stepscope.report.runs.shift import Shift, shifts
 
 _SAID = {
@@ -132,4 +132,4 @@ def about_memory(found: Sequence[Filling] | None) -> str:
 
 
 def _name(place) -> str:
-    return plain(f"{point_of(place.cell)} {place.what}".strip())
+    return plain(f"{point_of(place.cell)} {in_words(place.what)}".strip())

@@ -57,6 +57,14 @@ def test_a_model_of_the_configuration_as_json(describe, configuration):
     assert (found["reference"], found["keys"]) == ("models/gpt.py:build", {"layers": 1, "width": 8, "heads": 2})
 
 
+@pytest.mark.parametrize("chosen", ["eager", "sdpa"])
+def test_the_attention_of_transformers_is_shown(chosen, describe):
+    keys = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    keys |= {"vocab_size": 16, "attn_implementation": chosen}
+    lines = describe("hf:gpt_neox", "--keys", json.dumps(keys), "--context", "8").splitlines()
+    assert f"attention   {chosen} (transformers: config._attn_implementation)" in lines
+
+
 def test_what_cannot_be_described_is_one_line(describe, configuration):
     for words, said in (
         ([], "give FILE.py:FUNCTION or hf:NAME, or else --models NAME"),

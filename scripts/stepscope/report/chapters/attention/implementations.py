@@ -65,9 +65,9 @@ def _with_mask(groups: list[Group], precision: str) -> tuple[str, dict[str, Numb
 
 
 def _lengths(own: list[Fastest], every: int) -> str:
-    """`all`, `256` or `256 to 1,024`."""
+    """`each`, `256` or `256 to 1,024`."""
     if len(own) == every:
-        return "all"
+        return "each"
     ends = f"{own[0].length:,.0f}", f"{own[-1].length:,.0f}"
     return ends[0] if len(own) == 1 else " to ".join(ends)
 
@@ -79,6 +79,8 @@ def _verdict(found: list[Fastest]) -> str:
     sure = sum(not each.rivals for each in found)
     if len(found) == 1:
         return "faster than all others" if sure else "not sure to be faster than all others"
+    if not sure:
+        return "at no point surely faster than all others"
     return f"faster than all others at {formatting.some_of(sure, len(found)).replace('cell', 'point')}"
 
 

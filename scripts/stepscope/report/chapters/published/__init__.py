@@ -28,7 +28,7 @@ def chapter(machine: Machine) -> Chapter | None:
             tuple(attention.beside_references(found)),
             _shown(attention.references_table(found)),
         ),
-        Part("Does the memory agree?", _told(memory.peaks(found), memory.fits(found), memory.sums(found))),
+        memory.part(found),
     )
     return Chapter("published", "Against published figures", (opening,), parts, ("published",))
 

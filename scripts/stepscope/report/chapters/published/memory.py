@@ -4,10 +4,20 @@ from collections.abc import Sequence
 
 from stepscope.report.data.published import FITS_HERE, MEMORY_TOLERANCE, SAME, Beside
 from stepscope.report.kit import formatting
+from stepscope.report.kit.chapter import Part
 from stepscope.report.kit.compare import NOT_COMPARABLE, ratio_range
 from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.studies.published.findings import cells_of
 from stepscope.report.studies.published.tables import our_unit
+
+
+def part(found: Sequence[Beside]) -> Part:
+    """All of these, under a question that names what there is to agree."""
+    of_peaks, of_fits, of_sums = peaks(found), fits(found), sums(found)
+    things = ["peaks of memory" if of_peaks else "limits of memory"] * bool(of_peaks or of_fits)
+    things += ["sums in low precision"] * bool(of_sums)
+    question = f"Do published {formatting.listing(things)} agree with ours?"
+    return Part(question, tuple(each for each in (of_peaks, of_fits, of_sums) if each))
 
 
 def peaks(found: Sequence[Beside]) -> Finding | None:

@@ -13,7 +13,7 @@ from stepscope.report.chapters.setup.model import (
     sizes,
 )
 from stepscope.report.chapters.setup.tables import own_models_table, sizes_table
-from stepscope.report.data.own_models import OwnModel, own_models
+from stepscope.report.data.own_models import OwnModel, longest, own_models
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.timing_grid import timing_grid
 from stepscope.report.kit import formatting
@@ -26,7 +26,8 @@ def chapter(machine: Machine) -> Chapter | None:
     """None without a cell of the timing study that tells its shape, and without a model of one's own."""
     grid = timing_grid(machine)
     models = [each for each in own_models(machine.tables) if each.row["hardware"] == machine.hardware]
-    first = baseline(grid) or built(models)
+    others = longest(models)
+    first = baseline(grid, len(others)) or built(models)
     if first is None:
         return None
     size = misnamed(grid)
@@ -34,7 +35,7 @@ def chapter(machine: Machine) -> Chapter | None:
     parts = (
         Part(
             "What is the baseline, and why is nothing fused?" if sizes(grid) else "How many kernels is a step?",
-            present(blocks(grid), kernels(machine)),
+            present(blocks(grid, others), kernels(machine)),
         ),
         Part(
             asked or "Where are the parameters, and how many FLOP is a step?",

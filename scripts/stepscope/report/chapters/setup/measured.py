@@ -6,6 +6,7 @@ from collections import Counter
 from stepscope.report.chapters.parts import count_range, percent_range
 from stepscope.report.data.control import COVERED, control_pairs, floors
 from stepscope.report.data.machines import bandwidth, rate
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.roofline import ROOFS
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.timing_grid import TimingGrid, cells_of
@@ -31,8 +32,9 @@ def cells_and_processes(grid: TimingGrid) -> Finding | None:
     if warmups:
         left_out = f", after {{warmup}} step{'s' * (max(warmups) != 1)} of warm-up"
         numbers["warmup"] = Number(warmups, cells_of(grid.rows), count_range)
+    size = "size or model" if any(map(is_own, grid.rows)) else "size"
     answer = (
-        f"A cell of the timing study is one size, context, precision and set of options, measured by {fresh}. A "
+        f"A cell of the timing study is one {size}, context, precision and set of options, measured by {fresh}. A "
         f"process is one run of the program; it gives the median of its steps{left_out}."
     )
     return Finding("what are a cell and a process", answer, numbers, grid.rows[0]["hardware"])

@@ -1,11 +1,13 @@
 """The model: what it is made of, where its parameters are, what a step multiplies, and that nothing is fused."""
 
 import re
+from collections.abc import Sequence
 
 from stepscope.model.flops import forward_flops_by_component
 from stepscope.model.shape import ModelShape
 from stepscope.report.chapters.parts import count_range, parameter_range
 from stepscope.report.data.ladder import Ladder
+from stepscope.report.data.own_models import OwnModel
 from stepscope.report.data.profile_parts import product_flops, shape_of
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
@@ -23,35 +25,54 @@ def sizes(grid: TimingGrid) -> list[dict]:
     return [row for row in grid.sizes if shape_of(row) and known(row.get("parameters"))]
 
 
-def baseline(grid: TimingGrid) -> Finding | None:
-    """What is trained, in which sizes, and that nothing in it is fused, or with which options it runs."""
+def baseline(grid: TimingGrid, others: int = 0) -> Finding | None:
+    """What is trained, in which sizes, and that nothing in it is fused, or with which options it runs.
+
+    others: models of one's own, which are trained beside it.
+    """
     rows = sizes(grid)
     if not rows:
         return None
     counts = [row["parameters"] for row in rows]
     numbers = {"counts": Number(counts, cells_of(rows), parameter_range)}
-    many = f"{len(rows):,} sizes of" if len(rows) > 1 else "one size of"
+    many = f"{len(rows):,} sizes" if len(rows) > 1 else "one size"
     batch = f", batch {formatting.count(rows[0]['batch'])}" if known(rows[0].get("batch")) else ""
-    answer = f"A decoder-only Transformer is trained on random tokens{batch}: {many} {{counts}} parameters."
-    cause = f"It runs with {rows[0]['options']}."
+    it = "The Transformer" if others else "It"
+    answer = f"A decoder-only Transformer is trained on random tokens{batch}: {many} of {{counts}} parameters."
+    if others:
+        numbers["models"] = Number(len(rows) + others, cells_of(rows), formatting.count)
+        answer = (
+            f"{{models}} models are trained{batch}: {many} of a decoder-only Transformer, {{counts}} parameters, on "
+            f"random tokens, and {others:,} of one's own."
+        )
+    cause = f"{it} runs with {rows[0]['options']}."
     if not rows[0]["options"]:
         cause = (
-            "It is written plainly: naive attention, AdamW of our own, no compiler. Nothing is fused, so that each "
+            f"{it} is written plainly: naive attention, AdamW of our own, no compiler. Nothing is fused, so that each "
             "fusion can be measured as one change."
         )
     return Finding("what is the baseline", answer, numbers, rows[0]["hardware"], cause)
 
 
-def blocks(grid: TimingGrid) -> Finding | None:
-    """What a block of the sizes is made of."""
+def blocks(grid: TimingGrid, models: Sequence[OwnModel] = ()) -> Finding | None:
+    """What a block of the sizes is made of, and how many there are; beside models of one's own how many these have."""
     rows = sizes(grid)
     if not rows:
         return None
     numbers = {"blocks": Number([row["num_layers"] for row in rows], cells_of(rows), count_range)}
+    count, each = "There are {blocks} blocks.", "Each"
+    if models:
+        whose, each = "The sizes have" if len(rows) > 1 else f"{rows[0]['size']} has", "Each of these"
+        count = f"{whose} {{blocks}} blocks."
     answer = (
-        "There are {blocks} blocks. Each is RMSNorm and attention with rotary positions (RoPE), then RMSNorm and "
-        "SwiGLU. Nothing has biases, and the head is not tied to the embedding."
+        f"{count} {each} is RMSNorm and attention with rotary positions (RoPE), then RMSNorm and SwiGLU. Nothing has "
+        "biases, and the head is not tied to the embedding."
     )
+    others = [each.row for each in models if known(each.row.get("blocks"))]
+    if others:
+        numbers["others"] = Number([row["blocks"] for row in others], cells_of(others), count_range)
+        theirs = "Models of one's own have" if len(others) > 1 else f"{others[0]['size']}, of one's own, has"
+        answer += f" {theirs} {{others}} blocks."
     return Finding("what is a block", answer, numbers, rows[0]["hardware"])
 
 

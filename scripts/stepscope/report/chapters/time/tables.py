@@ -7,7 +7,7 @@ from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.timing_grid import TimingGrid
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Picture, Table, TableCell
-from stepscope.report.kit.captions import diamonds, fixed_parameters
+from stepscope.report.kit.captions import diamonds, fixed_parameters, hollow
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import main_grid
@@ -95,18 +95,19 @@ def _fixed(grid: TimingGrid) -> str:
 def pictures(machine: Machine, grid: TimingGrid) -> tuple[Picture | None, Picture | None]:
     """(time over the parameters, time over the context); None where there is one size, or one context."""
     grid_of_all = main_grid(machine.tables["timing"])
-    end = fixed_parameters(grid_of_all)
+    end, doubtful = fixed_parameters(grid_of_all), hollow(grid_of_all)
     by_size = Picture(
         "timing_by_size",
         "A line that rises with the size is set by its work; where it is flat, something else sets the time, such as "
         "launches. A line a precision; a hollow cross at the top edge ran out of memory. "
-        + " ".join(filter(None, [diamonds(grid_of_all), end])),
+        + " ".join(filter(None, [doubtful, diamonds(grid_of_all), end])),
         "Line charts of the median time in ms over the parameter count, by context and phase, a line a precision.",
     )
     by_context = Picture(
         "timing_by_context",
         "Both axes are logarithmic: a slope of one is time in proportion to the tokens, a flat line time that does not "
-        f"depend on them. A line a precision; a hollow cross ran out of memory. {end}",
+        "depend on them. A line a precision; a hollow cross ran out of memory. "
+        + " ".join(filter(None, [doubtful, end])),
         "Line charts of the median time in ms over the context length, by size and phase, a line a precision.",
     )
     several = len(grid.sizes) > 1, len(grid.contexts) > 1

@@ -4,6 +4,7 @@ from stepscope.report.data.attention import Attention, before_backward, median
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
 
+_HOLLOW = " Hollow: noisy, or throttled."
 _LOST = " A hollow cross marks what ran out of memory."
 
 
@@ -14,9 +15,12 @@ def pictures(attention: Attention) -> dict[str, Picture]:
     end = f"{formatting.listing(attention.hardware, 3)}."
     plain = [group for group in attention.groups if not group.setting.is_special] or attention.groups
     drawn = [group for group in plain if not group.setting.tokens] or plain
-    lost = _LOST if any(row["status"] == "oom" for group in drawn for row in group.rows) else ""
+    rows = [row for group in drawn for row in group.rows]
+    lost = _LOST if any(row["status"] == "oom" for row in rows) else ""
+    hollow = _HOLLOW if any(row.get("noisy") is True or row.get("throttle") for row in rows) else ""
+    marks = {"attention_time": hollow + lost, "attention_head_dimension": hollow + lost, "attention_memory": lost}
     return {
-        name: Picture(name, f"{caption}{lost if name != 'attention_rates' else ''} {end}", other)
+        name: Picture(name, f"{caption}{marks.get(name, '')} {end}", other)
         for name, (caption, other) in _words(any(before_backward(row) for row in attention.rows)).items()
     }
 

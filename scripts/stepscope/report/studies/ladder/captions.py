@@ -1,6 +1,6 @@
 """The ladder study's figures: what to see in them, the fixed parameters, and their alt text."""
 
-from stepscope.report.data.ladder import Ladder, peak, rate, time
+from stepscope.report.data.ladder import Ladder, peak, rate, recomputed, time
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.order import machine_labels
@@ -8,8 +8,8 @@ from stepscope.report.kit.order import machine_labels
 _WORDS = {
     "ladder_steps": (
         "Time of a training step, rung by rung: each bar is one change more than the bar above it. The parts are "
-        "phases that wait for the device; the tick is the step that runs freely, its time stands beside the bar with "
-        "the gain over the rung before. Bars below the gap vary one rung.",
+        "phases timed one by one; the tick is a step that runs freely, as in a training, and beside the bar stand its "
+        "time and its gain over the rung before, with the 95 % interval where there is one.",
         "Stacked bars of the time of forward, backward and optimizer, a bar a rung, a panel for each size and context.",
     ),
     "ladder_rates": (
@@ -17,8 +17,10 @@ _WORDS = {
         "TFLOP/s over the rungs, a line for each size and context.",
     ),
     "ladder_checkpoint": (
-        "Left: peak memory of a step over k, measured and in closed form; none keeps all activations. Right: the same "
-        "peaks over the time of the step, k beside each point; every block is computed once more, whatever k is.",
+        "Left: peak memory of a step with a checkpoint every k blocks, measured{of_process} and in closed form"
+        "{of_tensors}; √(n b / a) is the k with the lowest peak by the rule. Right: the measured peaks over the time "
+        "of a step, k beside each point. Every block is computed once more, whatever k is; none keeps all activations "
+        "and computes nothing twice{base}.",
         "Peak memory over k, and over the time of a step, for each size and context with checkpointing.",
     ),
 }
@@ -33,17 +35,28 @@ def pictures(found: list[Ladder]) -> dict[str, Picture]:
         "ladder_checkpoint": [one for one in found if any(peak(row) for row in one.checkpoints)],
     }
     return {
-        name: Picture(name, f"{caption} {_marks(name, shown[name])}{_fixed(shown[name])}", other)
+        name: Picture(name, f"{_filled(caption, shown[name])} {_marks(name, shown[name])}{_fixed(shown[name])}", other)
         for name, (caption, other) in _WORDS.items()
         if shown[name]
     }
 
 
+def _filled(caption: str, shown: list[Ladder]) -> str:
+    """The caption, which says what was measured where that is not what the closed form is of."""
+    groups = recomputed(shown)
+    kinds = {one.is_of_tensors for one in groups}
+    return caption.format(
+        of_process=" of the whole process" * (kinds == {False}) + " (on a CPU of the whole process)" * (len(kinds) > 1),
+        of_tensors=" of its tensors alone" * (kinds == {False}),
+        base=" (hollow)" if any(one.base for one in groups) else "",
+    )
+
+
 def _marks(name: str, shown: list[Ladder]) -> str:
     """What the stairs, hollow points and ~ are, where there are any."""
-    rungs, recomputed = [row for one in shown for row in one.rungs], [row for one in shown for row in one.checkpoints]
-    timed = [row for row in (recomputed if name == "ladder_checkpoint" else rungs) if time(row)]
-    words = ""
+    rungs, grouped = [row for one in shown for row in one.rungs], [row for one in shown for row in one.checkpoints]
+    timed = [row for row in (grouped if name == "ladder_checkpoint" else rungs) if time(row)]
+    words = "Bars below the gap vary one rung. " * (name == "ladder_steps" and any(one.wholes for one in shown))
     if name == "ladder_rates":
         words += _STAIRS * any(formatting.known(row.get("peak_tflops")) for row in rungs)
         words += "Hollow: forward and backward alone. " * any(not time(row, "step") for row in timed)

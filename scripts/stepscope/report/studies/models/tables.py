@@ -22,6 +22,7 @@ def models_table(name: str, models: list[OwnModel], caption: str, most: int | No
         Column("built", number=False, wrap=True, value=_built),
         Column("parameters", value=_parameters),
         Column("blocks", number=False, value=_blocks),
+        Column("attention", number=False, value=lambda each: each.row.get("attention"), optional=True),
         Column("inputs", number=False, wrap=True, value=lambda each: each.row.get("inputs")),
         Column("loss", number=False, wrap=True, value=lambda each: each.row.get("loss")),
         Column("dropout", value=lambda each: number(max(each.dropout, default=0), lambda value: f"{value:g}")),
@@ -33,7 +34,8 @@ def models_table(name: str, models: list[OwnModel], caption: str, most: int | No
         columns = columns[1:]
     if most:
         columns = [column for column in columns if column.label not in ("dropout", "context")]
-    return build(name, caption, columns, rows, [*_tied(rows), *_reasons(rows), *_unknown(rows)], legend=False)
+    notes = [*_tied(rows), *_attention(rows), *_reasons(rows), *_unknown(rows)]
+    return build(name, caption, columns, rows, notes, legend=False)
 
 
 def _at_context(each: OwnModel) -> TableCell:
@@ -42,7 +44,8 @@ def _at_context(each: OwnModel) -> TableCell:
 
 def _built(each: OwnModel) -> TableCell:
     keys = [f"{name}={value}" for name, value in each.keys.items()]
-    return TableCell(str(each.row.get("model") or "–"), ", ".join(filter(None, [each.row.get("class"), *keys])))
+    below = [each.row.get("class"), *keys, each.row.get("packages")]
+    return TableCell(str(each.row.get("model") or "–"), ", ".join(filter(None, below)))
 
 
 def _parameters(each: OwnModel) -> TableCell:
@@ -75,6 +78,12 @@ def _tied(rows: list[OwnModel]) -> list[str]:
     """Which weights are others' too, once for each model."""
     found = {each.name: each.row["tied"] for each in rows if each.row.get("tied")}
     return [f"Tied in {name}: {tied}." for name, tied in found.items()]
+
+
+def _attention(rows: list[OwnModel]) -> list[str]:
+    """What the column of attention says."""
+    told = any(each.row.get("attention") for each in rows)
+    return ["Attention: what transformers chose when it built the model; an option of a cell can replace it."] * told
 
 
 def _reasons(rows: list[OwnModel]) -> list[str]:

@@ -8,6 +8,7 @@ from stepscope.report.data.agreement import measured_again
 from stepscope.report.data.control import floors
 from stepscope.report.data.ladder import time
 from stepscope.report.data.machines import every_cell, facts, processes
+from stepscope.report.data.own_models import is_own
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import side_by_side
 from stepscope.report.kit import formatting
@@ -17,6 +18,7 @@ from stepscope.report.studies.page_one.tables import largest_ladder
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the processor limits"}
+MOST_REASONS = 3
 FAR_APART = math.log(1.25)  # a difference that is worth a word even where nothing tells how sure it is
 _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow host", "unsteady": "unsteady"}
 
@@ -76,6 +78,7 @@ def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
     marked = [f"{len(own):,} {_DOUBTS[name]}" for name, own in doubtful(machine).items() if own]
     of_these = f" ({', '.join(marked)})" if marked else ""
     lost = f", {(statuses == 'oom').sum():,} out of memory" if (statuses == "oom").any() else ""
+    lost += f", {(statuses == 'unsupported').sum():,} not possible" if (statuses == "unsupported").any() else ""
     return "Cells", f"{(statuses == 'ok').sum():,} of {len(statuses):,} measured{of_these}{lost}"
 
 
@@ -98,8 +101,9 @@ def _flags(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def doubts(machine: Machine) -> list[str]:
-    """Up to three sentences on what not to rely on."""
-    return [each for each in (_cells_in_doubt(machine), _disagreement(machine), _single(machine)) if each]
+    """Up to four sentences on what not to rely on, and on what is missing."""
+    found = _cells_in_doubt(machine), _disagreement(machine), _single(machine), _impossible(machine)
+    return [each for each in found if each]
 
 
 def _cells_in_doubt(machine: Machine) -> str:
@@ -136,6 +140,24 @@ def _disagreement(machine: Machine) -> str:
         f"the {worst.study} study's time is {ratio_text(1 / worst.found.ratio)} times the timing study's. "
         "Compare within one."
     )
+
+
+def _impossible(machine: Machine) -> str:
+    """Why cells of models of one's own have no result, each reason once, those of the most cells first."""
+    found: dict[str, list[dict]] = {}
+    for study in machine.tables.studies:
+        for row in machine.tables[study].to_dict("records"):
+            if (row["hardware"], row["status"]) == (machine.hardware, "unsupported") and is_own(row):
+                found.setdefault(formatting.first_sentence(str(row.get("reason") or "")), []).append(row)
+    if not found:
+        return ""
+    told = [
+        f"{formatting.listing(list(dict.fromkeys(row['size'] for row in rows)), 3)} ({formatting.cells(len(rows))}): "
+        f"{reason or 'no reason was recorded'}"
+        for reason, rows in sorted(found.items(), key=lambda each: -len(each[1]))
+    ]
+    more = f"; {len(told) - MOST_REASONS:,} more reasons stand with the data" if len(told) > MOST_REASONS else ""
+    return f"Not possible with models of one's own: {'; '.join(told[:MOST_REASONS])}{more}."
 
 
 def _single(machine: Machine) -> str:

@@ -71,8 +71,16 @@ def ladder_table(machine: Machine) -> Table | None:
         f"Changes made one after another, the ladder, at its largest place: {one.place}, batch {one.batch:,.0f}."
         f"{' Of an OOM rung the peak is what was reached before memory ran out.' * any_lost}{more}"
     )
-    notes = [table.verdict_note([*speeds.values(), *map(one.over_before.get, speeds)])]
-    return table.build("page-ladder", caption, columns, rungs, notes, meanings=table.PLAIN_MEANINGS)
+    notes = [
+        table.verdict_note([*speeds.values(), *map(one.over_before.get, speeds)]),
+        *table.reasons(
+            [row | {"reason": formatting.first_sentence(row.get("reason") or "")} for row in rungs],
+            lambda row: row["name"],
+            statuses=("unsupported",),
+        ),
+    ]
+    meanings = table.PLAIN_MEANINGS | {"unsupported": "not possible, for the reason above"}
+    return table.build("page-ladder", caption, columns, rungs, notes, meanings=meanings)
 
 
 def peak_cell(row: dict) -> TableCell:

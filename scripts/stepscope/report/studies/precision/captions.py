@@ -32,14 +32,17 @@ def pictures(precision: Precision, mixed: Mixed) -> dict[str, Picture]:
         )
     if any(pair.speeds for pair in mixed.pairs):
         batches = [formatting.count(value) for value in ordered([pair.row.get("batch") for pair in mixed.pairs])]
-        are_judged = any(speed.has_interval for pair in mixed.pairs for speed in pair.speeds.values())
+        speeds = [speed for pair in mixed.pairs for speed in pair.speeds.values()]
+        are_judged = any(speed.has_interval for speed in speeds)
+        hollow = "Hollow dots: processes that disagree, or a single one, and so no interval. "
+        hollow *= are_judged and not all(speed.has_interval for speed in speeds)
         intervals = ", with its 95 % interval" if are_judged else " of single processes"
         diamonds = "A diamond is a model of one's own. " * any(is_own(pair.row) for pair in mixed.pairs)
         fixed = f"{formatting.listing(mixed.hardware, 3)}; batch {', '.join(batches)}."
         caption = (
             "How many times as fast as fp32 a phase runs under autocast: below the line at 1 it takes longer. The "
             f"medians' ratio{intervals}. A hollow cross: fp32 or both ran out of memory. "
-            f"{diamonds}{fixed}"
+            f"{hollow}{diamonds}{fixed}"
         )
         found["precision_speedup"] = Picture(
             "precision_speedup", caption, "Speed-up over fp32 by model size, a row for each phase, a column a context."

@@ -3,11 +3,12 @@
 import pandas as pd
 
 from stepscope.report.kit.blocks import Picture
-from stepscope.report.kit.captions import diamonds, fixed_parameters
+from stepscope.report.kit.captions import diamonds, fixed_parameters, hollow
 
 
 def pictures(grid: pd.DataFrame) -> dict[str, Picture]:
-    end, beside = fixed_parameters(grid), {"timing_by_size": diamonds(grid)}
+    end, doubtful = fixed_parameters(grid), hollow(grid)
+    beside = {"timing_by_size": " ".join(filter(None, [doubtful, diamonds(grid)])), "timing_by_context": doubtful}
     words = {
         "timing_by_size": (
             "Time grows with the model size. A line a precision, median and its 95 % interval; a hollow cross at the "
