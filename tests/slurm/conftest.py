@@ -29,6 +29,8 @@ TIMING_ALONE = {"STUDIES": "(TIMING,)", "COMPARISONS": "()"}
 class SlurmProject(workflow.Project):
     """A copy of the project on the shared file system of a lab; programs run on its login node."""
 
+    IS_FORKED = False
+
     def __init__(self, folder: Path, lab):
         super().__init__(folder, lab.local)
         self.lab = lab

@@ -26,6 +26,7 @@ BAD_CELLS = f"""
     if context in ({FILL_MEMORY}, {HANG}, {BE_CANCELLED}):
         threading.Event().wait()
 """
+WITHOUT_FIGURES = ("--until", "aggregate_timing")
 PRINTING, HEADER = "scripts/stepscope/measure/printing.py", "def series_header() -> None:\n"
 
 
@@ -66,7 +67,7 @@ def test_a_report_of_two_machines_and_then_of_one_context_more(lab, project_in):
     before = {path: path.stat().st_mtime_ns for path in project.records()}
     assert "Nothing to be done" in project.submit().text
     project.configure(lambda config: config["timing"]["grid"]["cpu"][0]["context"].append(4))
-    more = project.submit()
+    more = project.submit(*WITHOUT_FIGURES)
     assert more.code == 0, more.text
     assert submitted(more) == [cell(hardware, 4) for hardware in NODES]
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -94,7 +95,7 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
     assert sorted(statuses) == ["CANCELLED", "FAILED", "FAILED", "FAILED"]
 
     project.edit(PRINTING, BAD_CELLS, "")
-    again = project.submit()
+    again = project.submit(*WITHOUT_FIGURES)
     assert again.code == 0, again.text
     assert submitted(again) == sorted(cell("node", context) for context in (FAIL, FILL_MEMORY, HANG, BE_CANCELLED))
 
@@ -116,7 +117,7 @@ def test_after_sigkill_the_next_run_names_the_jobs_that_are_left(lab, project_in
     project.shell(command)
     project.go_on()
 
-    again = project.submit()
+    again = project.submit(*WITHOUT_FIGURES)
     assert again.code == 0, again.text
     assert submitted(again) == [cell("node", 16), cell("node", 8)]
 

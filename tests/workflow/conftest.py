@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,30 @@ own_pathlib.Path("paused.part").rename("paused")
 while own_pathlib.Path("hold").exists():
     own_time.sleep(0.02)
 """
+SECONDS_TO_RUN = 240
+# Reads what to run, a line each, and says with which code it ended. Leaves when nobody asks any more.
+SERVER = """
+import json, os, signal, sys
+import smart_open  # which snakemake imports late
+from snakemake import cli
+
+cli.get_argument_parser()  # imports the plugins
+for line in sys.stdin:
+    asked = json.loads(line)
+    child = os.fork()
+    if not child:
+        signal.alarm({seconds})
+        os.chdir(asked["folder"])
+        os.environ.clear()
+        os.environ.update(asked["environment"])
+        nothing, out = os.open(os.devnull, os.O_RDONLY), os.open(asked["out"], os.O_WRONLY | os.O_APPEND)
+        for here, there in ((nothing, 0), (out, 1), (out, 2)):
+            os.dup2(here, there)
+        sys.argv = ["snakemake", *asked["words"]]
+        cli.main()  # ends the process
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
+"""
 BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")
 
 
@@ -121,6 +146,28 @@ class Plan:
     analyses: int = 0
 
 
+class Forked:
+    """Runs snakemake in copies of one process, which has imported it once: that is most of a dry run's time."""
+
+    def __init__(self):
+        self._server = None
+
+    def run(self, words: list[str], folder: Path, environment: dict[str, str]) -> Run:
+        """What `snakemake WORDS` does, from a folder; for environments in which Python finds the same modules."""
+        if self._server is None:
+            command = [sys.executable, "-c", SERVER.format(seconds=SECONDS_TO_RUN)]
+            self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with tempfile.NamedTemporaryFile(prefix="run-", suffix=".txt") as printed:
+            asked = {"words": words, "folder": str(folder), "environment": environment, "out": printed.name}
+            self._server.stdin.write(f"{json.dumps(asked)}\n")
+            self._server.stdin.flush()
+            code = int(self._server.stdout.readline())
+            return Run(code, printed.read().decode())
+
+
+FORKED = Forked()
+
+
 class Project:
     """A copy of the project."""
 
@@ -128,15 +175,18 @@ class Project:
     SDPA = "timing/beta/ctx16/fp32/attention=sdpa"
     MATMUL, COPY = "ceilings/matmul/fp32", "ceilings/copy/fp32"
     PROFILE, MEMORY = "profile/alpha/ctx8/fp32", "memory/alpha/ctx8/fp32"
+    WARMUP = "warmup/alpha/ctx8/fp32/warmup=0"
     TIMING, CEILINGS, PROFILES = frozenset({ALPHA, BETA, SDPA}), frozenset({MATMUL, COPY}), frozenset({PROFILE})
     MEMORIES, ATTENTIONS = frozenset({MEMORY}), frozenset({"attention/naive/d8/fp32/batch=1"})
     PROBES, LADDERS = frozenset({"precision/accumulation"}), frozenset({"ladder/alpha/ctx8/fp32"})
-    WARMUPS = frozenset({"warmup/alpha/ctx8/fp32/warmup=0"})
+    WARMUPS = frozenset({WARMUP})
     RUN_THE_MODEL = TIMING | PROFILES | MEMORIES | WARMUPS | LADDERS
     FIGURES = frozenset(f"{section.name}_figures" for section in DRAWN)
     AGGREGATING = frozenset(f"aggregate_{study.name}" for study in STUDIES)
     REPORTING = frozenset({"plan_file", "write_report", "gather_models"}) | AGGREGATING | FIGURES
+    UNTIL_TABLES = ("--until", *sorted(AGGREGATING))  # flags of a run that measures what is to be, and draws nothing
     MEASURING = tuple(study.program for study in STUDIES)
+    IS_FORKED = True  # whether `run` may spare snakemake's imports
 
     def __init__(self, folder: Path, locks: Path):
         self.folder = folder
@@ -160,8 +210,10 @@ class Project:
 
     def run(self, *words, **options) -> Run:
         """Run snakemake, or another program, to its end."""
+        if self.IS_FORKED and not options.keys() - {"cwd"}:
+            return FORKED.run([*map(str, words)], options.get("cwd", self.folder), self._environment)
         process = self.start(*words, **options)
-        text, _ = process.communicate(timeout=240)
+        text, _ = process.communicate(timeout=SECONDS_TO_RUN)
         return Run(process.returncode, text)
 
     def python(self, *words, **options) -> Run:

@@ -1,6 +1,7 @@
 """Results that are damaged, edited, of another origin or cannot be written: named in one line, and nothing is lost."""
 
 import ctypes
+import json
 import os
 import re
 import resource
@@ -12,51 +13,58 @@ import pytest
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24  # linux/capability.h, linux/prctl.h
 
 
-def cut(project, file):
-    path = project.result(project.BETA) / file
-    path.write_bytes(path.read_bytes()[:-40])
+def cut(cell, file):
+    (cell / file).write_bytes((cell / file).read_bytes()[:-40])
 
 
-def change_samples(project):
-    path = project.result(project.BETA) / "samples.csv"
+def change_samples(cell):
+    path = cell / "samples.csv"
     path.write_text(re.sub(r"0\.(\d)", r"0.9", path.read_text(), count=1))
 
 
-def change_record(project, change):
-    project.edit_json(project.result(project.BETA) / "record.json", change)
+def change_record(cell, change):
+    record = json.loads((cell / "record.json").read_text())
+    change(record)
+    (cell / "record.json").write_text(json.dumps(record))
 
 
+# What is done to a cell's folder, and what is said of it: to each of the three timing cells another damage.
 DAMAGES = {
-    "a truncated record": (lambda p: cut(p, "record.json"), "record.json is damaged"),
-    "an empty record": (lambda p: (p.result(p.BETA) / "record.json").write_text(""), "record.json is damaged"),
-    "a record that is a list": (
-        lambda p: (p.result(p.BETA) / "record.json").write_text("[1, 2]"),
-        "record.json is damaged",
+    "truncated, empty, a list": (
+        (lambda cell: cut(cell, "record.json"), "record.json is damaged"),
+        (lambda cell: (cell / "record.json").write_text(""), "record.json is damaged"),
+        (lambda cell: (cell / "record.json").write_text("[1, 2]"), "record.json is damaged"),
     ),
-    "an edited spec": (
-        lambda p: change_record(p, lambda record: record["spec"].update(context=9)),
-        "record.json is of another spec: context is 9 there, 8 now",
+    "another spec, other samples": (
+        (
+            lambda cell: change_record(cell, lambda record: record["spec"].update(context=9)),
+            "record.json is of another spec: context is 9 there, 8 now",
+        ),
+        (lambda cell: cut(cell, "samples.csv"), "samples.csv is not the file"),
+        (change_samples, "samples.csv is not the file"),
     ),
-    "truncated samples": (lambda p: cut(p, "samples.csv"), "samples.csv is not the file"),
-    "edited samples": (change_samples, "samples.csv is not the file"),
-    "a record of other code": (
-        lambda p: change_record(p, lambda record: record.update(code="0123456789abcdef")),
-        "measured by other code (digest 0123456789abcdef, now ",
-    ),
-    "a record of other hardware": (
-        lambda p: change_record(p, lambda record: record["machine"].update(cpu="Abacus")),
-        "measured on another machine: cpu is 'Abacus' there",
-    ),
-    "a record of another torch": (
-        lambda p: change_record(p, lambda record: record["machine"].update(torch="1.0.0+cpu")),
-        "measured on another machine: torch is '1.0.0+cpu' there",
+    "other code, hardware, torch": (
+        (
+            lambda cell: change_record(cell, lambda record: record.update(code="0123456789abcdef")),
+            "measured by other code (digest 0123456789abcdef, now ",
+        ),
+        (
+            lambda cell: change_record(cell, lambda record: record["machine"].update(cpu="Abacus")),
+            "measured on another machine: cpu is 'Abacus' there",
+        ),
+        (
+            lambda cell: change_record(cell, lambda record: record["machine"].update(torch="1.0.0+cpu")),
+            "measured on another machine: torch is '1.0.0+cpu' there",
+        ),
     ),
 }
 
 
-@pytest.mark.parametrize(("damage", "said"), DAMAGES.values(), ids=DAMAGES)
-def test_a_result_that_does_not_belong_is_refused_by_name(project, damage, said):
-    damage(project)
+@pytest.mark.parametrize("damages", DAMAGES.values(), ids=DAMAGES)
+def test_results_that_do_not_belong_are_refused_by_name(project, damages):
+    cells = (project.BETA, project.ALPHA, project.SDPA)
+    for cell, (damage, _) in zip(cells, damages, strict=True):
+        damage(project.result(cell))
     for made_of_cells in ("tables", "figures", "report"):
         shutil.rmtree(project.folder / "results" / made_of_cells)
     before = project.state_of_cells()
@@ -64,8 +72,9 @@ def test_a_result_that_does_not_belong_is_refused_by_name(project, damage, said)
     errors = [line for line in shown.text.splitlines() if line.startswith("error: ")]
     assert shown.code != 0
     assert "Traceback" not in shown.text
-    assert len(errors) == 1
-    assert f"/{project.BETA}: {said}" in errors[0]
+    assert len(errors) == len(cells)
+    for cell, (_, said) in zip(cells, damages, strict=True):
+        assert any(f"/{cell}: {said}" in line for line in errors), errors
     assert not (project.folder / "results/tables/timing.csv").exists()
     assert project.state_of_cells() == before
 
@@ -73,12 +82,12 @@ def test_a_result_that_does_not_belong_is_refused_by_name(project, damage, said)
 @pytest.mark.parametrize("given", [(), ("--configfile", "mine.yaml", "--config", "threads=1")], ids=["", "configured"])
 def test_the_printed_command_repairs_a_refused_cell(project, given):
     (project.folder / "mine.yaml").write_text("limits: [{minutes: 9}]\n")
-    change_record(project, lambda record: record["spec"].update(context=9))
+    change_record(project.result(project.BETA), lambda record: record["spec"].update(context=9))
     before = project.state_of_cells()
     refused = project.run("--cores", 1, "report", *given)
     (command,) = re.findall("^To measure exactly these again: (.*)$", refused.text, re.MULTILINE)
     assert shlex.split(command)[4 : 4 + len(given)] == list(given)
-    repaired = project.run(*shlex.split(command)[1:])
+    repaired = project.run(*shlex.split(command)[1:], *project.UNTIL_TABLES)
     after = project.state_of_cells()
     assert (refused.code, repaired.code) == (1, 0), repaired.text
     assert {cell for cell in after if after[cell] != before[cell]} == {project.BETA}

@@ -14,11 +14,14 @@ def test_a_control_is_planned_measured_and_shown(project):
     )
     assert project.planned().cells == {project.BETA, again}  # the first because of its processes
 
-    made = project.run("--cores", 1, "report")
+    made = project.run("--cores", 1, "report", *project.UNTIL_TABLES)
     assert made.code == 0, made.text
+    folders = ("--tables", "results/tables", "--figures", "results/figures", "--templates", "report")
+    shown = project.python("scripts/write_report.py", "--study", "timing", *folders, "--out", "shown")
+    assert shown.code == 0, shown.text
     records = [json.loads((project.result(name) / "record.json").read_text()) for name in (project.BETA, again)]
     assert [record["spec"].get("repeat", 1) for record in records] == [1, 2]
-    rows = csv.DictReader((project.folder / "results/report/tables/control.csv").read_text().splitlines())
+    rows = csv.DictReader((project.folder / "shown/tables/control.csv").read_text().splitlines())
     names = ("median: first (ms)", "median: again (ms)")
     (medians,) = [
         tuple(row[name] for name in names) for row in rows if row["size"] == "beta" and row["phase"] == "step"

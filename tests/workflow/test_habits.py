@@ -46,10 +46,10 @@ def test_planning_imports_no_torch(project, poisoned):
 
 def test_without_activation_and_from_another_folder(project, tmp_path):
     elsewhere = ["--directory", project.folder, "--snakefile", project.folder / "Snakefile"]
-    (project.result(project.COPY) / "record.json").unlink()
+    (project.result(project.WARMUP) / "record.json").unlink()
     run = project.run("--cores", 1, "report", *elsewhere, cwd=tmp_path, environment=BARE_PATH)
     assert run.code == 0, run.text
-    assert project.COPY in project.state_of_cells()
+    assert project.WARMUP in project.state_of_cells()
     assert {path.name for path in tmp_path.iterdir()} <= {"project", "locks"}
     assert project.planned().cells == set()
     plan = project.planned(*elsewhere, cwd=tmp_path, environment=BARE_PATH)
@@ -77,9 +77,17 @@ def test_a_run_counts_its_cells_and_ends_with_the_reports_address(measured_once)
     assert lines.index(address) > max(i for i, line in enumerate(lines) if "Finished jobid" in line)
 
 
-def test_a_run_that_goes_on_counts_from_what_is_there(project):
-    (project.result(project.COPY) / "record.json").unlink()
+def outside_of_results(folder):
+    """All files and folders of a project but results, Snakemake's own and what Python compiled."""
+    own = (path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    return {path for path in own if path.parts[0] not in ("results", ".snakemake")}
+
+
+def test_a_run_that_goes_on_counts_from_what_is_there_and_writes_results_only(project):
+    (project.result(project.WARMUP) / "record.json").unlink()
+    before = outside_of_results(project.folder)
     run = project.run("--cores", 1, "report")
+    assert outside_of_results(project.folder) == before
     assert [line for line in run.text.splitlines() if line.endswith(" cells") and " of " in line] == ["11 of 11 cells"]
     assert f"The report: {project.folder}/results/report/index.html" in run.text
 
@@ -92,14 +100,3 @@ def test_snakemakes_own_report_holds_the_figures(project):
     figures = {path.name for path in project.folder.glob("results/figures/*.svg")}
     assert len(figures) >= 6
     assert figures | {"timing.csv", "ceilings.csv", "index.html", "data.html"} <= names
-
-
-def test_only_the_results_folder_is_written(project, measured_once):
-    def listing(folder):
-        own = (path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts)
-        return {path for path in own if path.parts[0] not in ("results", ".snakemake")}
-
-    (project.result(project.COPY) / "record.json").unlink()
-    before = listing(project.folder)
-    assert project.run("--cores", 1, "report").code == 0
-    assert listing(project.folder) == before

@@ -26,11 +26,12 @@ def alive(process: int) -> bool:
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_after_sigkill_the_same_command_goes_on(project, moment):
     module, line, only_if = MOMENTS[moment]
+    goal = ["report", *(project.UNTIL_TABLES if moment == "writing" else [])]
     (project.result(project.COPY) / "record.json").unlink()
     project.pause_after(f"scripts/stepscope/{module}", line, only_if)
     before = project.state_of_cells()
 
-    run = project.start("--cores", 1, "report")
+    run = project.start("--cores", 1, *goal)
     cell = project.paused()
     run.send_signal(signal.SIGKILL)
     run.wait()
@@ -39,7 +40,7 @@ def test_after_sigkill_the_same_command_goes_on(project, moment):
     assert project.state_of_cells() == before
     assert project.planned().cells == {project.COPY}
 
-    again = project.run("--cores", 1, "report")
+    again = project.run("--cores", 1, *goal)
     assert again.code == 0, again.text
     after = project.state_of_cells()
     assert {name: after[name] for name in before} == before
@@ -53,7 +54,7 @@ def test_a_cell_that_was_finished_at_the_kill_is_not_measured_again(project, kin
     cell = getattr(project, kind)
     (project.result(cell) / "record.json").unlink()
     project.pause_after(*WRITTEN)
-    run = project.start("--cores", 1, "report")
+    run = project.start("--cores", 1, "report", *project.UNTIL_TABLES)
     measuring = project.paused()
     run.send_signal(signal.SIGKILL)
     run.wait()
@@ -62,7 +63,7 @@ def test_a_cell_that_was_finished_at_the_kill_is_not_measured_again(project, kin
     assert cell in finished
 
     assert project.planned().cells == set()
-    again = project.run("--cores", 1, "report")
+    again = project.run("--cores", 1, "report", *project.UNTIL_TABLES)
     assert again.code == 0, again.text
     assert project.state_of_cells() == finished
     # Snakemake has noted what it is of: another spec makes it stale, as it would any other cell.
@@ -84,10 +85,10 @@ def test_what_a_killed_run_left_of_another_spec_is_measured_again(project):
 def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(project):
     (project.result(project.COPY) / "record.json").unlink()
     project.pause_after("scripts/stepscope/measure/printing.py", "def series_header() -> None:")
-    first = project.start("--cores", 1, "report")
+    first = project.start("--cores", 1, "report", *project.UNTIL_TABLES)
     project.paused()
 
-    second = project.run("--cores", 1, "report")
+    second = project.run("--cores", 1, "report", *project.UNTIL_TABLES)
     refusals = [line for line in second.text.splitlines() if "another run" in line]
     assert second.code != 0
     assert "Traceback" not in second.text

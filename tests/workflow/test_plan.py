@@ -96,7 +96,7 @@ def test_a_second_run_is_expected_to_take_as_long_as_the_first(project):
     text = shown(project)
     assert line(text, "timing")["code"] == "1"
     assert "100% by records of the same cells" in text
-    run = project.run("--cores", 1, "report")
+    run = project.run("--cores", 1, "report", *project.UNTIL_TABLES)
     assert run.code == 0, run.text
     assert "\n1 cell took " in run.text
     with (project.folder / "results/tables/estimate.csv").open(newline="") as file:

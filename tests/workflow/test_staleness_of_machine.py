@@ -46,7 +46,7 @@ def test_a_tool_that_appears_measures_the_studies_that_use_it(project, fake_tool
     expand = "    expand=operations.ceilings_cells,\n"
     project.edit("scripts/stepscope/plan/studies.py", expand, f'{expand}    tools=lambda device: ["tracer"],\n')
     project.edit("scripts/measure_ceilings.py", "settings, chosen={})", 'settings, chosen={}, tools=("tracer",))')
-    declared = project.run("--cores", 1, "report", environment=without)
+    declared = project.run("--cores", 1, "report", *project.UNTIL_TABLES, environment=without)
     assert declared.code == 0, declared.text
     assert project.planned(environment=without).cells == set()
     assert project.planned(environment=fake_tool("tracer", "1.0")).cells == project.CEILINGS
