@@ -1,5 +1,7 @@
 """The chapter attention: every number against one worked out by hand, both sides of each threshold, and its budgets."""
 
+from types import SimpleNamespace
+
 import page_one_maker
 import pytest
 import synthetic_attention as made
@@ -384,3 +386,11 @@ def _keeps_budgets(one):
 
 def test_no_chapter_without_tables(tmp_path):
     assert chapter(Machine(Tables(tmp_path, page_one_maker.STUDIES))) is None
+
+
+def test_points_of_single_processes_get_no_verdict_beside_the_others():
+    points = [SimpleNamespace(is_judged=judged, rivals=rivals) for judged, rivals in
+              ((False, ()), (True, ()), (True, ("flex",)), (True, ()))]  # fmt: skip
+    said = "faster than all others at 2 of 4 points; no verdict at 1 (single processes)"
+    assert implementations._verdict(points) == said
+    assert implementations._verdict(points[:1]) == "single processes: no verdict"

@@ -74,14 +74,16 @@ def _lengths(own: list[Fastest], every: int) -> str:
 
 def _verdict(found: list[Fastest]) -> str:
     """What may be said of the shortest times."""
-    if not all(each.is_judged for each in found):
+    single = sum(not each.is_judged for each in found)
+    if single == len(found):
         return _SINGLE
-    sure = sum(not each.rivals for each in found)
+    sure = sum(each.is_judged and not each.rivals for each in found)
     if len(found) == 1:
         return "faster than all others" if sure else "not sure to be faster than all others"
+    unjudged = f"; no verdict at {single:,} (single processes)" if single else ""
     if not sure:
-        return "at no point surely faster than all others"
-    return f"faster than all others at {formatting.some_of(sure, len(found)).replace('cell', 'point')}"
+        return f"at no point surely faster than all others{unjudged}"
+    return f"faster than all others at {formatting.some_of(sure, len(found)).replace('cell', 'point')}{unjudged}"
 
 
 def alternative(group: Group, precision: str) -> Finding | None:
