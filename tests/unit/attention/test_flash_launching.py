@@ -1,0 +1,95 @@
+"""A plan's later launches give Triton's launcher what its own first one gives it, with other addresses."""
+
+import copy
+from types import SimpleNamespace
+
+import pytest
+import torch
+from stepscope.attention import launching
+from stepscope.attention.launching import Described, Plan, Slot
+from triton.backends.nvidia.driver import CudaLauncher
+
+
+class OneAfterTheOther:
+    """As Triton 3.6 calls its compiled launcher: the kernel's arguments are the launcher's last ones."""
+
+    def __call__(self, x, y, z, stream, function, *arguments):
+        self.launch(x, y, z, stream, function, False, False, None, None, *arguments)
+
+    @staticmethod
+    def arguments(passed):
+        return passed[13:]
+
+
+class AsInstalled:
+    """The installed Triton's own way, without the GPU that its constructor asks for."""
+
+    __call__ = CudaLauncher.__call__
+    num_ctas = 1
+    global_scratch_size = profile_scratch_size = 0
+    global_scratch_align = profile_scratch_align = 1
+    launch_cooperative_grid = launch_pdl = False
+    arg_annotations = kernel_signature = None
+
+    @staticmethod
+    def arguments(passed):
+        together = isinstance(passed[-1], (list, tuple))
+        return list(passed[-1]) if together else list(passed[13:])
+
+
+def compiled_with(way, seen, described):
+    run = way()
+
+    def launcher(*passed):
+        seen.append(passed)
+
+    tensordesc_meta = [{}] * described
+
+    def inner(*passed):  # has what Triton's has in its closure
+        return launcher, tensordesc_meta
+
+    run.launch = inner if described else launcher
+    return SimpleNamespace(run=run, function=7, packed_metadata=(4, 1, 0))
+
+
+@pytest.mark.parametrize("way", [OneAfterTheOther, AsInstalled])
+@pytest.mark.parametrize("described", [0, 2])
+def test_arguments_stand_in_the_order_of_the_kernel(monkeypatch, way, described):
+    monkeypatch.setattr(launching._Encoded, "at", lambda self, address: [("map", address), *self._described.shape])
+    tensors = [torch.empty(2, 16) for _ in range(4)]
+    plan = Plan(tensors)
+    scratch = plan.scratch(3, 5, dtype=torch.float32)
+    tiles = [Described(slot, slot.shape, slot.strides, (1, 16), None) for slot in plan.slots[:described]]
+    pointers = [*plan.slots[described:4], scratch]
+    launch = launching._Launch(None, (9, 1, 1), (*tiles, *pointers, (16, 1), 0.5), {"ROWS": 64}, {})
+    seen = []
+    compiled = compiled_with(way, seen, described)
+    again = launch._prepared(compiled)
+    assert again is not None and not seen
+    again([100, 200, 300, 400, 500], 33)
+    (passed,) = seen
+    assert passed[:5] == (9, 1, 1, 33, 7) and (4, 1, 0) in passed
+    expected = [100, 200, 300, 400, 500, (16, 1), 0.5, 64]
+    if described:
+        expected[:2] = [("map", 100), 2, 16, ("map", 200), 2, 16]
+    assert list(way.arguments(passed)) == expected
+
+
+def test_a_launcher_that_is_not_as_expected_is_left_alone():
+    launch = launching._Launch(None, (1, 1, 1), (Slot(0, (16,), (1,), torch.float32),), {}, {})
+
+    class Other:
+        launch = None
+
+        def __call__(self, x, y, z, stream, *arguments):
+            self.launch(*arguments, stream, stream)
+
+    assert launch._prepared(SimpleNamespace(run=Other(), function=0, packed_metadata=())) is None
+    assert copy.copy(launch).again is None
+
+
+def test_scratch_is_apart_and_aligned():
+    plan = Plan([torch.empty(1)])
+    first, second = plan.scratch(3, 5, dtype=torch.float32), plan.scratch(7, dtype=torch.int32)
+    assert (first.strides, second.strides) == ((5, 1), (1,)) and first.size() == 60
+    assert plan._offsets == [0, 512] and plan._scratch_bytes == 1024
