@@ -50,6 +50,8 @@ _LIBRARY = re.compile(
     r"|utils/|tensor\.py|cpu/|library\.py|random\.py|overrides\.py|serialization\.py|storage\.py)"
     r"|(^|/)einops/(_\w+\.py|array_api\.py|einops\.py|experimental/|layers/|packing\.py|parsing\.py)"
 )
+_PYTORCH = re.compile(r"(^|/)(torch|einops)/|/lib(64)?/python\d[\d.]*/(?!(site|dist)-packages/)|^<")
+_AROUND = re.compile(r"(^|/)stepscope/model/own/")  # what calls a model that is not ours
 _HOOKS = ("__torch_dispatch__", "__torch_function__")
 _PYTHON = re.compile(r"\.pyx?$|^<(stdin|ipython|string|frozen|eval_with_key|module)|/ipykernel_\d+/")
 
@@ -79,10 +81,30 @@ def shown(frame: Frame) -> str:
 
 
 def user_lines(snapshot: Snapshot) -> list[str]:
-    """For each stack its first frame in user code, as `shown`; "" where it has none."""
+    """For each stack its first frame in user code, as `shown`; "" where it has none.
+
+    Where only StepScope called a model of a package, as transformers' are, it is the first frame in such a package.
+    """
     user = [is_user(frame) for frame in snapshot.frames]
-    found = (next((number for number in stack if user[number]), None) for stack in snapshot.stacks)
-    return ["" if number is None else shown(snapshot.frames[number]) for number in found]
+    package = [_is_package(frame) for frame in snapshot.frames]
+
+    def line(stack: Iterable[int]) -> str:
+        number = next((number for number in stack if user[number]), None)
+        if number is not None and _AROUND.search(_path(snapshot.frames[number])):
+            number = next((number for number in stack if package[number]), number)
+        return "" if number is None else shown(snapshot.frames[number])
+
+    return [line(stack) for stack in snapshot.stacks]
+
+
+def _is_package(frame: Frame) -> bool:
+    """Whether it is a frame of Python in an installed package other than PyTorch and einops."""
+    path = _path(frame)
+    return is_python(frame) and bool(_LIBRARY.search(path)) and not _PYTORCH.search(path)
+
+
+def _path(frame: Frame) -> str:
+    return frame.file.replace("\\", "/")
 
 
 def has_python(snapshot: Snapshot) -> list[bool]:
