@@ -64,12 +64,9 @@ class _FlashAttention(torch.autograd.Function):
     def forward(
         ctx, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
     ) -> Tensor | tuple[Tensor, Tensor]:
-        if torch.compiler.is_compiling():
-            ctx.mask = is_causal, window, lower_right
-            output, lse = torch.ops.stepscope.flash_forward.default(q, k, v, is_causal, window, lower_right)
-        else:
-            ctx.kernels = kernels(q, k, v, is_causal, window, lower_right)
-            output, lse = ctx.kernels.forward(q, k, v)
+        ctx.mask = is_causal, window, lower_right
+        forward = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else _forward
+        output, lse = forward(q, k, v, *ctx.mask)
         ctx.save_for_backward(q, k, v, output, lse)
         if not with_lse:
             return output
@@ -83,13 +80,13 @@ class _FlashAttention(torch.autograd.Function):
         elif torch.is_grad_enabled():  # the gradients shall have gradients, too
             gradients = _gradients_once(ctx, d_output)
         else:
-            gradients = ctx.kernels.backward(*ctx.saved_tensors, d_output)
+            gradients = _backward(*ctx.saved_tensors, d_output, *ctx.mask)
         return *gradients, None, None, None, None
 
 
 @once_differentiable
 def _gradients_once(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return ctx.kernels.backward(*ctx.saved_tensors, d_output)
+    return _backward(*ctx.saved_tensors, d_output, *ctx.mask)
 
 
 def _forward(
@@ -116,7 +113,11 @@ def _backward(
     window: int | None = None,
     lower_right: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of q, k and v, all 4D."""
+    """Gradients of q, k and v, all 4D.
+
+    What autograd saved may come back with other strides than it had (torch.autograd.graph.save_on_cpu, say): the
+    kernels are chosen by what there is now.
+    """
     return kernels(q, k, v, is_causal, window, lower_right).backward(q, k, v, output, lse, d_output)
 
 

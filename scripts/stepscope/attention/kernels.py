@@ -95,8 +95,9 @@ class Kernels:
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Output and log-sum-exp."""
         if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
-            q, k, v = (readable(x, self._can_read) for x in (q, k, v))
-            return kernels(q, k, v, *self._given).forward(q, k, v)
+            copies = [readable(x, self._can_read) for x in (q, k, v)]
+            output, lse = kernels(*copies, *self._given).forward(*copies)
+            return empty_like(q).copy_(output), lse
         output = empty_like(q)
         lse = torch.empty(self._rows, dtype=torch.float32, device=self._device)
         if self._is_empty:
@@ -120,11 +121,14 @@ class Kernels:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of q, k and v."""
         if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
-            q, k, v = (readable(x, self._can_read) for x in (q, k, v))
-            return kernels(q, k, v, *self._given).backward(q, k, v, output, lse, d_output)
+            copies = [readable(x, self._can_read) for x in (q, k, v)]
+            gradients = kernels(*copies, *self._given).backward(*copies, output, lse, d_output)
+            return tuple(empty_like(x).copy_(of) for x, of in zip((q, k, v), gradients, strict=True))
         gradients = empty_like(q), empty_like(k), empty_like(v)
         if self._is_empty:
             return tuple(gradient.zero_() for gradient in gradients)
+        if (output.data_ptr() | lse.data_ptr()) % ALIGNED:
+            output, lse = output.clone(), lse.clone()
         key = output.stride(), d_output.stride()
         plan = self._backward.get(key)
         if plan is None or d_output.data_ptr() % ALIGNED:

@@ -34,7 +34,7 @@ def check(is_causal: bool, window: int | None, lower_right: bool) -> None:
     if not is_causal and (window is not None or lower_right):
         what = "a window" if window is not None else "lower_right"
         raise ValueError(f"{what} needs is_causal=True: without it a query has no position among the keys")
-    if window is not None and window < 1:
+    if window is not None and (not isinstance(window, (int, torch.SymInt)) or window < 1):
         raise ValueError(f"window is the number of keys that a query sees, at least 1, not {window}")
 
 

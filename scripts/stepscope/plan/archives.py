@@ -32,11 +32,14 @@ def looked_at(hardware: dict[str, dict], results: Path = Path("results")) -> Pat
     archived = {label for label, entry in hardware.items() if "archive" in entry}
     if not archived:
         return unpack(hardware, results)
-    view = Path(tempfile.mkdtemp(prefix="stepscope-plan-"))
-    atexit.register(shutil.rmtree, view, ignore_errors=True)
-    for there in results.iterdir() if results.is_dir() else ():
-        if there.name not in archived:
-            (view / there.name).symlink_to(there.resolve())
+    try:
+        view = Path(tempfile.mkdtemp(prefix="stepscope-plan-"))
+        atexit.register(shutil.rmtree, view, ignore_errors=True)
+        for there in results.iterdir() if results.is_dir() else ():
+            if there.name not in archived:
+                (view / there.name).symlink_to(there.resolve())
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(f"no room to look at archives in {tempfile.gettempdir()}: {error}; set TMPDIR") from None
     for label, is_new in _unpacked(hardware, results, view):
         if not is_new:
             (view / label).symlink_to((results / label).resolve())

@@ -72,8 +72,8 @@ def _why(each: dict, row: dict) -> str:
 
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:
-    """What was reserved; empty if that is never more than the peak, as on a CPU without an allocator."""
-    if timeline["reserved_bytes"].max() <= timeline["active_bytes"].max():
+    """What was reserved; empty if that is never more than the peak, as on a CPU without an allocator, or unknown."""
+    if not timeline["reserved_bytes"].max() > timeline["active_bytes"].max():
         return ""
     then, most = _mib(row["reserved_at_peak_bytes"]), _mib(row["peak_reserved_bytes"])
     return f"reserved then {then} MiB, at most {most} MiB; "

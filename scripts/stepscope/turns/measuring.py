@@ -1,5 +1,6 @@
 """The rounds: in each one process of every side, in an order that turns round from one to the next (A B, B A, …)."""
 
+import contextlib
 import csv
 import json
 import os
@@ -58,7 +59,8 @@ def measure(
                     seen["code"][turn.name] = record["code"]
                     common = {"cell": turn.name, "round": number, "position": position, "side": side.name}
                     rows += [common | series for series in medians(folder / "samples.csv")]
-            tell(progress(number, rounds, time.monotonic() - began))
+            with contextlib.suppress(OSError):  # who reads may be gone; the rounds are not
+                tell(progress(number, rounds, time.monotonic() - began))
     return rows, machines
 
 

@@ -1,5 +1,7 @@
 """What is particular to FlashAttention in Triton: what it refuses, autocast, torch.compile, and its two adapters."""
 
+import contextlib
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -164,3 +166,74 @@ def test_nothing_waits_for_the_device(random_tensors, device):
         torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+def heads_of_a_projection(device, lengths=(1, 16, 2, 16)):
+    """q, k and v as views of one tensor, with gaps between their rows."""
+    batch, length, heads, d_head = lengths
+    whole = torch.randn(batch, length, 3 * heads * d_head, generator=torch.Generator().manual_seed(0)).to(device)
+    whole.requires_grad_()
+    return whole, *(x.view(lengths).transpose(1, 2) for x in whole.split(heads * d_head, -1))
+
+
+@pytest.mark.parametrize("order", [(False, True, False), (True, False)])
+def test_what_is_saved_may_come_back_with_other_strides(device, order):
+    """As it does from torch.autograd.graph.save_on_cpu, and again as it was in the next step."""
+    whole, q, k, v = heads_of_a_projection(device)
+    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    for has_hooks in order:
+        own, q, k, v = heads_of_a_projection(device)
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
+        with hooks if has_hooks else contextlib.nullcontext():
+            output = fused.attention(q, k, v, True)
+        output.square().sum().backward()
+        torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+
+
+def not_aligned(device):
+    return torch.randn(1 + 2 * 8 * 2 * 16, device=device)[1:].view(2, 8, 2, 16).transpose(1, 2).requires_grad_()
+
+
+@pytest.mark.parametrize("case", ["the same k and v", "not aligned"])
+def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
+    def attend(q, k, v):
+        return fused.attention(q, k, v, True).transpose(1, 2).reshape(2, 8, 32)
+
+    q, k, v = (not_aligned(device) for _ in range(3))
+    if case == "the same k and v":
+        q, k = (torch.randn(2, 2, 8, 16, device=device).requires_grad_() for _ in range(2))
+        v = k
+    inputs = list({id(x): x for x in (q, k, v)}.values())
+    torch._dynamo.reset()
+    results = []
+    for function in (attend, torch.compile(attend, backend="aot_eager")):
+        output = function(q, k, v)
+        results.append((output, *torch.autograd.grad(output.square().sum(), inputs)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_the_precision_of_now_decides(device, monkeypatch):
+    """A backward pass under another precision leaves nothing behind for the next."""
+    monkeypatch.setattr(kernels, "known", {})
+    q, k, v = (torch.randn(1, 1, 40, 16, device=device).requires_grad_() for _ in range(3))
+    before = torch.get_float32_matmul_precision()
+    told = []
+    try:
+        for forward, backward in (("highest", "high"), ("highest", "highest")):
+            torch.set_float32_matmul_precision(forward)
+            output = fused.attention(q, k, v, True)
+            torch.set_float32_matmul_precision(backward)
+            torch.autograd.grad(output.sum(), (q, k, v))
+            found = kernels.kernels(q.detach(), k.detach(), v.detach(), True, None, False)
+            (plan,) = found._backward.values()
+            told.append({launch._constants.get("PRECISION") for launch in plan._launches} - {None})
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert told[0] == {"tf32"} and "tf32" not in told[1]
+
+
+def test_a_window_is_a_number_of_keys(device):
+    q, k, v = (torch.randn(1, 1, 40, 16, device=device) for _ in range(3))
+    with pytest.raises(ValueError, match=r"at least 1, not 2\.5"):
+        fused.attention(q, k, v, True, 2.5)
