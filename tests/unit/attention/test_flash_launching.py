@@ -1,6 +1,5 @@
 """A plan's later launches give Triton's launcher what its own first one gives it, with other addresses."""
 
-import copy
 from types import SimpleNamespace
 
 import pytest
@@ -85,7 +84,6 @@ def test_a_launcher_that_is_not_as_expected_is_left_alone():
             self.launch(*arguments, stream, stream)
 
     assert launch._prepared(SimpleNamespace(run=Other(), function=0, packed_metadata=())) is None
-    assert copy.copy(launch).again is None
 
 
 def test_scratch_is_apart_and_aligned():
