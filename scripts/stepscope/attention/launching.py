@@ -83,7 +83,14 @@ class Plan:
         self._launches.append(_Launch(kernel, (*grid, 1, 1)[:3], arguments, constants, options))
 
     def run(self, tensors: Sequence[Tensor], stream: int) -> None:
-        """Launch all kernels on a stream. The tensors are like those for which the plan was made, aligned alike."""
+        """Launch all kernels on a stream of the tensors' device, whichever is the current one. The tensors are
+        like those for which the plan was made, aligned alike."""
+        if self.device.type == "cuda" and torch._C._cuda_getDevice() != self.device.index:
+            with torch.cuda.device(self.device):  # a kernel runs where its code was loaded, on the current device
+                return self._run(tensors, stream)
+        return self._run(tensors, stream)
+
+    def _run(self, tensors: Sequence[Tensor], stream: int) -> None:
         addresses = [x.data_ptr() for x in tensors]
         memory = None
         if self._scratch:

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from stepscope.attention import launching
+from stepscope.attention import fused, launching
 from stepscope.attention.launching import Described, Plan, Slot
 from triton.backends.nvidia.driver import CudaLauncher
 
@@ -91,3 +91,14 @@ def test_scratch_is_apart_and_aligned():
     first, second = plan.scratch(3, 5, dtype=torch.float32), plan.scratch(7, dtype=torch.int32)
     assert (first.strides, second.strides) == ((5, 1), (1,)) and first.size() == 60
     assert plan._offsets == [0, 512] and plan._scratch_bytes == 1024
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(random_tensors, exact, assert_close, run):
+    given = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
+    right = [x.to("cuda:1") for x in exact(*given, True)]
+    with torch.cuda.device(0):
+        for _ in range(2):
+            results = run(fused.attention_and_lse, *(x.to("cuda:1") for x in given), True)
+            assert all(x.device.index == 1 for x in results) and torch.cuda.current_device() == 0
+            assert_close(results, right, 1.6e-2)
