@@ -52,6 +52,9 @@ def _attend(
             output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), is_causal, window, lower_right, True)
             output = output.reshape(shape)
             return (output, lse.reshape(shape[:-1])) if with_lse else output
+    if is_compiling:  # of a tensor given twice, torch 2.11's compiler keeps one gradient and loses the other
+        k = k.view_as(k) if k is q else k
+        v = v.view_as(v) if v is q or v is k else v
     if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
         return _FlashAttention.apply(q, k, v, is_causal, window, lower_right, with_lse)
     output, lse = kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
