@@ -124,14 +124,13 @@ def _identifier(words: str, taken: list[str]) -> str:
 
 
 def inline_svg(svg: str, name: str, alternative: str, variables: dict[str, str]) -> str:
-    """An SVG file as part of a page: ids of its own, colours as variables of the page, no style that reaches outside.
+    """An SVG file as part of a page: ids of its own, colours as variables of the page, no style that reaches outside;
+    its classes say the same in every figure.
 
     variables: colour → the variable that takes its place.
     """
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<style>[*].*?</style>", "", svg)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', svg)
