@@ -339,12 +339,12 @@ def test_as_many_heads_of_keys_as_of_queries_are_neutral(make_config):
     "preset, device, counts",
     # timing, ceilings, profile, memory, attention, precision, warmup, ladder
     [
-        # config.yaml: 5 sizes x (4 contexts x 2 precisions + 2 contexts), as control 2 x 2; 4 matmuls, a copy
+        # config.yaml: 5 sizes x (4 contexts x 2 precisions + 2 contexts), as control 2 + 4 + 2; 4 matmuls, a copy
         (
             "default",
             "cuda",
             [
-                40 + 10 + 4,
+                40 + 10 + 8,
                 4 + 1,
                 5 * 2 + 3 * 2 + 1 + 2,
                 2 * 4 * 2 * 2 + 2,
