@@ -20,6 +20,7 @@ include: "rules/plan.smk"
 include: "rules/studies.smk"
 include: "rules/report.smk"
 include: "rules/archive.smk"
+include: "rules/site.smk"
 include: "rules/ab.smk"
 include: "rules/compare.smk"
 

@@ -25,7 +25,7 @@ from stepscope.files import complaint, write_whole
 FORMAT, VERSION = "stepscope archive", 1
 MANIFEST, CONFIGURATION, RESULTS = "manifest.json", "configuration.json", "results"
 # Folders of results/ that hold no cells of the plan, so that none of them is a machine's label.
-OTHER_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm", "archive", "ab", "compare")
+OTHER_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm", "archive", "site", "ab", "compare")
 UNPACKED_FROM = "archive.json"  # in results/LABEL: which archive it was unpacked from
 _LONGEST_NAME, _LONGEST_PART, _DEEPEST = 400, 200, 20
 _LARGEST_JSON = 32 << 20  # bytes: of the manifest, and of a record

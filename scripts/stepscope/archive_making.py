@@ -15,8 +15,9 @@ RAW = ("trace", "snapshot")  # of a cell: large, and taken apart in its analysis
 _BEFORE_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP file knows
 
 
-def files_of(results: Path, traces: bool = False) -> list[Path]:
-    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan.
+def files_of(results: Path, traces: bool = False, only_cells: bool = False) -> list[Path]:
+    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or
+    `only_cells`.
 
     Of a cell its record, samples and analysis, and with `traces` its trace or snapshot; no logs and no hidden files. If
     there is a plan only its cells count, else all that have a record. Raises ArchiveError where there is none.
@@ -27,17 +28,21 @@ def files_of(results: Path, traces: bool = False) -> list[Path]:
     found = [results / cell / name for cell in cells for name in ("record.json", "samples.csv")]
     for name in ("analysis", *(RAW if traces else ())):
         found += [file for cell in cells for file in _below(results / cell / name)]
-    for name in WHOLE_FOLDERS:
+    for name in () if only_cells else WHOLE_FOLDERS:
         found += _below(results / name)
     return sorted(found)
 
 
-def make(path: Path, results: Path, configuration: dict | None = None, traces: bool = False) -> dict:
+def make(
+    path: Path, results: Path, configuration: dict | None = None, traces: bool = False, only_cells: bool = False
+) -> dict:
     """Write an archive of a results folder and read it back; returns its manifest.
 
     The same content gives the same bytes, with the same version of zlib. Raises ArchiveError, in one line.
     """
-    contents = {f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces)}
+    contents = {
+        f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces, only_cells)
+    }
     own = {} if configuration is None else {CONFIGURATION: _as_json(configuration)}
     try:
         listed = [_entry(name, content) for name, content in own.items()]

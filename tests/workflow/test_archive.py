@@ -1,7 +1,43 @@
 """`snakemake archive`, and a run that takes a machine from what it made."""
 
+import re
 import shutil
 import zipfile
+from html import unescape
+from urllib.parse import unquote
+
+from stepscope.report import site as sites
+
+
+def test_a_site_is_whole_without_the_results(project, tmp_path):
+    made = project.run("--cores", 1, "site")
+    assert made.code == 0, made.text
+    assert "Nothing to be done" in project.run("-n", "site").text
+    site = tmp_path / "site"
+    shutil.move(project.folder / "results/site", site)
+    whole = project.folder / "results"
+    for name in ("index.html", "data.html", "report.md"):
+        text = (site / "report" / name).read_text()
+        packed = re.findall(r'"(\.\./[^"]+)"', " ".join(re.findall(r"class=rows>(.*?)</script>", text, re.DOTALL)))
+        targets = {*re.findall(r'<a href="([^"#]+)', text), *re.findall(r"\]\(([^)#]+)", text), *packed}
+        targets = {unquote(unescape(each)) for each in targets if not each.startswith("https://")}
+        assert len(targets) > 1
+        assert [each for each in targets if not (site / "report" / each).exists()] == []
+        own = len((whole / "report" / name).read_text())
+        assert 0.5 * own < len(text) <= own  # it says what the report says, and links to less
+    assert {each.suffix for each in (site / "report/tables").iterdir()} == {".csv"}
+    shown = re.findall(r"\(\.\./figures/([^)]+)\)", (site / "report/report.md").read_text())
+    assert {each.name for each in (site / "figures").iterdir()} == set(shown) != set()
+    tables = {each.name: each.read_bytes() for each in (site / "tables").iterdir()}
+    sizes = {each.name: each.stat().st_size for each in (whole / "tables").glob("*.csv")}
+    assert set(tables) == {name for name, size in sizes.items() if size <= sites.LARGEST_TABLE}
+    cells = {f"results/{each.parent.relative_to(whole)}" for each in whole.rglob("record.json")}
+    names = zipfile.ZipFile(site / sites.CELLS).namelist()
+    assert {name.removesuffix("/record.json") for name in names if name.endswith("/record.json")} == cells
+    assert all(name in ("manifest.json",) or any(name.startswith(f"{cell}/") for cell in cells) for name in names)
+    for cell in cells:
+        packed = zipfile.ZipFile(site / sites.CELLS).read(f"{cell}/record.json")
+        assert packed == (project.folder / cell / "record.json").read_bytes()
 
 
 def test_an_archive_is_another_run_s_machine(project, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 from stepscope.report.content import Content
 from stepscope.report.frame import Frame
 from stepscope.report.kit.document import document, style_of
-from stepscope.report.kit.exports import FOLDER, Exports
+from stepscope.report.kit.exports import FOLDER, KINDS, Exports
 from stepscope.report.kit.files import Files
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.webpage import WebBlocks
@@ -23,6 +23,8 @@ class Request:
 
     comparisons: sections that belong to no study, since they compare several; `page_one` among them opens the report.
     results: the folder with the cells' folders; that above the tables unless it is given. out: that of the pages.
+    linked: the folder with whose files the pages are to be read, cells in it and tables and figures in folders of their
+    own; they link to no others. Without it, to those that they are made of. kinds: of the tables' files.
     """
 
     studies: list[str]
@@ -35,6 +37,8 @@ class Request:
     partial: bool = False
     comparisons: tuple[str, ...] = ()
     results: Path | None = None
+    linked: Path | None = None
+    kinds: tuple[str, ...] = tuple(KINDS)
 
 
 def content_of(request: Request) -> Content:
@@ -45,12 +49,14 @@ def content_of(request: Request) -> Content:
 
 def files_of(request: Request) -> Files:
     """What the report links to."""
+    if request.linked:
+        return Files(request.linked, request.linked / "tables", request.linked / "figures", request.out)
     return Files(request.results or request.tables.parent, request.tables, request.figures, request.out)
 
 
 def report(request: Request) -> dict[str, str]:
     """The report's files: name → content."""
-    content, files, exports = content_of(request), files_of(request), Exports()
+    content, files, exports = content_of(request), files_of(request), Exports(request.kinds)
     pages = {
         DATA: web_page(request, content, files, Frame.data, exports),  # first: its tables keep their names
         REPORT: web_page(request, content, files, Frame.report, exports),

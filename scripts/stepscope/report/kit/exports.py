@@ -3,13 +3,13 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from stepscope.report.kit.blocks import Column, Table, TableCell, badge
 from stepscope.report.kit.escaping import one_line
 
 FOLDER = "tables"  # beside the pages
-KINDS = {"csv": "CSV", "tex": "LaTeX", "typ": "Typst"}
+KINDS = {"csv": "CSV", "tex": "LaTeX", "typ": "Typst"}  # CSV is always among those of a page
 _LONG = 45  # rows; LaTeX breaks a longer table over pages
 # What LaTeX would read as markup, and what its default fonts lack.
 _LATEX = {
@@ -41,9 +41,13 @@ _LATEX = {
 
 
 class Exports:
-    """The files of all tables of the pages, a stem each; a table that both pages show has one."""
+    """The files of all tables of the pages, a stem each; a table that both pages show has one.
 
-    def __init__(self) -> None:
+    kinds: those of KINDS that are written.
+    """
+
+    def __init__(self, kinds: Sequence[str] = tuple(KINDS)) -> None:
+        self.kinds = kinds
         self.tables: dict[str, Table] = {}
 
     def add(self, table: Table) -> str:
@@ -57,9 +61,10 @@ class Exports:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """(path beside the pages, content) of each."""
+        write = {"csv": as_csv, "tex": as_latex, "typ": as_typst}
         for stem, table in self.tables.items():
-            for kind, write in (("csv", as_csv), ("tex", as_latex), ("typ", as_typst)):
-                yield f"{FOLDER}/{stem}.{kind}", write(table)
+            for kind in self.kinds:
+                yield f"{FOLDER}/{stem}.{kind}", write[kind](table)
 
 
 def _content(table: Table) -> tuple:

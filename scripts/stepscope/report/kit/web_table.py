@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 from markupsafe import escape
 
@@ -40,11 +41,12 @@ def _facts(table: Table) -> str:
     return f' data-names="{escape(names)}" data-kinds={kinds} data-axes="{escape(json.dumps(axes))}"'
 
 
-def files_line(stem: str, rows: int, number: str) -> str:
-    """Links to the table as files, none without a stem; where a script draws its rows, a word on that without it."""
+def files_line(stem: str, kinds: Sequence[str], rows: int, number: str) -> str:
+    """Links to the table as files of these kinds, none without a stem; where a script draws its rows, a word on that
+    without it."""
     links = " ".join(
-        f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{name} of {escape(number.rstrip("."))}">{name}</a>'
-        for kind, name in KINDS.items()
+        f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{KINDS[kind]} of {escape(number.rstrip("."))}">{KINDS[kind]}</a>'
+        for kind in kinds
     )
     if not stem:
         return f"<noscript><p>A script draws its {rows:,} rows.</p></noscript>" if rows > MOST_PLAIN else ""

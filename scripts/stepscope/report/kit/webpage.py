@@ -41,7 +41,8 @@ class WebBlocks:
         number = f"Table {self.tables}."
         html = table_html(table, number, self.files)
         html += "".join(f"<p class=note>{escape(note)}</p>" for note in table.notes)
-        html += files_line(self.exports.add(table) if self.exports else "", len(table.rows), number)
+        stem, kinds = (self.exports.add(table), self.exports.kinds) if self.exports else ("", ())
+        html += files_line(stem, kinds, len(table.rows), number)
         if table.folded:
             summary = f"<summary>{escape(f'{number} {table.caption}')} ({len(table.rows):,} rows)</summary>"
             html = f"<details class=folded>{summary}{html}</details>"
