@@ -123,6 +123,13 @@ def label_lines(panel: Axes, ends: list[End], gap: float = 0.085) -> None:
         text.set_in_layout(True)
 
 
+def label_above(panel: Axes, end: End) -> None:
+    """The name of a line that other panels to the right do not have: above its end, within the panel."""
+    name, x, y, colour = end
+    place = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "va": "bottom"}
+    panel.annotate(name, (x, y), color=colour, fontsize=7.5, **place)
+
+
 def label_inside(panel: Axes, ends: list[End], gap: float = 0.085) -> None:
     """`label_lines`, but right of the panel and not above it, where a label would push the rows apart."""
     label_lines(panel, ends, gap)

@@ -391,6 +391,6 @@ def test_no_chapter_without_tables(tmp_path):
 def test_points_of_single_processes_get_no_verdict_beside_the_others():
     points = [SimpleNamespace(is_judged=judged, rivals=rivals) for judged, rivals in
               ((False, ()), (True, ()), (True, ("flex",)), (True, ()))]  # fmt: skip
-    said = "faster than all others at 2 of 4 points; no verdict at 1 (single processes)"
+    said = "faster than all others at 2 of 4 points; no verdict at 1 (no interval)"
     assert implementations._verdict(points) == said
-    assert implementations._verdict(points[:1]) == "single processes: no verdict"
+    assert implementations._verdict(points[:1]) == "no interval: no verdict"

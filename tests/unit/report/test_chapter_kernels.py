@@ -260,7 +260,7 @@ def test_over_the_contexts_of_a_size(tmp_path):
     longer = several(tmp_path / "d", (10.0, 19.0, 19.5), context=(128, 256, 512))
     assert "In s the GPU limits from context 256 on." in texts(launching.limit_findings(longer))
     never = several(tmp_path / "b", (10.0, 12.0), context=(128, 256))
-    assert "In s the GPU limits at no context." in texts(launching.limit_findings(never))
+    assert "In s in bf16 the GPU limits at none of 128 and 256." in texts(launching.limit_findings(never))
     back = several(tmp_path / "c", (19.0, 12.0), context=(128, 256))
     assert not any(text.startswith("In s") for text in texts(launching.limit_findings(back)))
 

@@ -120,7 +120,10 @@ def test_a_table_has_a_line_for_each_row_and_omits_optional_columns_without_valu
     assert [column.label for column in made.columns] == ["name", "count", "half", "marks"]
     assert [[cell.text for cell in line] for line in made.rows] == [["a", "1,200", "600", "!"], ["–", "–", "–", "!"]]
     assert made.rows[0][1].sort == 1200.0
-    assert made.notes == ["Note.", "~: noisy: the confidence interval is wider than the mark."]
+    assert made.notes == [
+        "Note.",
+        "~: noisy: the 95 % confidence interval is wider than the configured mark, ± 5 % on a GPU unless changed.",
+    ]
     assert made.grouped and not made.folded
     assert table.build("name", "Caption.", COLUMNS, []) is None
 

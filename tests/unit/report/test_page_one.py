@@ -180,7 +180,8 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
     ):
         number = told[question].finding.numbers["gain"]
         assert number.value == pytest.approx(gain) and str(number).endswith("], faster")
-        assert "Use " in told[question].finding.reasons and told[question].finding.reasons.endswith("(small at 128).")
+        assert "Use " in told[question].finding.reasons
+        assert "measured (small at 128): {}" in told[question].finding.reasons.replace(str(number), "{}")
 
 
 def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):
@@ -189,7 +190,7 @@ def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):
     told = found(made.write(tmp_path, cells, timing, rungs=rungs))
     text = told["what does waiting for launches cost"].finding.text
     # Without 8 ms idle and 1.05 others of 20; 15 to 5 ms on the ladder.
-    assert "Use compiled blocks in CUDA graphs: at most × 1.83 here; measured × 3.00" in text
+    assert "Use compiled blocks in CUDA graphs: at most × 1.83 here; measured (small at 128): × 3.00" in text
     assert "measured" not in told["what do memory-bound kernels cost"].finding.text
 
 
@@ -199,7 +200,7 @@ def test_what_did_not_help_is_not_advised(tmp_path):
     cells, timing = made.both()
     tables = made.write(tmp_path, cells, timing, rungs=synthetic_ladder.chain(steps=steps))
     told = found(tables)["what do memory-bound kernels cost"].finding.text
-    assert "No gain from compiled blocks" in told and "slower (small at 128)" in told
+    assert "No gain from compiled blocks" in told and "measured (small at 128): × 0.75" in told and "slower." in told
 
 
 def test_where_nothing_else_is_in_the_step_there_is_no_prediction(tmp_path):
@@ -391,7 +392,10 @@ def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
     lost = (timing["status"] == "oom").sum()
     words = f"{len(timing) - lost} of {len(timing)} measured (1 noisy, 1 throttled), {lost} out of memory"
     assert strip["Cells"] == words
-    assert own["doubts"] == ["Noisy: 1 cell; throttled: 1 cell."]
+    assert own["doubts"] == [
+        "Noisy: 1 cell. Read the interval, not the median.",
+        "Throttled, at lowered clocks: 1 cell.",
+    ]
 
 
 def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):

@@ -47,7 +47,8 @@ def test_headings_and_figures(believable):
         "Commands of the warm-up cells",
     ]  # fmt: skip
     for name in FIGURES:
-        assert text.count(f"figures/{name}.svg") == 1 and f'id="{name}-' in html
+        assert text.count(f"figures/{name}.svg") == 1
+    assert html.count("<svg ") == html.count("<figure ") == len(FIGURES)
     assert len(text) < 100_000
     assert "python scripts/time_warmup.py --size small --warmup 0" in html
 

@@ -90,7 +90,10 @@ class Box:
 BADGES = {
     "oom": ("OOM", "out of memory; the peak that was reached is given"),
     "unsupported": ("n/a", "not possible on this machine; the reason is below the table"),
-    "noisy": ("~", "noisy: the confidence interval is wider than the mark"),
+    "noisy": (
+        "~",
+        "noisy: the 95 % confidence interval is wider than the configured mark, ± 5 % on a GPU unless changed",
+    ),
     "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),
     "slow_host": ("slow host", "the host was slow then: a fixed loop took more than 1.25 times as long as at its best"),
     "shared": ("shared", "another process used the GPU"),

@@ -16,7 +16,7 @@ def hollow(grid: pd.DataFrame) -> str:
     """What figures over the timing study's medians say of those without an interval; empty without any."""
     flags = [grid[name] for name in grid if name.endswith("_unsteady")]
     are_any = any(flag.eq(True).any() for flag in flags)
-    return "Hollow dots: processes that disagree, and so no interval." if are_any else ""
+    return "Hollow dots: processes that disagree by more than chance." if are_any else ""
 
 
 def fixed_parameters(grid: pd.DataFrame) -> str:

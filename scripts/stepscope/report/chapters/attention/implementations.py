@@ -16,7 +16,7 @@ from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.order import precision_rank
 
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
-_SINGLE = "single processes: no verdict"
+_SINGLE = "no interval: no verdict"
 _HOST_NOTE = (
     "host: how long a call, forward and backward, keeps it busy, at the shortest length. What the GPU finishes sooner "
     "takes as long."
@@ -80,7 +80,7 @@ def _verdict(found: list[Fastest]) -> str:
     sure = sum(each.is_judged and not each.rivals for each in found)
     if len(found) == 1:
         return "faster than all others" if sure else "not sure to be faster than all others"
-    unjudged = f"; no verdict at {single:,} (single processes)" if single else ""
+    unjudged = f"; no verdict at {single:,} (no interval)" if single else ""
     if not sure:
         return f"at no point surely faster than all others{unjudged}"
     return f"faster than all others at {formatting.some_of(sure, len(found)).replace('cell', 'point')}{unjudged}"

@@ -86,15 +86,18 @@ def greatest(one: Ladder) -> Finding | None:
     own, question = changes(one), f"which change brings most in {place(one)}"
     if not own:
         return None
-    row, before, speed = max(own, key=lambda each: each[2].ratio)
-    if speed.ratio < 1 or not is_sure(speed):
+    gains = [each for each in own if each[2].ratio > 1 and is_sure(each[2])]
+    if not gains:
         numbers = {"changes": Number(len(own), tuple(each[0]["cell"] for each in own), formatting.count)}
-        answer = f"In {place(one)} none of {{changes}} changes brings more than unchanged cells may differ by."
+        answer = (
+            f"In {place(one)} none of {{changes}} changes is sure to bring more than unchanged cells may differ by."
+        )
         return Finding(question, answer, numbers, one.hardware)
+    row, before, speed = max(gains, key=lambda each: each[2].ratio)
     numbers = {"gain": gain(row, before, speed)}
-    answer = (
-        f"In {place(one)} most comes from {row['name']}: {{gain}}{of_passes(row.get('gain_of'))} over {before['name']}."
-    )
+    word = " for sure" if any(each[2].ratio > speed.ratio for each in own) else ""
+    brought = f"{{gain}}{of_passes(row.get('gain_of'))} over {before['name']}"
+    answer = f"In {place(one)} most comes{word} from {row['name']}: {brought}."
     poor = [each for each in own if each[2].ratio < 1 or not is_sure(each[2])]
     cause = ""
     if poor:

@@ -73,6 +73,13 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
     return f"{text} (one more forward pass predicts {{predicted}}).", numbers
 
 
+def _all_up_to(ladder: Ladder, rung: dict) -> str:
+    """`all changes up to fused AdamW`: a rung has those of the ones before it; by its name alone, one that has none."""
+    place = next((at for at, row in enumerate(ladder.climbed) if row is rung), 0)
+    of_its_precision = [row for row in ladder.climbed[:place] if row["precision"] == rung["precision"]]
+    return f"all changes up to {rung['name']}" if len(of_its_precision) > 1 else rung["name"]
+
+
 def instead(machine: Machine) -> Finding | None:
     """A rung without checkpointing at that place, beside it: the first that fits where the plain one does not, else the
     one that needs least. Checkpointing is advised only where no such rung is faster."""
@@ -99,12 +106,15 @@ def instead(machine: Machine) -> Finding | None:
         "slow": Number(time(best, "step"), (best["cell"],)),
     }
     times = "a step takes {step} instead of {slow} ms, {gain}"
-    answer = f"Without it {first['name']} {'fits, in' if is_lost else 'needs'} {{peak}}; {times}."
+    name = _all_up_to(ladder, first)
+    one_alone = name == first["name"]
+    verb = ("fits, in" if one_alone else "fit, in") if is_lost else "needs" if one_alone else "need"
+    answer = f"Without it {name} {verb} {{peak}}; {times}."
     cause, more = _scores(one, first)
     numbers |= more
     advice = "Checkpoint where memory ends."
     if found.ratio > 1 and is_sure(found):
-        advice = f"{urge(found)} {first['name']} first; checkpoint where that does not fit."
+        advice = f"{urge(found)} {name} first; checkpoint where that does not fit."
     return Finding("what fits without checkpointing", answer, numbers, ladder.hardware, cause.strip(), advice)
 
 

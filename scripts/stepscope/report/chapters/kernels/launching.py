@@ -134,7 +134,9 @@ def _over_contexts(machine: Machine, line: list[Launches]) -> Finding | None:
         return None
     busy, size = _of(line, _GPU), line[0].row["size"]
     if not busy:
-        return Finding(_LIMITS, f"In {size} the GPU limits at no context.", {}, machine.hardware)
+        contexts = formatting.listing([f"{each.row['context']:,.0f}" for each in line], 4)
+        said = f"In {size} in {line[0].row['precision']} the GPU limits at none of {contexts}."
+        return Finding(_LIMITS, said, {}, machine.hardware)
     if line[-len(busy) :] != busy:
         return None
     numbers = {"context": Number(busy[0].row["context"], cells(_rows(line)), count)}

@@ -132,8 +132,8 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
             for name, value in zip(("kernels_before", "kernels_after"), more, strict=True):
                 numbers[name] = Number(value, pair.cells, formatting.count)
     answer = (
-        f"{after.name} gains least ({{speed}}): its GPU idles for {{idle_after}} ms in {MIXED}, {{idle_before}} in "
-        f"{REFERENCE}."
+        f"{after.name} gains least of these ({{speed}}): it idles {{idle_after}} ms in {MIXED}, "
+        f"{{idle_before}} in {REFERENCE}."
     )
     return Finding("why does it bring nothing elsewhere", answer, numbers, machine.hardware, cause)
 

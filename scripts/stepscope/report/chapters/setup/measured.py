@@ -4,7 +4,7 @@ import math
 from collections import Counter
 
 from stepscope.report.chapters.parts import count_range, percent_range
-from stepscope.report.data.control import COVERED, control_pairs, floors
+from stepscope.report.data.control import MANY_PAIRS, control_pairs, floors
 from stepscope.report.data.machines import bandwidth, rate
 from stepscope.report.data.own_models import is_own
 from stepscope.report.data.roofline import ROOFS
@@ -15,7 +15,6 @@ from stepscope.report.kit.compare import LEAST_MARGIN
 from stepscope.report.kit.finding import Finding, Number, key_of
 from stepscope.report.kit.formatting import known
 
-_LEAST_OUTSIDE = round(1 / (1 - COVERED))  # with fewer pairs the floor covers them all
 _PROCESSES = ("step_processes", "forward_backward_processes", "forward_processes", "inference_processes")
 
 
@@ -56,7 +55,7 @@ def floor(machine: Machine) -> Finding:
     numbers = {"floor": Number(found, cells, percent_range)}
     by_class = ", by what limits a cell" if len(found) > 1 else ""
     counts = Counter(pair.limited_by for pair in pairs)
-    some = "19 in 20 of their times" if max(counts.values()) >= _LEAST_OUTSIDE else "their times"
+    some = "19 in 20 of their times" if max(counts.values()) >= MANY_PAIRS else "their times"
     small = ""
     if min(found) < least:
         small, numbers["least"] = ", and none below {least}", Number(least, (), formatting.percent)

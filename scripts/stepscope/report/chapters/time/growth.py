@@ -140,6 +140,7 @@ def _launches(machine: Machine, grid: TimingGrid) -> tuple[str, dict[str, Number
         "kernels": Number(counts, tuple(each.row["cell"] for each in own), count_range),
         "busy": Number(busy, (first.row["cell"],), formatting.percent),
     }
-    what = f"In {first.precision} {first.row['size']} launches {{kernels}} kernels at any of {len(own):,} contexts"
+    contexts = "both contexts" if len(own) == 2 else f"any of {len(own):,} contexts"
+    what = f"In {first.precision} {first.row['size']} launches {{kernels}} kernels at {contexts}"
     cause = f"{what}; at {first.row['context']:,.0f} they keep the GPU busy for {{busy}} of the step."
     return cause, numbers

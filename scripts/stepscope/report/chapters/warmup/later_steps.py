@@ -139,7 +139,9 @@ def compiling(found: list[Ladder]) -> Finding | None:
         return Finding("what does compiling add", answer, numbers, found[0].hardware, "No step is sure to gain by it.")
     single = any(not speed.has_interval for *_, speed in rungs)
     numbers["steps"] = Number(list(saved.values()), tuple(saved), _steps)
-    cause = f"Its gain makes up for that after {{steps}} steps{' (single processes: no verdict)' * single}."
+    sure = [f"{one.size} at {one.context:,.0f}" for one, row, *_ in rungs if row["cell"] in saved]
+    where = f"In {formatting.listing(sure, 4)} the" if len(sure) < len(rungs) else "The"
+    cause = f"{where} gain makes up for that after {{steps}} steps{' (single processes: no verdict)' * single}."
     return Finding("what does compiling add", answer, numbers, found[0].hardware, cause)
 
 

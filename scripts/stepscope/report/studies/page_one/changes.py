@@ -83,7 +83,7 @@ def _distance(one: Ladder, own: StepParts) -> tuple[bool, float]:
 def advice(
     own: StepParts, thing: str, bound: str, predicted: float | None, made: Change | None, where: str = "here"
 ) -> tuple[str, dict[str, Number]]:
-    """(`Use compiled blocks: at most {predicted} here; measured {gain} (medium at 512).`, its numbers).
+    """(`Use compiled blocks: at most {predicted} here; measured (medium at 512): {gain}.`, its numbers).
 
     predicted: how many times as fast the step would be. bound: what is said instead of `predicted`, such as `at most`.
     where: a word for the step's place. A gain that was measured at another place is not the one that was predicted, and
@@ -94,7 +94,7 @@ def advice(
         parts.append(f"{bound or 'predicted'} {{predicted}} {where}")
         numbers["predicted"] = Number(predicted, (own.row["cell"],), formatting.times)
     if made:
-        parts.append("measured {gain}" if made.is_at(own) else f"measured {{gain}} ({made.place})")
+        parts.append("measured {gain}" if made.is_at(own) else f"measured ({made.place}): {{gain}}")
         numbers["gain"] = made.number
     told = f": {'; '.join(parts)}" if parts else ""
     return f"{urge(made.speed if made else None)} {thing}{told}.", numbers

@@ -33,7 +33,7 @@ _NAMES = {
     "attention": "attention's softmax, mask and casts (forward)",
     "other": "other memory-bound kernels",
     "optimizer": "the optimizer",
-    "idle": "waiting for launches",
+    "idle": "an idle GPU",
 }
 
 
@@ -118,10 +118,10 @@ def _place_of(own: StepParts) -> str:
 
 
 def _places(found: list[StepParts]) -> str:
-    """`small and medium at 256; small at 1,024`."""
+    """`small and medium at 256, small at 1,024`."""
     contexts = sorted({each.row["context"] for each in found})
     sizes = [formatting.listing([each.row["size"] for each in found if each.row["context"] == at]) for at in contexts]
-    return "; ".join(f"{names} at {at:,.0f}" for names, at in zip(sizes, contexts, strict=True))
+    return ", ".join(f"{names} at {at:,.0f}" for names, at in zip(sizes, contexts, strict=True))
 
 
 def _other(machine: Machine) -> Cost | None:
@@ -163,7 +163,7 @@ def _idle(machine: Machine) -> Cost | None:
     if bound:
         idle = [each.share("idle") for each in bound]
         numbers["shares"] = Number(idle, cells, lambda shares: formatting.value_range([100 * s for s in shares], 2))
-        said = f"Launches limit {_places(bound)} in {own.precision}: the GPU idles {{shares}} % of the step."
+        said = f"In {own.precision} launches limit {_places(bound)}: the GPU idles {{shares}} % of the step."
         cause = f"{_place_of(own)} idles {{cost}} ms." if own not in bound else ""
     else:
         said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."

@@ -1,11 +1,12 @@
 """What ran on what, in a few lines, and what not to trust."""
 
 import math
+from collections import Counter
 
 import pandas as pd
 
 from stepscope.report.data.agreement import measured_again
-from stepscope.report.data.control import floors
+from stepscope.report.data.control import MANY_PAIRS, control_pairs, floors_of
 from stepscope.report.data.ladder import time
 from stepscope.report.data.machines import every_cell, facts, processes
 from stepscope.report.data.own_models import is_own
@@ -21,6 +22,13 @@ _LIMITS = {GPU: "the GPU limits", LAUNCHES: "launches limit", PROCESSOR: "the pr
 MOST_REASONS = 3
 FAR_APART = math.log(1.25)  # a difference that is worth a word even where nothing tells how sure it is
 _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow host", "unsteady": "unsteady"}
+# What each is, and what to do about it.
+_MEANING = {
+    "noisy": ("Noisy", "Read the interval, not the median."),
+    "throttle": ("Throttled, at lowered clocks", ""),
+    "slow_host": ("On a slow host", "Measure again what launches limit."),
+    "unsteady": ("Unsteady, processes apart by more than chance", "Measure again."),
+}
 
 
 def strip(machine: Machine) -> list[tuple[str, str]]:
@@ -54,21 +62,25 @@ def _measured(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
     counts = processes(machine.tables).get("timing")
     if counts:
         words = "process" if counts == [1] else "processes"
-        parts.append(f"{formatting.listing(list(map(str, counts)))} {words} a cell")
+        parts.append(f"{formatting.listing(list(map(str, counts)))} {words} a timing cell")
     return "Measured", "; ".join([*parts, *_floor_text(machine)])
 
 
 def _floor_text(machine: Machine) -> list[str]:
-    """`cells measured twice differ by at most 0.4 % where the GPU limits, in 19 of 20 phases`; empty if none was."""
-    found = floors(machine.tables["timing"]).by_class
-    own = {kind: floor for (hardware, kind), floor in found.items() if hardware == machine.hardware}
+    """`cells measured twice differ by at most 0.4 % where the GPU limits`; of many phases, what 19 of 20 of them do.
+    Empty if none was."""
+    found = control_pairs(machine.tables["timing"])
+    counts = Counter(pair.limited_by for pair in found if pair.hardware == machine.hardware)
+    by_class = floors_of(found).by_class
+    own = {kind: floor for (hardware, kind), floor in by_class.items() if hardware == machine.hardware}
     if not own:
         return []
     parts = [
         f"{formatting.percent(math.expm1(floor))}{f' where {_LIMITS[kind]}' if kind in _LIMITS else ''}"
         for kind, floor in own.items()
     ]
-    return [f"cells measured twice differ by at most {formatting.listing(parts)}, in 19 of 20 phases"]
+    covered = ", in 19 of 20 phases" if min(counts.values()) >= MANY_PAIRS else ""
+    return [f"cells measured twice differ by at most {formatting.listing(parts)}{covered}"]
 
 
 def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
@@ -101,12 +113,12 @@ def _flags(frame: pd.DataFrame, name: str) -> pd.Series:
 
 
 def doubts(machine: Machine) -> list[str]:
-    """Up to four sentences on what not to rely on, and on what is missing."""
-    found = _cells_in_doubt(machine), _disagreement(machine), _single(machine), _impossible(machine)
+    """A few sentences on what not to rely on and what to do about it, and on what is missing."""
+    found = *_cells_in_doubt(machine), _disagreement(machine), _single(machine), _impossible(machine)
     return [each for each in found if each]
 
 
-def _cells_in_doubt(machine: Machine) -> str:
+def _cells_in_doubt(machine: Machine) -> list[str]:
     ladder, parts = largest_ladder(machine), []
     shown = [row["cell"] for row in ladder.rungs if time(row, "step")] if ladder else []
     drawn_steps = [each for own in side_by_side(machine.steps)[1].values() for each in own]
@@ -119,9 +131,9 @@ def _cells_in_doubt(machine: Machine) -> str:
         places += [f"{formatting.cells(drawn)} of the figure"] * bool(drawn)
         rest = len(cells) - rungs - drawn
         places += [f"{rest:,} other cell{'s' * (rest != 1)}" if places else formatting.cells(rest)] * bool(rest)
-        parts.append(f"{_DOUBTS[name]}: {formatting.listing(places)}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+        is_so, advice = _MEANING[name]
+        parts.append(f"{is_so}: {formatting.listing(places)}. {advice}".strip())
+    return parts
 
 
 def _disagreement(machine: Machine) -> str:
