@@ -6,7 +6,7 @@ import pytest
 import synthetic_ladder as ladder
 import synthetic_profile
 from chapter_checks import check, example, told, values
-from stepscope.report.chapters.changes import chapter, places
+from stepscope.report.chapters.changes import chapter, climb, places
 from stepscope.report.chapters.changes.climb import FAR, UNLIKE
 from stepscope.report.data.spotlight import Machine
 from stepscope.tables.reader import Tables
@@ -76,6 +76,15 @@ def test_the_greatest_change_is_named_with_its_place_and_those_that_bring_nothin
         and "Use CUDA graphs." in own.reasons
     )
     assert "No sure gain comes from Triton attention (× 0.99" in own.reasons
+
+
+def test_a_larger_gain_that_is_not_sure_hides_none_that_is(tmp_path, monkeypatch):
+    # of 40/25, 25/20, 20/16, 16/15, 15/10, 10/5 and 5/4 those below 1.55 are sure
+    monkeypatch.setattr(climb, "is_sure", lambda speed: speed.ratio < 1.55)
+    own = found(tmp_path, ladder.chain())["which change brings most in small at 128"]
+    assert values(own) == pytest.approx({"gain": 1.5, "poor_0": 40 / 25, "poor_1": 2.0})
+    assert "In small at 128 most comes for sure from blocks compiled: × 1.50" in own.verdict
+    assert "No sure gain comes from TF32 (× 1.60" in own.reasons and "Use blocks compiled." in own.reasons
 
 
 def test_ratios_of_a_single_process_have_no_verdict(tmp_path):
