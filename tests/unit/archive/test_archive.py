@@ -159,3 +159,11 @@ def test_the_program_makes_checks_lists_and_unpacks(results, tmp_path, project_r
     assert {line.split()[-1] for line in run("list", "mine.zip")} == {f"results/{name}" for name in PLAIN}
     assert run("unpack", "mine.zip", "--label", "mine", "--machine", "box")[0] == "results/mine: unpacked"
     assert (results / "mine" / CELL / "record.json").is_file()
+
+
+def test_the_archive_to_try_it_with_is_whole(project_root):
+    with opened(project_root / "report/h200.zip") as results:
+        records = [json.loads(path.read_bytes()) for path in results.rglob("record.json")]
+    assert len(records) == 205
+    machines = {(each["machine"]["gpu"], each["machine"]["driver"], each["machine"]["torch"]) for each in records}
+    assert machines == {("NVIDIA H200", "580.159.04", "2.11.0+cu130")}
