@@ -259,10 +259,13 @@ def with_intervals(
     _mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
     for row in rows:
-        for prefix in prefixes:
-            if row[f"{prefix}processes"]:
-                row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
-                classes.setdefault((row["hardware"], row[f"{prefix}limited_by"]), []).append((row, prefix))
+        measured = [prefix for prefix in prefixes if row[f"{prefix}processes"]]
+        for prefix in measured:
+            row[f"{prefix}limited_by"] = _limited_by(row, prefix, is_queued)
+        for prefix in measured:
+            if _is_of_limited_parts(row, prefix):
+                row[f"{prefix}limited_by"] = LAUNCHES
+            classes.setdefault((row["hardware"], row[f"{prefix}limited_by"]), []).append((row, prefix))
     for which, series in classes.items():
         medians = [_medians(*each) for each in series]
         alone = confidence.unsteady(medians)
@@ -335,6 +338,14 @@ def _fill_in(row: dict, prefix: str, spread: confidence.Spread | None) -> None:
 
 def _medians(row: dict, prefix: str) -> list[float]:
     return [float(text) for text in row[f"{prefix}process_medians_ms"].split()]
+
+
+def _is_of_limited_parts(row: dict, prefix: str) -> bool:
+    """Whether the host launches for nearly all of a series of which forward and backward, by themselves, are limited by
+    launches. The GPU may work on for longer then: on the optimizer's kernels, which are few and long."""
+    share = row[f"{prefix}launch_share"]
+    parts = [row.get(f"{part}limited_by") for part in ("forward_", "backward_")]
+    return prefix in ("forward_backward_", "step_") and parts == [LAUNCHES] * 2 and (share or 0) >= LAUNCH_LIMITED
 
 
 def _limited_by(row: dict, prefix: str, is_queued: bool) -> str | None:

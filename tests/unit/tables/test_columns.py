@@ -107,6 +107,21 @@ def test_a_host_that_waits_for_a_full_queue_does_not_limit():
     assert (queued["limited_by"], bare["limited_by"]) == (GPU, LAUNCHES)
 
 
+@pytest.mark.parametrize(
+    "step, backward, limit",
+    # A step of 133 ms; at its end the GPU works on for 2.3 ms, at the optimizer's long kernels. Of 12 % it works alone.
+    [(0.983, 0.99, LAUNCHES), (0.983, 0.5, GPU), (0.88, 0.99, GPU)],
+)
+def test_a_step_whose_passes_launches_limit_is_limited_by_them(step, backward, limit):
+    parts = {"forward_": (0.043, 0.99), "backward_": (0.065, backward), "step_": (0.133, step)}
+    whole = row(1.0, 1.0)
+    for prefix, (seconds, share) in parts.items():
+        series = row(seconds, seconds * 1.001, launch=share)
+        whole |= {f"{prefix}{name}": value for name, value in series.items()}
+    with_intervals([whole], list(parts))
+    assert whole["forward_limited_by"] == LAUNCHES and whole["step_limited_by"] == limit
+
+
 def test_what_is_queued_before_it_begins_is_limited_by_the_gpu():
     each = row(1.0, 1.0, launch=0.999)
     with_intervals([each], [""], is_queued=True)
