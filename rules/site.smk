@@ -11,6 +11,11 @@ rule site:
 
 
 use rule write_report as write_site with:
+    input:
+        "results/report/index.html",
+        REGISTRY.records(),
+        REGISTRY.samples(),
+        lost_results(),
     output:
         directory("results/site"),
     log:

@@ -6,7 +6,7 @@ from collections import Counter
 from xml.etree import ElementTree
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_HREF = f"{{{_XLINK}}}href"
+_NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # no character of XML 1.0, section 2.2
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
 
@@ -14,7 +14,7 @@ ElementTree.register_namespace("xlink", _XLINK)
 def shorter(svg: str) -> str:
     """The same picture: coordinates to a hundredth of a point; without metadata, names that nothing refers to, groups
     that say nothing and turns by 0°; a style that stands several times is a class, named by what it says."""
-    root = ElementTree.fromstring(svg)
+    root = ElementTree.fromstring(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", svg))
     for element in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(element)
     text = " ".join(value for element in root.iter() for value in element.attrib.values() if "#" in value)
@@ -42,6 +42,8 @@ def shorter(svg: str) -> str:
 
 
 def _coordinates(value: str) -> str:
+    if "scale" in value or "matrix" in value:  # factors, of which a hundredth may be all
+        return value
     value = re.sub(r"(\.\d\d)\d+", r"\1", value)
     value = re.sub(r"(\.\d*?)0+(?!\d)", r"\1", value)
     value = re.sub(r"\.(?!\d)", "", value)
@@ -85,7 +87,9 @@ def _unwrap(element: ElementTree.Element) -> None:
 
 def _name_styles(root: ElementTree.Element) -> None:
     counts = Counter(element.get("style") for element in root.iter() if "style" in element.attrib)
-    names = {style: f"s{zlib.crc32(style.encode()):08x}" for style, count in counts.items() if count > 2}
+    # What refers to a part of this figure says something else in another one.
+    common = [style for style, count in counts.items() if count > 2 and "url(" not in style]
+    names = {style: f"s{zlib.crc32(style.encode()):08x}" for style in common}
     for element in root.iter():
         name = names.get(element.get("style"))
         if name:

@@ -3,13 +3,16 @@
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from stepscope.archive import ArchiveError
 from stepscope.archive_making import make
 from stepscope.report.page import Request, write
 
 CELLS = "cells.zip"  # records, samples and analyses, as an archive of results
+_PAGE = "report/index.html"
 LARGEST_TABLE = 200_000  # bytes; the cells hold all that is in the larger ones
 _PICTURE = re.compile(r"\]\(\.\./figures/([^)]+)\)")
 
@@ -19,8 +22,10 @@ def write_site(request: Request, site: Path) -> None:
     that report.md shows, as SVG), `tables/` (but the largest) and the cells in one file.
 
     The pages link to nothing else. `request` is that of the report; its `results` hold the cells. Raises ArchiveError,
-    in one line, where there are none.
+    in one line, where there are none, and for a folder that is there and no site: nothing else is ever replaced.
     """
+    results = request.results or request.tables.parent
+    _check_replaceable(site, (results, request.tables, request.figures))
     site.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".site.", dir=site.parent) as beside:
         new = Path(beside) / site.name
@@ -31,11 +36,24 @@ def write_site(request: Request, site: Path) -> None:
         for table in request.tables.glob("*.csv"):
             if table.stat().st_size <= LARGEST_TABLE:
                 shutil.copyfile(table, new / "tables" / table.name)
-        make(new / CELLS, request.results or request.tables.parent, only_cells=True)
+        make(new / CELLS, results, only_cells=True)
         write(replace(request, figures=new / "figures", out=new / "report", linked=new, kinds=("csv",)))
         shown = set(_PICTURE.findall((new / "report" / "report.md").read_text(encoding="utf-8")))
         for figure in (new / "figures").iterdir():
             if figure.name not in shown:
                 figure.unlink()
-        shutil.rmtree(site, ignore_errors=True)
+        if site.exists():
+            site.replace(Path(beside) / "before")
         new.replace(site)
+
+
+def _check_replaceable(site: Path, read: Iterable[Path]) -> None:
+    """Raise ArchiveError unless the folder is not there, empty or an earlier site, and holds nothing that is read."""
+    if any(folder.resolve().is_relative_to(site.resolve()) for folder in read):
+        raise ArchiveError(f"{site} holds results, and a site would replace them; name another folder")
+    if site.is_symlink() or (site.exists() and not site.is_dir()):
+        raise ArchiveError(f"{site} is no folder; name another one for the site")
+    if site.is_dir() and any(site.iterdir()) and not all((site / name).is_file() for name in (CELLS, _PAGE)):
+        raise ArchiveError(
+            f"{site} is there and no site, and a site would replace it; name another folder, or delete it"
+        )

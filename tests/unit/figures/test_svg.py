@@ -125,6 +125,20 @@ def test_every_shape_is_where_it_was_and_looks_as_it_did(original, shortened):
     assert any("rotate" in each["transform"] for each in after)
 
 
+def test_what_refers_to_its_own_figure_is_no_class_of_all(shortened):
+    rules = "".join(each.text for each in ElementTree.fromstring(shortened).iter(f"{NAMESPACE}style"))
+    assert "url(#" in shortened and "url(" not in rules
+
+
+def test_a_name_with_control_characters_is_drawn():
+    assert ">a\ufffdb<" in svg.shorter(f'<svg xmlns="{NAMESPACE[1:-1]}"><text>a\x1bb</text></svg>')
+
+
+def test_factors_keep_their_digits():
+    factors = "matrix(0.015625 0 0 0.0009 1 2)"
+    assert f'"{factors}"' in svg.shorter(f'<svg xmlns="{NAMESPACE[1:-1]}"><path d="M0 0" transform="{factors}"/></svg>')
+
+
 def test_groups_pass_on_what_they_say(original, shortened):
     def clipped(text):
         return [

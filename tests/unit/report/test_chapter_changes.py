@@ -217,6 +217,9 @@ def test_where_the_plain_step_fits_the_leanest_rung_is_told(tmp_path):
     )
     cells = [*ladder.chain()[:3], checkpointed()]
     assert FITS not in found(tmp_path / "none", cells)
+    lost = [ladder.without_step(each, both=True) for each in ladder.chain()[:5]]
+    fits = found(tmp_path / "lost", [*lost, *ladder.chain()[5:], checkpointed()])[FITS]
+    assert "Without it all changes up to blocks compiled fit, in" in fits.text
 
 
 # Compiling, the best, and trust ---------------------------------------------------------------------------------------

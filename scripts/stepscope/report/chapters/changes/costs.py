@@ -75,8 +75,8 @@ def _recomputing(one: Recomputed, best: dict) -> tuple[str, dict[str, Number]]:
 
 def _all_up_to(ladder: Ladder, rung: dict) -> str:
     """`all changes up to fused AdamW`: a rung has those of the ones before it; by its name alone, one that has none."""
-    place = next((at for at, row in enumerate(ladder.climbed) if row is rung), 0)
-    of_its_precision = [row for row in ladder.climbed[:place] if row["precision"] == rung["precision"]]
+    place = [row["cell"] for row in ladder.rungs].index(rung["cell"])
+    of_its_precision = [row for row in ladder.rungs[:place] if row["precision"] == rung["precision"]]
     return f"all changes up to {rung['name']}" if len(of_its_precision) > 1 else rung["name"]
 
 

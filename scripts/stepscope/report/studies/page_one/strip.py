@@ -75,12 +75,12 @@ def _floor_text(machine: Machine) -> list[str]:
     own = {kind: floor for (hardware, kind), floor in by_class.items() if hardware == machine.hardware}
     if not own:
         return []
-    parts = [
-        f"{formatting.percent(math.expm1(floor))}{f' where {_LIMITS[kind]}' if kind in _LIMITS else ''}"
-        for kind, floor in own.items()
-    ]
-    covered = ", in 19 of 20 phases" if min(counts.values()) >= MANY_PAIRS else ""
-    return [f"cells measured twice differ by at most {formatting.listing(parts)}{covered}"]
+    parts = []
+    for kind, floor in own.items():
+        where = f" where {_LIMITS[kind]}" if kind in _LIMITS else ""
+        covered = " (19 of 20 phases)" if counts[kind] >= MANY_PAIRS else ""
+        parts.append(f"{formatting.percent(math.expm1(floor))}{where}{covered}")
+    return [f"cells measured twice differ by at most {formatting.listing(parts)}"]
 
 
 def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
