@@ -122,7 +122,7 @@ def test_a_table_has_a_line_for_each_row_and_omits_optional_columns_without_valu
     assert made.rows[0][1].sort == 1200.0
     assert made.notes == [
         "Note.",
-        "~: noisy: the 95 % confidence interval is wider than the configured mark, ± 5 % on a GPU unless changed.",
+        "~: noisy: the 95 % confidence interval is wider than the configured mark.",
     ]
     assert made.grouped and not made.folded
     assert table.build("name", "Caption.", COLUMNS, []) is None

@@ -92,7 +92,7 @@ BADGES = {
     "unsupported": ("n/a", "not possible on this machine; the reason is below the table"),
     "noisy": (
         "~",
-        "noisy: the 95 % confidence interval is wider than the configured mark, ± 5 % on a GPU unless changed",
+        "noisy: the 95 % confidence interval is wider than the configured mark",
     ),
     "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),
     "slow_host": ("slow host", "the host was slow then: a fixed loop took more than 1.25 times as long as at its best"),

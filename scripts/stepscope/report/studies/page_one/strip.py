@@ -26,7 +26,7 @@ _DOUBTS = {"noisy": "noisy", "throttle": "throttled", "slow_host": "on a slow ho
 _MEANING = {
     "noisy": ("Noisy", "Read the interval, not the median."),
     "throttle": ("Throttled, at lowered clocks", ""),
-    "slow_host": ("On a slow host", "Measure again what launches limit."),
+    "slow_host": ("On a slow host", "Measure again."),
     "unsteady": ("Unsteady, processes apart by more than chance", "Measure again."),
 }
 
