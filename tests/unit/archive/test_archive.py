@@ -162,7 +162,7 @@ def test_the_program_makes_checks_lists_and_unpacks(results, tmp_path, project_r
 
 
 def test_the_archive_to_try_it_with_is_whole(project_root):
-    with opened(project_root / "report/h200.zip") as results:
+    with opened(project_root / "report/example/h200.zip") as results:
         records = [json.loads(path.read_bytes()) for path in results.rglob("record.json")]
     assert len(records) == 205
     machines = {(each["machine"]["gpu"], each["machine"]["driver"], each["machine"]["torch"]) for each in records}
