@@ -12,7 +12,7 @@ from stepscope.report.kit.compare import Floors, by_fields, pairs, timed
 
 POINT = by_fields("hardware", "size", "context", "batch", "precision", "mode", "attention", "compile", "optimizer")
 COVERED = 0.95  # the share of the control's pairs that the floor is not below
-MANY_PAIRS = 20  # from which on one pair in twenty may differ by more than the floor
+MANY_PAIRS = round(1 / (1 - COVERED))  # with fewer the floor covers them all
 
 
 @dataclass(frozen=True)

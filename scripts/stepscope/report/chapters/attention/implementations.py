@@ -16,7 +16,7 @@ from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.order import precision_rank
 
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
-_SINGLE = "no interval: no verdict"
+_NO_INTERVAL = "no interval: no verdict"
 _HOST_NOTE = (
     "host: how long a call, forward and backward, keeps it busy, at the shortest length. What the GPU finishes sooner "
     "takes as long."
@@ -76,7 +76,7 @@ def _verdict(found: list[Fastest]) -> str:
     """What may be said of the shortest times."""
     single = sum(not each.is_judged for each in found)
     if single == len(found):
-        return _SINGLE
+        return _NO_INTERVAL
     sure = sum(each.is_judged and not each.rivals for each in found)
     if len(found) == 1:
         return "faster than all others" if sure else "not sure to be faster than all others"
