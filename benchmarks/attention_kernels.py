@@ -215,7 +215,7 @@ def tune(cell: str, samples: int) -> None:
 
 def forward_candidates(d_head: int) -> Iterator[tiles.HopperForward]:
     """Tiles of the forward pass whose buffers fit into shared memory."""
-    now = tiles.hopper_forward(d_head, 1)
+    now = tiles.hopper_forward(d_head, queries=1, sequences=1, is_causal=True, multiprocessors=1)
     yield now
     options = [
         (2, 128, 2),

@@ -20,12 +20,12 @@ from stepscope.attention.hopper_tiles import PART, described, init_barriers, mul
 from stepscope.attention.launching import Plan
 from stepscope.attention.masks import Mask
 from stepscope.attention.operands import sharing, sizes
-from stepscope.attention.tiles import HopperForward
+from stepscope.attention.tiles import HOPPER_ROWS, HopperForward
 
 LN_2 = gl.constexpr(0.6931471805599453)
 LOG2_E = 1.4426950408889634
 LITTLE = gl.constexpr(24)  # the least number of registers that a warp can keep
-ROWS = gl.constexpr(64)  # queries of a warpgroup: the height of its matrix instruction
+ROWS = gl.constexpr(HOPPER_ROWS)
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperForward) -> None:

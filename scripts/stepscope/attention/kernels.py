@@ -17,7 +17,7 @@ from stepscope.attention import (
     split_backward,
     tiles,
 )
-from stepscope.attention.hopper_tiles import counter
+from stepscope.attention.hopper_tiles import counter, processors
 from stepscope.attention.launching import Plan
 from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
 
@@ -109,7 +109,11 @@ class Kernels:
         if self._forward is None:
             plan = Plan(tensors)
             if self._forward_on_hopper:
-                hopper_forward.add_to(plan, self._mask, tiles.hopper_forward(q.shape[-1], q.shape[-2]))
+                batch, heads, queries, d_head = q.shape
+                blocks = tiles.hopper_forward(
+                    d_head, queries, batch * heads, self._mask.is_causal, processors(self._device)
+                )
+                hopper_forward.add_to(plan, self._mask, blocks)
             else:
                 portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
             self._forward = plan
