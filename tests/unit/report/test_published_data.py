@@ -88,6 +88,7 @@ def test_ours_is_the_first_run_with_neutral_options(over, tmp_path):
         ({"doubt": "the host was slow"}, {}, "the host was slow"),
         ({"precision": "tf32"}, {}, "it multiplied in TF32, ours in fp32 proper"),
         ({}, {"forward_limited_by": "launches"}, LAUNCHES),
+        ({}, {"forward_unsteady": True}, "our processes differ by more than chance"),
         ({"impossible": "True", "doubt": "why"}, {}, "cannot be true"),
     ],
 )  # fmt: skip
@@ -127,11 +128,16 @@ def test_a_sum_agrees_as_far_as_it_was_printed(value, verdict, tmp_path):
     assert one(tmp_path, row, precision_accumulation=sums).verdict == verdict
 
 
-@pytest.mark.parametrize(("steps", "reason"), [(10, ""), (20, "over 20 steps there, over 10 here")])
-def test_a_mean_without_warm_up_is_compared_only_over_as_many_steps(steps, reason, tmp_path):
-    ours = [made.timing(warmup=warmup, steps=10, forward_mean_ms=mean) for warmup, mean in ((0, 6.0), (5, 1.0))]
-    found = one(tmp_path, made.figure(12.0, study="warmup", warmup=0, samples=steps), warmup=ours)
-    assert found.ratio == 2.0 and reason in found.reason
+@pytest.mark.parametrize(
+    ("warmup", "ms", "reason"),
+    [(0, 6.0, "that mean holds the first step, which no GPU's rate foretells"), (2, 1.0, ""), (10, 1.0, "")],
+)
+def test_a_mean_after_warm_up_stands_beside_the_timing_studys(warmup, ms, reason, tmp_path):
+    """The warm-up study has one process of each; the one whose first step was profiled is none of them."""
+    ours = [made.timing(warmup=steps, forward_mean_ms=mean) for steps, mean in ((0, 6.0), (10, 7.0))]
+    ours += [made.timing(warmup=0, forward_mean_ms=8.0, first="profiled")]
+    found = one(tmp_path, made.figure(3.0, study="warmup", warmup=warmup), warmup=ours)
+    assert (found.partner.value, found.reason) == (ms, reason)
     assert found.verdict == (NOT_COMPARABLE if reason else EXPLAINED)
 
 
@@ -143,6 +149,12 @@ def test_a_rate_of_attention_stands_beside_our_fastest(tflops, verdict, tmp_path
     found = one(tmp_path, made.rate(tflops), attention=made.attention(), timing=[made.timing()])
     assert (found.verdict, found.ratio) == (verdict, pytest.approx(400 / tflops))
     assert found.partner.name == "triton, bf16"
+
+
+def test_a_rate_of_attention_is_judged_by_the_peak_rates_alone(tmp_path):
+    """An A100 has 312 TFLOP/s in fp16, an H100 989.4: 3.171 times; their bandwidths, 1.643 times, bear on no rate."""
+    assert one(tmp_path, made.rate(400 / 2.55, gpu=made.A100), attention=made.attention()).verdict == EXPLAINED
+    assert one(tmp_path, made.rate(400 / 2.52, gpu=made.A100), attention=made.attention()).verdict == WORSE
 
 
 @pytest.mark.parametrize("other", [{"heads": 64}, {"batch": 8}, {"kv_heads": 8}])

@@ -53,6 +53,11 @@ class Beside:
         """Whether it is a time or a rate, which the GPU's rates bear on."""
         return is_of_rates(self.figure)
 
+    @property
+    def is_of_kernel(self) -> bool:
+        """Whether it is a rate: of a fused attention kernel, which keeps the scores off memory and multiplies."""
+        return self.figure["quantity"] == "rate"
+
 
 def is_of_rates(figure: Mapping) -> bool:
     """Whether a published figure depends on how fast the GPU is."""
@@ -133,6 +138,8 @@ def _not_comparable(found: Beside) -> str:
             return "no data sheet gives the rates of both machines"
         if partner.limited_by == LAUNCHES:
             return "here the host's launches fill the time, and the other host is not known"
+        if partner.is_unsteady:
+            return "our processes differ by more than chance"
     return ""
 
 
@@ -143,7 +150,8 @@ def _verdict(found: Beside) -> str:
             return SAME
         return FITS_HERE if found.published is None else FITS_THERE
     if found.has_time:
-        return verdict_of(found.ratio, *sorted((found.arithmetic, found.memory)))
+        rates = (found.arithmetic, found.arithmetic if found.is_of_kernel else found.memory)
+        return verdict_of(found.ratio, *sorted(rates))
     tolerance = ROUNDED if found.figure["quantity"] == "sum" else MEMORY_TOLERANCE
     told = verdict_of(found.ratio, 1.0, 1.0, tolerance)
     return SAME if told == EXPLAINED else told

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from stepscope.axes import IMPLEMENTATIONS
 from stepscope.report.data.attention import Setting, setting_of
-from stepscope.report.kit.formatting import count, known
+from stepscope.report.data.warmup import is_profiled
+from stepscope.report.kit.formatting import known
 from stepscope.report.kit.order import with_order
 from stepscope.tables.reader import Tables
 
@@ -15,19 +16,35 @@ _SIXTEEN_BITS = ("bf16", "fp16")
 _COMPARED = ("mean", "median", "max", "value")  # of a published figure; spreads have no partner
 
 
+FIRST_STEP = "that mean holds the first step, which no GPU's rate foretells"
+
+
 @dataclass(frozen=True)
 class Partner:
-    """What we measured of a published cell. value: in ms, bytes or TFLOP/s, None without one. cells: where it is from.
+    """What we measured of a published cell. value: in ms, bytes or TFLOP/s, None without one. row: of our table.
 
-    differs: why the two are not of the same thing after all; else empty. name: what of ours it is, where that is not
-    the published one's.
+    prefix: of the row's columns of the series that was timed. differs: why the two are not of the same thing after all;
+    else empty. name: what of ours it is, where that is not the published one's.
     """
 
     value: float | None
-    cells: tuple[str, ...]
-    limited_by: str | None = None
+    row: Mapping
+    prefix: str = ""
     differs: str = ""
     name: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (self.row["cell"],)
+
+    @property
+    def limited_by(self) -> str | None:
+        return self.row.get(f"{self.prefix}limited_by")
+
+    @property
+    def is_unsteady(self) -> bool:
+        """Whether its processes differ by more than chance allows."""
+        return self.row.get(f"{self.prefix}unsteady") is True
 
 
 class Partners:
@@ -35,7 +52,8 @@ class Partners:
 
     def __init__(self, tables: Tables, hardware: str):
         self._timing = _by_place(_plain(tables["timing"], hardware))
-        self._warmup = _plain(tables["warmup"], hardware)
+        cold = [row for row in _plain(tables["warmup"], hardware) if row["warmup"] == 0 and not is_profiled(row)]
+        self._cold = _by_place(cold)
         self._attention = _own(tables["attention"], hardware)
         self._sums = {row["variant"]: row for row in _own(tables["precision_accumulation"], hardware)}
 
@@ -45,7 +63,7 @@ class Partners:
             return None
         if figure["quantity"] == "sum":
             own = self._sums.get(figure["name"])
-            return own and Partner(own["sum"], (own["cell"],))
+            return own and Partner(own["sum"], own)
         if figure["study"] == "attention":
             return self._of_attention(figure)
         if figure["name"]:
@@ -75,23 +93,19 @@ class Partners:
             return None
         return Partner(
             value if is_measured and status != "oom" else None,
-            (own["cell"],),
-            own.get(f"{phase}_limited_by"),
+            own,
+            f"{phase}_",
             differs or _differs_in_status(figure),
         )
 
     def _of_warmup(self, figure: Mapping) -> Partner | None:
-        """The mean after as many steps of warm-up. It depends on how many steps it is over."""
-        rows = _by_place([row for row in self._warmup if row["warmup"] == figure["warmup"]])
-        found = self._of_model(figure, rows)
-        if found is None:
+        """After warm-up the timing study's, of several processes; of a mean from the first step on ours of the same."""
+        if not known(figure["warmup"]):
             return None
-        steps = rows[_place(figure)].get("steps")
-        if known(steps) and figure["samples"] == steps:
-            return found
-        theirs = count(figure["samples"]) if known(figure["samples"]) else "an unknown number of"
-        differs = f"a mean that holds the first steps is over {theirs} steps there, over {count(steps)} here"
-        return Partner(found.value, found.cells, found.limited_by, found.differs or differs)
+        if figure["warmup"] > 0:
+            return self._of_model(figure, self._timing)
+        found = self._of_model(figure, self._cold)
+        return found and replace(found, differs=found.differs or FIRST_STEP)
 
     def _of_attention(self, figure: Mapping) -> Partner | None:
         """The same implementation at the same point; of one that is not ours the fastest of all of ours there."""
@@ -130,7 +144,7 @@ def _attention_partner(figure: Mapping, row: Mapping, differs: str = "", name: s
     if column is None or not (is_measured or row["status"] == "oom"):
         return None
     differs = differs or _differs_in_status(figure)
-    return Partner(value if is_measured else None, (row["cell"],), row.get("limited_by"), differs, name)
+    return Partner(value if is_measured else None, row, differs=differs, name=name)
 
 
 def _differs_in_status(figure: Mapping) -> str:
