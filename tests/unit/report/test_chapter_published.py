@@ -64,14 +64,18 @@ def test_what_cannot_be_true_and_slips_are_told_with_their_source(tmp_path):
 
 def test_attention_stands_beside_published_rates_with_their_date(tmp_path):
     rows = [made.rate(250.0, framework="Kernel 3", date="2030-01"), made.rate(320.0, length=4096, batch=4)]
-    tables = made.write(tmp_path, rows, attention=made.attention())
-    whole = chapter(Machine(tables))
+    ours = [row | {"throttle": "power cap"} for row in made.attention()]
+    whole = chapter(Machine(made.write(tmp_path, rows, attention=ours)))
     found = told(whole)["how far is attention from Kernel 3"]
     assert values(found)["theirs"] == [250.0] and values(found)["range"] == [1.6]  # 400 over 250
     assert "1.60 times the published rate" in found.text
     (table,) = [each for part in whole.parts for each in part.shows if each.name == "chapter-published-attention"]
     assert [cell.text for cell in table.rows[0]][:2] == ["Kernel 3, 2030-01", "H100 80GB HBM3"]
-    assert [row[-2].text for row in table.rows] == ["1.60", "1.25"]
+    assert [(row[-2].text, row[-2].below, row[-1].text) for row in table.rows] == [
+        ("1.60", "better here", "1.000"),
+        ("1.25", "", "1.000"),
+    ]
+    assert all(row[-3].badges == ("throttled",) for row in table.rows)
 
 
 @pytest.mark.parametrize(

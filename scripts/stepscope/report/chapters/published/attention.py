@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from stepscope.report.data.published import Beside
+from stepscope.report.data.published import EXPLAINED, Beside
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
@@ -54,14 +54,26 @@ def references_table(found: Sequence[Beside]) -> Table | None:
         Column("heads", number=False, value=lambda each: _heads(each.figure)),
         Column("length", value=lambda each: each.figure["length"], show=formatting.count),
         Column("published", "TFLOP/s", value=lambda each: each.published),
-        Column("ours", "TFLOP/s", value=lambda each: table.number(each.partner.value, below=each.partner.name)),
-        Column("ours over theirs", value=lambda each: each.ratio, show=ratio_text),
-        Column("verdict", number=False, value=lambda each: each.verdict),
+        Column("ours", "TFLOP/s", value=_ours),
+        Column("rate", group="ours over theirs", value=_compared),
+        Column("peak", group="ours over theirs", value=lambda each: each.arithmetic, show=ratio_text),
     ]
     rows = references(found)
     left = f" {len(rows) - MOST_ROWS:,} more rows stand with the data." if len(rows) > MOST_ROWS else ""
-    caption = f"Published rates of attention beside our fastest implementation at the same length and d.{left}"
-    return table.build("chapter-published-attention", caption, columns, rows[:MOST_ROWS], legend=False)
+    caption = (
+        "Published rates of attention beside our fastest implementation at the same length and d. Peak: by the GPUs' "
+        f"data sheets.{left}"
+    )
+    return table.build("chapter-published-attention", caption, columns, rows[:MOST_ROWS])
+
+
+def _ours(each: Beside) -> TableCell:
+    return table.number(each.partner.value, below=each.partner.name, badges=table.disturbed(each.partner.row))
+
+
+def _compared(each: Beside) -> TableCell:
+    """The ratio of the rates, and the verdict where the GPUs' peak rates do not explain it."""
+    return table.number(each.ratio, ratio_text, "" if each.verdict == EXPLAINED else each.verdict)
 
 
 def _who(figure: dict) -> str:

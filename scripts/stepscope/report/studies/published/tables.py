@@ -82,7 +82,7 @@ def compared_table(hardware: str, found: Sequence[Beside]) -> Table | None:
         Column("cell", number=False, value=lambda each: _beside(cell_name(each.figure), each.figure["precision"])),
         Column("of", number=False, value=lambda each: _beside(pass_of(each.figure), _measure(each.figure))),
         Column("published", number=False, value=lambda each: shown(each.published, each.figure)),
-        Column("here", number=False, value=lambda each: _beside(_ours(each), each.partner.name)),
+        Column("here", number=False, value=_here),
         Column("theirs over ours", value=lambda each: each.ratio, show=ratio_text),
         *(
             Column(
@@ -99,7 +99,12 @@ def compared_table(hardware: str, found: Sequence[Beside]) -> Table | None:
         f"Published figures beside {hardware}'s. Theirs over ours: how many times the time or memory; of a rate its "
         "inverse. Ratio of rates: ours over theirs, by the data sheets."
     )
-    return table.build(f"published-{hardware}", caption, columns, found, legend=False, folded=len(found) > table.LONG)
+    return table.build(f"published-{hardware}", caption, columns, found, folded=len(found) > table.LONG)
+
+
+def _here(each: Beside) -> TableCell:
+    badges = table.disturbed(each.partner.row) if each.has_time else ()
+    return TableCell(_ours(each) or "–", each.partner.name, badges=badges)
 
 
 def _beside(text: str | None, below: str | None) -> TableCell:
