@@ -256,7 +256,7 @@ def with_intervals(
     differ by more than chance allows in its class lends it nothing, has its own spread, and is noisy; one of two
     processes has no interval.
     """
-    _mark_slow_hosts(rows)
+    mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
     for row in rows:
         measured = [prefix for prefix in prefixes if row[f"{prefix}processes"]]
@@ -282,7 +282,7 @@ def with_intervals(
                 row[f"{prefix}noisy"] = True
 
 
-def _mark_slow_hosts(rows: list[dict]) -> None:
+def mark_slow_hosts(rows: list[dict]) -> None:
     """Mark the cells of slow moments of their machine's host."""
     quickest: dict[str, float] = {}
     for row in rows:

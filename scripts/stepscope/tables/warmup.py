@@ -21,6 +21,7 @@ from stepscope.tables.columns import (
     STATISTICS,
     STATUS,
     BetweenCells,
+    mark_slow_hosts,
     milliseconds,
     ratio,
     run_columns,
@@ -163,7 +164,9 @@ def rows_of(cells: list[CellResult], control: BetweenCells = NO_CONTROL) -> list
         if status_of(cell, _mode(cell))["status"] == "ok" and not is_profiled(cell):
             points[_point(cell)].append((cell, found))
     states = steady_states(points, control)
-    return [row(cell, own, states.get(_point(cell))) for cell, own in zip(cells, series, strict=True)]
+    rows = [row(cell, own, states.get(_point(cell))) for cell, own in zip(cells, series, strict=True)]
+    mark_slow_hosts(rows)
+    return rows
 
 
 def is_profiled(cell: CellResult) -> bool:

@@ -60,7 +60,7 @@ class Plan:
             )
         if profiled and status == "ok":
             summary["first"] = _profile(*more.get("parts", (IN_FIRST, IN_STEADY)))
-        _write(self.folder / name, spec, summary, rows, more.get("device_name", "GPU"))
+        _write(self.folder / name, spec, summary, rows, more.get("device_name", "GPU"), more.get("host"))
 
     def write(self, tables: Path, partial=True) -> Path:
         """The study's tables, made as the workflow makes them; returns their folder."""
@@ -112,13 +112,14 @@ def _profile(first: dict, steady: dict) -> dict:
     return {"profiled": whole, "parts": parts, "page_faults": {"first": 54321, "steady": 12}, "largest": largest}
 
 
-def _write(folder: Path, spec: dict, summary: dict, rows: list[dict], device: str) -> None:
+def _write(folder: Path, spec: dict, summary: dict, rows: list[dict], device: str, host: dict | None) -> None:
     columns = list(dict.fromkeys([*TRAINING_COLUMNS, *(name for row in rows for name in row)]))
     samples = samples_csv(columns, rows).encode()
     hardware = {"device": "cuda", "gpu": device, "gpu_memory_bytes": 80 * 2**30}
     origin = {"git_commit": "abc", "started": "2025-01-02T03:04:05+00:00", "duration_s": 12.5, "hardware": hardware}
     origin |= {"versions": {"python": "3.12.1", "torch": "2.13.0"}, "settings": {"threads": 1}}
     record = {"spec": spec, "code": CODE, "machine": MACHINE, "summary": summary, "provenance": origin, "telemetry": {}}
+    record |= {"host": host} if host else {}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "samples.csv").write_bytes(samples)
     (folder / "measure.log").write_text("done\n")

@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from dataclasses import replace
 
 import page_one_maker
 import pandas as pd
@@ -171,7 +172,8 @@ def test_the_optimizer_creates_its_state(tmp_path):
 
 
 def test_the_mean_without_warmup(tmp_path):
-    found = first_step.mean_of(by_size(*setting_of(tmp_path)), "gpu", "s")
+    of_m, found = first_step.means(by_size(*setting_of(tmp_path)), "gpu")
+    assert "In m the mean" in of_m.text
     assert values(found) == {
         "off": pytest.approx(sum(COLD) / 350 - 1),
         "std": pytest.approx(statistics.stdev(COLD) / (sum(COLD) / 10)),
@@ -181,10 +183,21 @@ def test_the_mean_without_warmup(tmp_path):
 
 
 def test_a_mean_that_is_not_above_the_late_steps():
-    found = first_step.mean_of({"s": [process((5, 20, 5))]}, "gpu", "s")
+    (found,) = first_step.means({"s": [process((5, 20, 5))]}, "gpu")
     assert "below the late ones" in found.text and not found.cause
-    assert first_step.mean_of({"s": [process((20, 40, 5), warmup=1)]}, "gpu", "s") is None
-    assert first_step.mean_of({}, "gpu", "s") is None
+    assert first_step.means({"s": [process((20, 40, 5), warmup=1)]}, "gpu") == ()
+    assert first_step.means({}, "gpu") == ()
+
+
+def test_what_launches_limit_on_a_slow_host_is_no_example_of_a_mean():
+    """Of three sizes the smallest is slowed by its host; the next one's host was slow too, but the GPU limits it."""
+    limits = {"s": "launches", "m": "gpu", "l": "gpu"}
+    own = {name: replace(process((20, 40, 5), size=name), slow_host=name != "l", limited_by=by)
+           for name, by in limits.items()}  # fmt: skip
+    found = first_step.means({name: [each] for name, each in own.items()}, "gpu")
+    assert [each.text.split()[1] for each in found] == ["l", "m"]
+    cells = [row[-1] for row in first_steps_table({name: [each] for name, each in own.items()}, "").rows]
+    assert [each.badges for each in cells] == [("slow_host",), ("slow_host",), ()]
 
 
 def test_the_table_of_first_steps(tmp_path):

@@ -141,6 +141,13 @@ def test_cells_without_a_result_give_no_steady_state(plan, tmp_path):
     assert float(other["step_steady_ms"]) == pytest.approx(140)
 
 
+def test_cells_on_a_slow_host_are_marked(plan, tmp_path):
+    """Loops of 2.0, 2.5 and 2.51 ms: 1.25 times the quickest is no more than the mark."""
+    for count, ms in ((0, 2.0), (5, 2.5), (10, 2.51)):
+        plan.cell("s", count, host={"python": [ms / 1e3]})
+    assert [row["slow_host"] for row in rows_of(plan, tmp_path)] == ["False", "False", "True"]
+
+
 def test_the_parts_of_the_profiled_first_step(plan, tmp_path):
     plan.cell("s", 10, profiled=True)
     (row,) = rows_of(plan, tmp_path)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from stepscope.report.data.warmup import Setting, SizeRuns, Warmups
+from stepscope.tables.columns import LAUNCHES
 from stepscope.tables.warmup import FEWEST, PHASES, STEADY_FROM
 
 LATE_FROM = min(STEADY_FROM)  # a step's index, from which on steps count as late
@@ -14,12 +15,20 @@ WHOLE = "step"
 @dataclass(frozen=True)
 class Process:
     """The steps of a process that was not profiled, from its first one on. times: ms, a row a step, a column a phase
-    and one for the whole `step`."""
+    and one for the whole `step`. slow_host: whether its host was slow. limited_by: what limits its point's late steps.
+    """
 
     size: str
     cell: str
     warmup: int
     times: pd.DataFrame
+    slow_host: bool = False
+    limited_by: str | None = None
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether its steps are as slow as its host was."""
+        return self.slow_host and self.limited_by == LAUNCHES
 
     def at(self, step: int, phase: str = WHOLE) -> float:
         """Ms of a step, counted from 0."""
@@ -63,7 +72,8 @@ def processes(warmups: Warmups, point: SizeRuns) -> list[Process]:
         wide = wide.reindex(columns=list(PHASES[WHOLE])).dropna()
         wide[WHOLE] = wide.sum(axis=1)
         if {0, 1} <= set(wide.index) and len(wide.loc[LATE_FROM:]) >= FEWEST:
-            found.append(Process(point.size, row["cell"], int(row["warmup"]), wide))
+            host = row.get("slow_host") is True, row.get("step_steady_limited_by")
+            found.append(Process(point.size, row["cell"], int(row["warmup"]), wide, *host))
     return found
 
 

@@ -36,7 +36,7 @@ def chapter(machine: Machine) -> Chapter | None:
         ),
         Part(
             "What does a benchmark without warm-up get?",
-            _told(*(first_step.mean_of(by, hardware, name) for name in dict.fromkeys([*list(by)[-1:], *list(by)[:1]]))),
+            first_step.means(by, hardware),
             _shown(first_steps_table(by, warmups.place(setting))),
         ),
         Part(
@@ -62,7 +62,7 @@ def first_steps_table(by: dict[str, list[Process]], place: str) -> Table | None:
         *(Column(name, "ms", value=lambda line, of=of: _span(line[1], of))
           for name, of in (("first step", lambda each: each.at(0)), ("second step", lambda each: each.at(1)),
                            ("late steps", lambda each: each.late()))),
-        Column("mean without warm-up", "× late", value=lambda line: _cold_mean(line[1]), show=_two_decimals),
+        Column("mean without warm-up", "× late", value=lambda line: _cold_mean(line[1])),
     ]  # fmt: skip
     caption = (
         "The first, the second and the late steps of fresh processes, from the least to the most of their processes. "
@@ -77,9 +77,12 @@ def _span(found: list[Process], of) -> table.TableCell:
     return table.TableCell(formatting.value_range(values), sort=max(values))
 
 
-def _cold_mean(found: list[Process]) -> float | None:
-    cold = [each for each in found if each.warmup == 0]
-    return cold[0].times["step"].mean() / cold[0].late() if cold else None
+def _cold_mean(found: list[Process]) -> table.TableCell:
+    cold = first_step.cold(found)
+    if cold is None:
+        return table.NOTHING
+    badges = ("slow_host",) * cold.slow_host
+    return table.number(cold.times["step"].mean() / cold.late(), _two_decimals, badges=badges)
 
 
 def _two_decimals(value: float) -> str:

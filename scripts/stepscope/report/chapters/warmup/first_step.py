@@ -51,19 +51,27 @@ def _range(values: list[float]) -> str:
     return formatting.value_range(values, 3)
 
 
-def mean_of(by: By, hardware: str, name: str) -> Finding | None:
+def cold(found: list[Process]) -> Process | None:
+    """The process without warm-up."""
+    return next((each for each in found if each.warmup == 0), None)
+
+
+def means(by: By, hardware: str) -> tuple[Finding, ...]:
+    """mean_of() the largest and the smallest size; where launches limit one on a slow host, of the next."""
+    every = [own for found in by.values() if (own := cold(found)) and not own.is_slowed]
+    ends = {own.size: own for own in [*every[-1:], *every[:1]]}
+    return tuple(mean_of(own, hardware) for own in ends.values())
+
+
+def mean_of(own: Process, hardware: str) -> Finding:
     """The mean of a process without warm-up beside its late steps, and what the first step alone adds to it."""
-    cold = [each for each in by.get(name, ()) if each.warmup == 0]
-    if not cold:
-        return None
-    own = cold[0]
     off = own.times["step"].mean() / own.late() - 1
     alone = own.excess(0) / len(own.times) / own.late()
     numbers = {"off": Number(abs(off), (own.cell,), formatting.percent)}
     numbers["std"] = Number(own.times["step"].std() / own.times["step"].mean(), (own.cell,), formatting.percent)
     word = "above" if off >= 0 else "below"
     answer = (
-        f"In {name} the mean of the first {len(own.times)} steps is {{off}} {word} the late ones; the standard "
+        f"In {own.size} the mean of the first {len(own.times)} steps is {{off}} {word} the late ones; the standard "
         "deviation is {std} of that mean."
     )
     cause = ""
