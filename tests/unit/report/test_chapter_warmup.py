@@ -216,15 +216,28 @@ def test_the_second_step_is_still_slow(tmp_path):
     """In both sizes 1 / 6 + 1 / 7 + 1 / 8 + 1 / 11 + 1 / 16 by chance; 4 of 7 parts of the excess are backward's."""
     found = later_steps.second_step(by_size(*setting_of(tmp_path)), "gpu")
     chance = 2 * (1 / 6 + 1 / 7 + 1 / 8 + 1 / 11 + 1 / 16)
-    assert values(found) == {"above": 10, "chance": pytest.approx(chance), "share": pytest.approx(4 / 7)}
-    assert "57 % of what it takes longer there is in backward" in found.text
+    assert values(found) == {"above": 10, "chance": pytest.approx(chance), "share": pytest.approx([400 / 7] * 2)}
+    assert "10 of 10 processes of s and m" in found.text
+    assert "57 % of what it takes longer is in backward" in found.text
+
+
+def test_the_second_step_is_judged_size_by_size():
+    """In each size 5 processes of 5 late steps: 4 or more of 5 by chance with probability 5 (1/6)^4 (5/6) + (1/6)^5 =
+    0.0033, 1 or more with 0.6; together 5 of 10, by chance with 0.015. In s 6 ms more are forward's, 2 backward's."""
+    slow, plain = process((20, 40, 10), (16, 22, 5)), process((20, 40, 10))
+    by = {"s": [slow] * 4 + [plain], "m": [slow] + [plain] * 4}
+    found = later_steps.second_step(by, "gpu")
+    assert values(found) == {"above": 4, "chance": pytest.approx(5 / 6), "share": [75.0]}
+    assert "in 4 of 5 processes of s;" in found.text and "still slow there: 75 % of" in found.text
+    none = later_steps.second_step({"s": by["m"], "m": by["m"]}, "gpu")
+    assert values(none) == {"above": 2, "chance": pytest.approx(10 / 6)} and "In no size" in none.text
 
 
 @pytest.mark.parametrize(("lates", "is_slow"), [(19, True), (18, False)])
 def test_what_chance_may_explain_is_not_called_slow(lates, is_slow):
     """One process: 1 / 20 is the level itself, 1 / 19 above it."""
     found = later_steps.second_step({"s": [process((20, 40, 10), (11, 20, 5), lates=lates)]}, "gpu")
-    assert ("still slow" in found.cause) is is_slow and ("not known to differ" in found.cause) is not is_slow
+    assert ("still slow" in found.cause) is is_slow and ("In no size" in found.cause) is not is_slow
     assert later_steps.second_step({}, "gpu") is None
 
 

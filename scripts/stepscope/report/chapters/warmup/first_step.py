@@ -90,14 +90,14 @@ def phases(by: By, hardware: str) -> Finding | None:
         return None
     shares = {phase: [each.excess(0, phase) / each.excess(0) for each in told] for phase in PHASES["step"]}
     most = max(shares, key=lambda phase: sorted(shares[phase])[len(told) // 2])
-    numbers = {"most": Number([100 * share for share in shares[most]], cells(told), _percents)}
+    numbers = {"most": Number([100 * share for share in shares[most]], cells(told), percents)}
     answer = f"Of what the first step takes longer, {{most}} is in {most} ({len(told)} of {len(every)} processes)."
     is_forward = most == "forward" and min(shares[most]) > 0.5
     cause = "Forward runs first." if is_forward else ""
     return Finding("which phase pays for it", answer, numbers, hardware, cause)
 
 
-def _percents(values: list[float]) -> str:
+def percents(values: list[float]) -> str:
     return formatting.value_range(values, 2, " %")
 
 

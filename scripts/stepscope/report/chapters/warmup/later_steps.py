@@ -1,6 +1,7 @@
 """Whether the second step still differs, how many warm-up steps are enough, and what compiling adds to the first."""
 
-from stepscope.report.chapters.warmup.first_step import By, cells
+from stepscope.confidence import discoveries
+from stepscope.report.chapters.warmup.first_step import By, cells, percents
 from stepscope.report.data.ladder import Ladder
 from stepscope.report.data.warmup import CLOSE, Setting, SizeRuns
 from stepscope.report.data.warmup_process import Process, chance_of_at_least
@@ -10,33 +11,36 @@ from stepscope.report.kit.finding import Finding, Number
 from stepscope.report.kit.order import NEUTRAL
 from stepscope.tables.warmup import PHASES
 
-BY_CHANCE = 0.05  # the probability of a count, above which chance may explain it
-
 
 def second_step(by: By, hardware: str) -> Finding | None:
-    """In how many processes the second step took longer than every late one, beside what chance gives.
+    """The sizes in which the second step took longer than every late one in more processes than chance explains.
 
-    Were it one step like the late ones, it would be the longest of them with probability 1 / (late steps + 1).
+    Were it one step like the late ones, it would be the longest of them with probability 1 / (late steps + 1). Each
+    size is judged by itself, with false discoveries controlled.
     """
-    every = [each for own in by.values() for each in own]
-    if not every:
+    if not by:
         return None
-    above = [each for each in every if each.is_above_late_ones(1)]
-    chances = [1 / (each.lates + 1) for each in every]
+    above = {name: [each for each in own if each.is_above_late_ones(1)] for name, own in by.items()}
+    chances = {name: [1 / (each.lates + 1) for each in own] for name, own in by.items()}
+    sure = discoveries([chance_of_at_least(len(above[name]), chances[name]) for name in by])
+    slow = [name for name, is_sure in zip(by, sure, strict=True) if is_sure]
+    told = slow or list(by)
+    every = [each for name in told for each in by[name]]
     numbers = {
-        "above": Number(len(above), cells(every), formatting.count),
-        "chance": Number(sum(chances), cells(every), _one_decimal),
+        "above": Number(sum(len(above[name]) for name in told), cells(every), formatting.count),
+        "chance": Number(sum(sum(chances[name]) for name in told), cells(every), _one_decimal),
     }
+    where = f" of {formatting.listing(slow)}" if slow else ""
     answer = (
-        f"The second step took longer than every late one in {{above}} of {len(every)} processes; chance alone gives "
-        "{chance}."
+        f"The second step took longer than every late one in {{above}} of {len(every)} processes{where}; chance alone "
+        "gives {chance}."
     )
-    if chance_of_at_least(len(above), chances) > BY_CHANCE:
-        cause = "So it is not known to differ."
-        return Finding("does the second step still differ", answer, numbers, hardware, cause)
-    phase, share = _main_phase(above)
-    cause = f"So it is still slow: {{share}} of what it takes longer there is in {phase}."
-    numbers["share"] = Number(share, cells(above), formatting.percent)
+    cause = "In no size is it known to differ."
+    if slow:
+        shares = {phase: [_share(above[name], phase) for name in slow] for phase in PHASES["step"]}
+        most = max(shares, key=lambda phase: sum(shares[phase]))
+        cause = f"So it is still slow there: {{share}} of what it takes longer is in {most}."
+        numbers["share"] = Number([100 * share for share in shares[most]], cells(every), percents)
     return Finding("does the second step still differ", answer, numbers, hardware, cause)
 
 
@@ -44,11 +48,10 @@ def _one_decimal(value: float) -> str:
     return formatting.fixed(value, 1)
 
 
-def _main_phase(found: list[Process]) -> tuple[str, float]:
-    """The phase with the largest sum of what the second step took longer, and its share of the sum of all phases'."""
-    sums = {phase: sum(max(0.0, each.excess(1, phase)) for each in found) for phase in PHASES["step"]}
-    most = max(sums, key=sums.__getitem__)
-    return most, sums[most] / sum(sums.values())
+def _share(found: list[Process], phase: str) -> float:
+    """A phase's share of what the second step took longer in processes of one size."""
+    longer = {each: sum(max(0.0, own.excess(1, each)) for own in found) for each in PHASES["step"]}
+    return longer[phase] / sum(longer.values())
 
 
 def scatter(by: By, hardware: str) -> Finding | None:
