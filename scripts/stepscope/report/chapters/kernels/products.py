@@ -63,17 +63,19 @@ def _units(machine: Machine, rows: list[dict]) -> Finding | None:
 
 
 def _tile_sizes(machine: Machine, rows: list[dict]) -> Finding | None:
-    """Whether the backward pass takes smaller tiles than the forward pass, precision by precision."""
+    """How large a tile of the output a thread block computes in backward, beside forward, where the two differ."""
     ratios = {}
     for row in rows:
         forward, backward = (tiles(machine.profile, row, phase) for phase in ("forward", "backward"))
         if forward and backward and forward.outputs and backward.outputs:
-            ratios[row["precision"]] = (backward.outputs / forward.outputs, row)
+            ratio = backward.outputs / forward.outputs
+            if abs(ratio - 1) > _ALIKE:
+                ratios[row["precision"]] = (ratio, row)
     if not ratios:
         return None
     numbers = {f"ratio_{name}": of_range([ratio], [row]) for name, (ratio, row) in ratios.items()}
     told = formatting.listing([f"{{ratio_{name}}} ({name})" for name in ratios])
-    smaller = [name for name, (ratio, _) in ratios.items() if ratio < 1 - _ALIKE]
-    cause = f"Smaller ones read each operand more often ({formatting.listing(smaller)})." if smaller else ""
-    answer = f"Backward's tiles are {told} times as large as forward's."
+    smaller = [name for name, (ratio, _) in ratios.items() if ratio < 1]
+    cause = f"Smaller tiles load operands more often ({formatting.listing(smaller)})." if smaller else ""
+    answer = f"In backward a thread block's output tile is {told} times forward's."
     return Finding(_UNIT, answer, numbers, machine.hardware, cause=cause)
