@@ -123,8 +123,8 @@ def test_the_bytes_of_a_softmax():
     ("rate", "cause"),
     [
         (11.0, "The caches serve"),  # 8.912896 MB take 0.8103 ms, 1.080 of the 0.75 ms
-        (11.4, "Mostly memory traffic"),  # 1.042 of it
-        (23.7, "Mostly memory traffic"),  # 0.5014 of it
+        (11.4, "may fit in the L2 cache"),  # 1.042 of it
+        (23.7, "may fit in the L2 cache"),  # 0.5014 of it
         (23.9, "do not explain"),  # 0.4972 of it
     ],
 )
@@ -133,7 +133,8 @@ def test_the_softmax_beside_its_bytes(tmp_path, rate, cause):
     machine, rows = profiled(tmp_path, at(128), rates=rates)
     found = in_model.traffic(machine, rows)
     predicted = 8.912896 / rate
-    assert values(found) == {
+    scores = {"scores": ELEMENTS / 2 * 4} if "may fit" in found.cause else {}  # of one of 2 layers, in fp32
+    assert values(found) == scores | {
         "kernels": 4.0,  # 8 in 2 layers
         "moved": 8_912_896,
         "predicted": pytest.approx(predicted),
@@ -141,6 +142,14 @@ def test_the_softmax_beside_its_bytes(tmp_path, rate, cause):
         "gap": pytest.approx(0.75 / predicted - 1),
     }
     assert cause in found.cause
+
+
+@pytest.mark.parametrize(("largest", "sets"), [(524_288, False), (524_287, True)])
+def test_traffic_sets_the_time_of_scores_that_no_cache_holds(tmp_path, monkeypatch, largest, sets):
+    """4 sequences × 2 heads × 128 × 128 scores of 4 bytes: 524,288 bytes a layer."""
+    monkeypatch.setattr(in_model, "LARGEST_L2", largest)
+    found = in_model.traffic(*profiled(tmp_path, at(128), rates=synthetic_profile.ceilings(gb_per_s=11.4)))
+    assert ("Mostly memory traffic" in found.text) is sets and ("512 KiB of scores may fit" in found.text) is not sets
 
 
 def test_no_traffic_without_a_copy_rate_or_on_a_cpu(tmp_path):

@@ -36,12 +36,17 @@ def passes(precision: str) -> list[Pass]:
 
 
 def softmax_bytes(row: dict) -> float | None:
-    """Bytes that the softmax of all layers moves in a forward pass of a profiled cell; None if that is not known.
-
-    batch × heads × context × context elements a layer, of which passes() moves each.
-    """
-    shape = shape_of(row)
-    if shape is None or row["precision"] not in PRECISIONS or not (known(row["batch"]) and known(row["context"])):
+    """Bytes that the softmax of all layers moves in a forward pass of a profiled cell; None if that is not known."""
+    matrix = scores_bytes(row)
+    if matrix is None or row["precision"] not in PRECISIONS:
         return None
-    elements = shape.num_layers * row["batch"] * shape.num_heads * row["context"] ** 2
-    return elements * sum(each.read + each.written for each in passes(row["precision"]))
+    each = sum(each.read + each.written for each in passes(row["precision"]))
+    return shape_of(row).num_layers * matrix / _FP32 * each
+
+
+def scores_bytes(row: dict) -> float | None:
+    """Bytes of a layer's scores in fp32: batch × heads × context × context of them. None if that is not known."""
+    shape = shape_of(row)
+    if shape is None or not (known(row["batch"]) and known(row["context"])):
+        return None
+    return row["batch"] * shape.num_heads * row["context"] ** 2 * _FP32

@@ -4,7 +4,7 @@ from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.own_models import is_own
 from stepscope.report.data.profile import GPU
 from stepscope.report.data.profile_parts import shape_of, softmax_against_products
-from stepscope.report.data.softmax_traffic import softmax_bytes
+from stepscope.report.data.softmax_traffic import scores_bytes, softmax_bytes
 from stepscope.report.data.spotlight import MIXED, Machine
 from stepscope.report.data.step_parts import StepParts
 from stepscope.report.data.unprofiled import mode
@@ -19,6 +19,7 @@ from stepscope.report.studies.page_one.changes import Change, change
 RISES = 1.02  # times as large a share, from which on it is said to grow
 UNLIKE = 2.0  # times as far apart as operations, from which on times do not follow them
 SERVED, EXPLAINED = 1.05, 0.5  # predicted over measured time: above, caches help; from here on traffic sets the time
+LARGEST_L2 = 128 * 2**20  # bytes: that of a B200, 126 MB, is the largest; records do not tell a GPU's own
 IDLES = 0.1  # of the step before a change, from which on launches are the reason for less gain than predicted
 _CALL = "attention"  # the whole of it, a part of the forward pass
 
@@ -167,6 +168,9 @@ def traffic(machine: Machine, rows: list[dict]) -> Finding | None:
         cause = "The caches serve part of them."
     elif ratio >= EXPLAINED:
         cause = "Mostly memory traffic sets its time."
+        if scores_bytes(row) <= LARGEST_L2:
+            cause = "But a layer's {scores} of scores may fit in the L2 cache."
+            numbers["scores"] = Number(scores_bytes(row), cells, size)
     answer = (
         "By formula its {kernels} kernels a layer move {moved} of scores a forward pass. That takes {predicted} ms "
         "at the copy rate; {measured} ms were measured ({gap})."
