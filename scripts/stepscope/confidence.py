@@ -17,6 +17,7 @@ CONFIDENCE = 0.95
 FALSE_DISCOVERIES = 0.05  # the share of the differences called real that may be none
 
 
+_MANY = 1000  # degrees of freedom
 UNSTEADY = 0.001  # how unlikely a series' own spread has to be in its class for it to be of its own
 
 
@@ -209,8 +210,15 @@ def _density(t: float, degrees: float) -> float:
 
 @functools.cache
 def upper_tail(t: float, degrees: float) -> float:
-    """The share of Student's distribution above t, by the incomplete beta function (Abramowitz and Stegun 26.7.1)."""
+    """The share of Student's distribution above t, by the incomplete beta function (Abramowitz and Stegun 26.7.1).
+
+    Of many degrees it is the normal distribution's at another point (Wallace 1959, equation 3.3): the incomplete beta
+    function is slow there, and does not always converge. The error is below 0.02 % of any share above 1e-22.
+    """
     import mpmath  # only here: planning and measuring do without
 
+    if degrees > _MANY:
+        z = (8 * degrees + 1) / (8 * degrees + 3) * math.sqrt(degrees * math.log1p(t * t / degrees))
+        return math.erfc(math.copysign(z, t) / math.sqrt(2)) / 2
     share = float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)) / 2
     return share if t >= 0 else 1 - share
