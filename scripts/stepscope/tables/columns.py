@@ -67,7 +67,7 @@ STATISTICS = Group(
         count("spread_cells_degrees", "degrees of freedom of that control: cells measured again", is_optional=True),
         flag(
             "unsteady",
-            "its processes differ by more than chance allows in its class: `spread` is its own where the interval is wider by it",
+            "its processes differ by more than chance allows in its class: `spread` is its own where that is wider",
             is_optional=True,
         ),
     ),
