@@ -390,12 +390,21 @@ def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
     assert strip["Machine"].endswith("; not on this page: nvidia-a100-sxm4-40gb")
     timing = tables["timing"][tables["timing"]["hardware"] == "nvidia-h100-80gb-hbm3"]
     lost = (timing["status"] == "oom").sum()
-    words = f"{len(timing) - lost} of {len(timing)} measured (1 noisy, 1 throttled), {lost} out of memory"
+    words = f"{len(timing) - lost} measured (1 noisy, 1 throttled), {lost} out of memory"
     assert strip["Cells"] == words
     assert own["doubts"] == [
         "Noisy: 1 cell. Read the interval, not the median.",
         "Throttled, at lowered clocks: 1 cell.",
     ]
+
+
+def test_cells_are_counted_against_the_plan_where_some_are_missing(tmp_path):
+    def change(frames):
+        frames["timing"].loc[frames["timing"].index[-1], "status"] = "missing"
+
+    tables = Tables(synthetic.write("h100", tmp_path, change), ["timing"])
+    measured, every = (tables["timing"]["status"] == "ok").sum(), len(tables["timing"])
+    assert dict(section.context(tables)["strip"])["Cells"].startswith(f"{measured} of {every} measured")
 
 
 def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):
