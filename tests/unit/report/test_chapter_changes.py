@@ -278,7 +278,7 @@ def test_clocks_are_told_of_each_ladder(tmp_path):
         medium[at] = ladder.cell("medium", 128, "bf16", options, 15.0, throttle=["power cap"], clock=clock)
     assert found(tmp_path, [*small, *medium])["did the clocks hold"].text == (
         "2 of 8 rungs of medium at 128 and 1 of 8 rungs of small at 128 ran at lowered clocks (power cap). "
-        "They fell from 1,800 to 1,700 MHz in medium at 128: at equal clocks later rungs may gain more."
+        "The clocks fell from 1,800 to 1,700 MHz in medium at 128: at equal clocks later rungs may gain more."
     )
 
 

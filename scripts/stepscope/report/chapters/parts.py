@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from stepscope.report.kit import formatting
-from stepscope.report.kit.blocks import BADGES
 from stepscope.report.kit.finding import Number
 from stepscope.report.kit.table import disturbed, unsure
 
@@ -40,7 +39,7 @@ def range_of_cells(
     show: Callable[[float], str] = formatting.significant,
     unit: str = "",
 ) -> Number:
-    """`0.961 (unsteady) to ~1.26`: a range with what disturbed the cells of its ends most; `~` is noisy.
+    """`0.961 (unsteady) to ~1.26`: a range whose ends say whether their cells were disturbed; `~` is in any other way.
 
     cells: the rows that each value comes from. phases: those that it is of.
     """
@@ -54,9 +53,8 @@ def range_of_cells(
     def end(at: int, unit: str = "") -> str:
         found = {badge for row in cells[at] for badge in disturbed(row)}
         found |= {badge for row in cells[at] for phase in phases for badge in unsure(row, f"{phase}_")}
-        words = [BADGES[each][0] for each in ("unsteady", "throttled", "slow_host", "shared") if each in found]
-        noisy = "~" if "noisy" in found and not words else ""
-        return f"{noisy}{show(values[at])}{unit}" + (f" ({words[0]})" if words else "")
+        shown = f"{show(values[at])}{unit}"
+        return f"{shown} (unsteady)" if "unsteady" in found else f"{'~' * bool(found)}{shown}"
 
     return Number(values, tuple(row["cell"] for rows in cells for row in rows), text)
 

@@ -288,5 +288,5 @@ def throttled(found: list[Ladder]) -> Finding | None:
     if not parts:
         return None
     answer = f"{formatting.listing(parts)} ran at lowered clocks ({formatting.listing(list(reasons), 2)})."
-    cause = f"They fell {formatting.listing(falls)}: at equal clocks later rungs may gain more." if falls else ""
+    cause = f"The clocks fell {formatting.listing(falls)}: at equal clocks later rungs may gain more." if falls else ""
     return Finding("did the clocks hold", answer, numbers, found[0].hardware, cause)
