@@ -19,7 +19,7 @@ from stepscope.report.data.step_parts import every_step, reference, side_by_side
 from stepscope.report.kit.chapter import words
 from stepscope.report.page import Request, report
 from stepscope.report.studies.page_one import section
-from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, costs
+from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, answer, costs
 from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, ladder_table, largest_ladder
 from stepscope.tables.reader import Tables
 
@@ -114,6 +114,16 @@ def test_the_reference_is_the_largest_place_in_both_precisions_and_there_bf16(tm
     context, panels = side_by_side(steps)
     assert context == 512 and [each.row["size"] for each in panels["fp32"]] == ["a", "c"]
     assert [each.row["size"] for each in panels["bf16"]] == ["a"]
+
+
+def test_larger_sizes_that_were_timed_but_not_profiled_are_named(tmp_path):
+    cells, timing = made.both()
+    others = [("xl", "bf16", 4e9), ("large", "bf16", 2e9), ("huge", "fp32", 8e9), ("tiny", "bf16", 1e5)]
+    for size, precision, parameters in others:
+        cell = synthetic_profile.cell(precision) | {"size": size, "parameters": parameters, "cell": f"gpu/{size}"}
+        timing.append(made.timed(cell, 50.0))
+    told = answer(Machine(made.write(tmp_path, cells, timing))).text
+    assert told.endswith(" No bf16 step of the larger large and xl was profiled.")
 
 
 def test_without_a_profile_or_on_a_cpu_there_is_no_step_and_no_figure(tmp_path):
