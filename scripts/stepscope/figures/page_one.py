@@ -54,9 +54,10 @@ def _draw(panel, steps: list[StepParts]) -> None:
         for part, left, width in zip(PARTS, ends, widths, strict=False):
             if width >= 100 * LEAST_TOLD:
                 ink = colours.INK if part == "idle" else colours.ON_BAR  # the one that a theme recolours
-                panel.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=6.5, color=ink)
-        panel.text(102, place, step_text(each), va="center", fontsize=6.5)
+                panel.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=8, color=ink)
+        panel.text(102, place, step_text(each), va="center", fontsize=8)
     bar_axis(panel, range(len(steps)), [size_name(each.row["size"], each.row["parameters"]) for each in steps])
+    panel.tick_params(labelsize=8)
     panel.set_xlim(0, 100)
     panel.set_xticks(range(0, 101, 25))
 
