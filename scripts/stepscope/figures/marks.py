@@ -123,8 +123,20 @@ def label_lines(panel: Axes, ends: list[End], gap: float = 0.085) -> None:
         text.set_in_layout(True)
 
 
-def label_above(panel: Axes, end: End) -> None:
-    """The name of a line that other panels to the right do not have: above its end, within the panel."""
+def label_rows(drawn: list[tuple[Axes, list[End]]], gap: float = 0.085) -> None:
+    """Names of the lines of rows of panels that share the x axis, once all have been drawn: right of the last panel of
+    a row, and a line that this one does not have in the last panel that does. drawn: row by row, from left to right."""
+    rows: dict[int, list[tuple[Axes, list[End]]]] = {}
+    for panel, ends in drawn:
+        rows.setdefault(panel.get_subplotspec().rowspan.start, []).append((panel, ends))
+    for *before, (last, ends) in rows.values():
+        label_lines(last, ends, gap)
+        others = {end[0]: (panel, end) for panel, own in before for end in own}
+        for name in sorted(others.keys() - {end[0] for end in ends}):
+            _label_above(*others[name])
+
+
+def _label_above(panel: Axes, end: End) -> None:
     name, x, y, colour = end
     place = {"xytext": (0, 4), "textcoords": "offset points", "ha": "right", "va": "bottom"}
     panel.annotate(name, (x, y), color=colour, fontsize=7.5, **place)

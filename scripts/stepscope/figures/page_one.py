@@ -1,4 +1,4 @@
-"""The figure of page one: where a training step's time goes, sizes beside each other, a panel a precision."""
+"""The figure of page one: where a training step's time goes, a bar a size, a panel a precision."""
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
@@ -13,6 +13,7 @@ from stepscope.report.data.step_parts import PARTS, StepParts, every_step, side_
 from stepscope.report.kit.formatting import percent, significant
 
 MOST_PANELS, MOST_SIZES = 3, 8
+WIDTH = 4.0  # inches of a panel; they stand below each other, so that a phone shows all of them
 LEAST_TOLD = 0.08  # share of a step from which on its number stands in the bar
 COLOURS = {
     "products": colours.CATEGORY["matmul"],
@@ -28,12 +29,13 @@ def draw_page_one(tables) -> Figure:
     context, panels = side_by_side(every_step(Profile(tables)))
     if not panels:
         return theme.empty("No whole step of a GPU was both profiled and timed: nothing to draw.")
-    shown = list(panels.items())[:MOST_PANELS]
-    most = min(max(len(steps) for _, steps in shown), MOST_SIZES)
-    facets = Facets([0], [name for name, _ in shown], 0.75 + 0.27 * most, width=4.4)
-    for panel, (precision, steps) in zip(facets.axes[0], shown, strict=True):
-        _draw(panel, steps[-MOST_SIZES:])
-        panel.set_ylim(most - 0.45, -0.55)
+    shown = [(precision, steps[-MOST_SIZES:]) for precision, steps in list(panels.items())[:MOST_PANELS]]
+    bars = [len(steps) for _, steps in shown]
+    height = 0.45 + (0.5 + 0.24 * sum(bars)) / len(bars)  # of a row, with its share of the legend
+    facets = Facets(shown, [0], height, width=WIDTH, sharex=True, height_ratios=bars)
+    for (precision, steps), (panel,) in facets:
+        _draw(panel, steps)
+        panel.set_ylim(len(steps) - 0.45, -0.55)
         panel.set_title(precision)
     first = shown[0][1][0].row
     fixed = f"{short(first['hardware'], 40)}; context {context:,.0f}, batch {first['batch']:,.0f}"
@@ -52,9 +54,10 @@ def _draw(panel, steps: list[StepParts]) -> None:
         for part, left, width in zip(PARTS, ends, widths, strict=False):
             if width >= 100 * LEAST_TOLD:
                 ink = colours.INK if part == "idle" else colours.ON_BAR  # the one that a theme recolours
-                panel.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=6.5, color=ink)
-        panel.text(102, place, step_text(each), va="center", fontsize=6.5)
+                panel.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=8, color=ink)
+        panel.text(102, place, step_text(each), va="center", fontsize=8)
     bar_axis(panel, range(len(steps)), [size_name(each.row["size"], each.row["parameters"]) for each in steps])
+    panel.tick_params(labelsize=8)
     panel.set_xlim(0, 100)
     panel.set_xticks(range(0, 101, 25))
 

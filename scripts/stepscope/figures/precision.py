@@ -13,6 +13,7 @@ from stepscope.figures.facets import MOST_PANELS, Facets, above, pick, sizes_in_
 from stepscope.figures.labels import power, short
 from stepscope.figures.marks import (
     label_lines,
+    label_rows,
     log_axis,
     mark_out_of_memory,
     precision_lines,
@@ -196,7 +197,7 @@ def draw_speedup(tables) -> Figure:
     facets = Facets(rows, contexts, 1.45, sharex=True, sharey=True)
     without = grid["ratio"].notna() & grid["low"].isna()
     grid = grid.assign(doubtful=without & grid["low"].notna().any())
-    limits, named = _limits(grid), []
+    limits, drawn = _limits(grid), []
     for panel, own, _ in facets.parts(grid, "context"):
         panel.set_xscale("log")
         panel.set_yscale("log")
@@ -205,10 +206,8 @@ def draw_speedup(tables) -> Figure:
         panel.axhline(1, color=colours.INK, linewidth=0.8)
         ends, lost = precision_lines(panel, own, "parameters", "ratio", ("low", "high"))
         mark_out_of_memory(panel, lost)
-        if panel.get_subplotspec().is_last_col():
-            named.append((panel, ends))
-    for panel, ends in named:  # once all have been drawn: they share the x axis, where the labels begin
-        label_lines(panel, ends, gap=0.12)
+        drawn.append((panel, ends))
+    label_rows(drawn, gap=0.12)
     for row, panels in facets:
         panels[0].set_ylabel(PHASES[row["phase"]])
     for context, panel in zip(contexts, facets.axes[0], strict=True):

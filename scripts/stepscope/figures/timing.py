@@ -11,8 +11,7 @@ from stepscope.figures import theme
 from stepscope.figures.facets import MOST_PANELS, MOST_SIZES, Facets, apart, part, pick, sizes_in_order, wrapped
 from stepscope.figures.labels import short, size_name
 from stepscope.figures.marks import (
-    label_above,
-    label_lines,
+    label_rows,
     log_axis,
     mark_out_of_memory,
     named_ticks,
@@ -66,7 +65,7 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
     facets = Facets(rows, columns, 1.72, sharex=True, sharey="row")
     if x == "parameters":  # a line over the parameters joins sizes of one model
         times = times.assign(apart=times["own"])
-    named, others = [], {}
+    drawn = []
     for panel, own, line in facets.parts(times, by):
         limits = _limits(line)
         panel.set_xscale("log")
@@ -75,16 +74,8 @@ def _growth(tables, x: str, by: str, x_label: str) -> Figure:
         log_axis(panel.yaxis, *limits)
         ends, lost = precision_lines(panel, own, x, "median", ("low", "high"))
         mark_out_of_memory(panel, lost)
-        if panel.get_subplotspec().is_last_col():
-            named.append((panel, ends))
-        else:
-            others |= {(panel.get_subplotspec().rowspan.start, end[0]): (panel, end) for end in ends}
-    for panel, ends in named:  # once all have been drawn: they share the x axis, where the labels begin
-        label_lines(panel, ends)
-        row = panel.get_subplotspec().rowspan.start
-        for (at, name), (last, end) in others.items():
-            if at == row and name not in [each[0] for each in ends]:
-                label_above(last, end)
+        drawn.append((panel, ends))
+    label_rows(drawn)
     for row, panels in facets:
         panels[0].set_ylabel(f"{label(row['phase'])} (ms)")
     names = {size: size_name(size, parameters) for size, parameters in sizes_in_order(grid).items()}

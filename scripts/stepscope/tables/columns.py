@@ -67,7 +67,7 @@ STATISTICS = Group(
         count("spread_cells_degrees", "degrees of freedom of that control: cells measured again", is_optional=True),
         flag(
             "unsteady",
-            "its processes differ by more than chance allows in its class: `spread` is its own",
+            "its processes differ by more than chance allows in its class: `spread` is its own where that is wider",
             is_optional=True,
         ),
     ),
@@ -253,8 +253,8 @@ def with_intervals(
 
     prefixes: of the series' columns. is_queued: the GPU never waited for launches. point: the same for rows that differ
     only in the time at which they were measured; without it control says what those differ by. A series whose processes
-    differ by more than chance allows in its class lends it nothing, has its own spread, and is noisy; one of two
-    processes has no interval.
+    differ by more than chance allows in its class lends it nothing, has its own spread (unless that of its class gives
+    a wider interval) and is noisy; one of two processes has no interval.
     """
     mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
@@ -276,7 +276,7 @@ def with_intervals(
         )
         for place, (row, prefix) in enumerate(series):
             row[f"{prefix}unsteady"] = place in alone
-            own = _own_spread(medians[place], control.get(which, NOTHING)) if place in alone else common
+            own = _own_spread(medians[place], common) if place in alone else common
             _fill_in(row, prefix, _with_clock(own, row[f"{prefix}median_ms"]) if is_queued else own)
             if place in alone:
                 row[f"{prefix}noisy"] = True
@@ -313,10 +313,14 @@ def _spread_of_class(
     return dataclasses.replace(spread, cells=cells, cells_degrees=sum(again.values()))
 
 
-def _own_spread(medians: list[float], between: tuple[float, int]) -> confidence.Spread | None:
-    """The spread of an unsteady series; None of two processes, of which an interval would say nothing."""
-    spread = confidence.pooled([medians]) if len(medians) > 2 else None
-    return dataclasses.replace(spread, cells=between[0], cells_degrees=between[1]) if spread else None
+def _own_spread(medians: list[float], common: confidence.Spread) -> confidence.Spread | None:
+    """The spread of an unsteady series, with what cells of its class differ by, or that of its class where the interval
+    is wider by it; None of two processes, of which an interval would say nothing."""
+    if len(medians) < 3:
+        return None
+    own = confidence.pooled([medians])
+    own = dataclasses.replace(own, cells=common.cells, cells_degrees=common.cells_degrees)
+    return max(own, common, key=lambda spread: confidence.interval(1.0, len(medians), spread)[1])
 
 
 def _with_clock(spread: confidence.Spread | None, median_ms: float) -> confidence.Spread | None:

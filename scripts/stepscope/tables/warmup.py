@@ -78,7 +78,7 @@ STEADY = {
     "spread_degrees": count("steady_spread_degrees", "degrees of freedom of `steady_spread`"),
     "unsteady": flag(
         "steady_unsteady",
-        "the point's processes differ by more than chance allows among these: `steady_spread` is its own",
+        "the point's processes differ by more than chance allows among these: `steady_spread` is its own where wider",
         is_optional=True,
     ),
 }

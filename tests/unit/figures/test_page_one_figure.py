@@ -15,6 +15,7 @@ def test_a_bar_is_the_parts_of_the_step(tmp_path):
     figure = draw(draw_page_one, made.everything(tmp_path))
     plain, mixed = figure.axes
     assert [panel.get_title(loc="left") for panel in (plain, mixed)] == ["fp32", "bf16"]
+    assert plain.get_position().y0 > mixed.get_position().y1 and figure.get_figwidth() <= 5.2  # a phone's width
     widths = [bar.get_width() for bar in mixed.patches if isinstance(bar, Rectangle)]
     assert widths == pytest.approx([40.0, 4.75, 5.25, 10.0, 40.0])  # % of 20 ms: 8, 0.95, 1.05, 2 and 8 ms
     assert {"40", "10"} <= {text.get_text() for text in mixed.texts}

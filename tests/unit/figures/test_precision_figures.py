@@ -101,3 +101,12 @@ def test_one_batch_size_is_drawn(tables):
             for batch, size in ((4, "small"), (4, "medium"), (8, "small"))]  # fmt: skip
     figure = draw_speedup(tables(timing=rows))
     assert lines(figure.axes[-1], colours.precision("bf16")) == [([1e8, 4e8], [2.0, 2.0])]
+
+
+def test_a_precision_that_the_last_column_lacks_is_named_in_the_last_one_that_has_it(tables):
+    rows = [made_up.timing(context=context, precision=precision, ms=5.0)
+            for context, names in ((128, ("fp32", "bf16", "fp16")), (256, ("fp32", "bf16")))
+            for precision in names]  # fmt: skip
+    figure = draw_speedup(tables(timing=rows))
+    first, last = ([text.get_text() for text in panel.texts] for panel in figure.axes[-2:])
+    assert (first, last) == (["fp16"], ["bf16"])

@@ -236,6 +236,20 @@ def test_launches_are_the_cause_where_their_number_stays_and_the_gpu_waits(kerne
     assert ("launches 1,000 to 1,049 kernels" in growth.text) == is_told
 
 
+def test_the_ends_of_a_range_say_what_disturbed_their_cells(tmp_path):
+    rows = [row(10.0), row(15.0, context=256, slow_host=True),
+            row(10.0, "t", step_unsteady=True, step_noisy=True), row(9.0, "t", context=256),
+            row(10.0, "u"), row(12.0, "u", context=256, throttle="power"),
+            row(10.0, precision="bf16", step_noisy=True), row(10.5, context=256, precision="bf16"),
+            row(10.0, "t", precision="bf16"), row(11.0, "t", context=256, precision="bf16"),
+            row(10.0, "u", precision="bf16"), row(12.0, "u", context=256, precision="bf16")]  # fmt: skip
+    growth = found(tmp_path / "growth", *rows)["how does time grow with context"]
+    assert "time 0.900 (unsteady) to ~1.50 in fp32 and ~1.05 to 1.20 in bf16" in growth.text
+    rows = [row(20.0, phases_minus_step_ms=-1.0, forward_unsteady=True), row(20.0, "t", phases_minus_step_ms=2.0)]
+    phases = found(tmp_path / "phases", *rows)["do the phases add up"]
+    assert "by −5.0 (unsteady) to +10.0 % from" in phases.text
+
+
 # Phases and steps -----------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """What every section is made with: comparisons, tables from columns, findings."""
 
 import math
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -21,6 +22,8 @@ from stepscope.report.kit.finding import (
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.order import options, plainly_recorded, way_of
 from stepscope.report.kit.webpage import WebBlocks
+from stepscope.report.studies.page_one.tables import time_cell
+from stepscope.report.studies.timing.tables import phase_cell
 
 
 def compared(ratio=2.0, verdict="faster", low=1.9, high=2.1, margin=1.02) -> Comparison:
@@ -156,6 +159,13 @@ def test_the_badges_of_a_cell():
     assert table.marks({"status": "ok", "throttle": None, "other_processes": math.nan}) == ()
     assert table.lost({"status": "oom"}) == ("oom",)
     assert table.lost({"status": "ok"}) == ()
+
+
+def test_an_unsteady_series_has_a_badge_of_its_own():
+    unsteady = {"step_median_ms": 2.0, "step_mean_ms": 2.0, "step_noisy": True, "step_unsteady": True}
+    noisy = unsteady | {"step_unsteady": False}
+    for cell_of in (time_cell, partial(phase_cell, phase="step")):
+        assert [cell_of(row).badges for row in (unsteady, noisy)] == [("unsteady",), ("noisy",)]
 
 
 def test_text_is_made_of_numbers_and_leaves_other_braces_alone():

@@ -150,7 +150,7 @@ def test_page_one_says_why_cells_of_own_models_have_no_result(tmp_path):
     rows += [own.own_row("b", **lost, reason="no blocks")]
     tables = own.write(tmp_path, rows, [own.about(), own.about("b")])
     found = page_one.context(tables)
-    assert dict(found["strip"])["Cells"] == "1 of 5 measured, 4 not possible"
+    assert dict(found["strip"])["Cells"] == "1 measured, 4 not possible"
     (told,) = [each for each in found["doubts"] if each.startswith("Not possible")]
     assert told == (
         "Not possible with models of one's own: mine (2 cells): Net has no sdpa: torch knows none yet; b (1 cell): "

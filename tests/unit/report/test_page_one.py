@@ -19,7 +19,7 @@ from stepscope.report.data.step_parts import every_step, reference, side_by_side
 from stepscope.report.kit.chapter import words
 from stepscope.report.page import Request, report
 from stepscope.report.studies.page_one import section
-from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, costs
+from stepscope.report.studies.page_one.findings import LEAST_SHARE, Cost, answer, costs
 from stepscope.report.studies.page_one.tables import MOST_ROWS, best_rows, ladder_table, largest_ladder
 from stepscope.tables.reader import Tables
 
@@ -114,6 +114,16 @@ def test_the_reference_is_the_largest_place_in_both_precisions_and_there_bf16(tm
     context, panels = side_by_side(steps)
     assert context == 512 and [each.row["size"] for each in panels["fp32"]] == ["a", "c"]
     assert [each.row["size"] for each in panels["bf16"]] == ["a"]
+
+
+def test_larger_sizes_that_were_timed_but_not_profiled_are_named(tmp_path):
+    cells, timing = made.both()
+    others = [("xl", "bf16", 4e9), ("large", "bf16", 2e9), ("huge", "fp32", 8e9), ("tiny", "bf16", 1e5)]
+    for size, precision, parameters in others:
+        cell = synthetic_profile.cell(precision) | {"size": size, "parameters": parameters, "cell": f"gpu/{size}"}
+        timing.append(made.timed(cell, 50.0))
+    told = answer(Machine(made.write(tmp_path, cells, timing))).text
+    assert told.endswith(" No bf16 step of the larger large and xl was profiled.")
 
 
 def test_without_a_profile_or_on_a_cpu_there_is_no_step_and_no_figure(tmp_path):
@@ -390,12 +400,21 @@ def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
     assert strip["Machine"].endswith("; not on this page: nvidia-a100-sxm4-40gb")
     timing = tables["timing"][tables["timing"]["hardware"] == "nvidia-h100-80gb-hbm3"]
     lost = (timing["status"] == "oom").sum()
-    words = f"{len(timing) - lost} of {len(timing)} measured (1 noisy, 1 throttled), {lost} out of memory"
+    words = f"{len(timing) - lost} measured (1 noisy, 1 throttled), {lost} out of memory"
     assert strip["Cells"] == words
     assert own["doubts"] == [
         "Noisy: 1 cell. Read the interval, not the median.",
         "Throttled, at lowered clocks: 1 cell.",
     ]
+
+
+def test_cells_are_counted_against_the_plan_where_some_are_missing(tmp_path):
+    def change(frames):
+        frames["timing"].loc[frames["timing"].index[-1], "status"] = "missing"
+
+    tables = Tables(synthetic.write("h100", tmp_path, change), ["timing"])
+    measured, every = (tables["timing"]["status"] == "ok").sum(), len(tables["timing"])
+    assert dict(section.context(tables)["strip"])["Cells"].startswith(f"{measured} of {every} measured")
 
 
 def test_a_single_process_and_studies_that_disagree_are_told(tmp_path):

@@ -66,6 +66,18 @@ def test_a_series_that_is_unsteady_in_its_class_has_its_own_spread_and_lends_non
     assert wild["ci_low_ms"] == pytest.approx(wild["median_ms"] * math.exp(-T[2] * own / math.sqrt(3)), rel=1e-3)
 
 
+def test_an_unsteady_series_has_no_narrower_interval_than_its_class():
+    calm = [row(1.0, 1.001 + i / 1e4, 1.002, launch=0.3) | {"at": i} for i in range(5)]
+    again, wild = (row(*times, launch=0.3) | {"at": at} for times, at in (((1.1, 1.101, 1.102), 0), ((1, 1, 1.02), 9)))
+    with_intervals([*calm, again, wild], [""], point=lambda each: each["at"])
+    assert [each["unsteady"] for each in (*calm, again, wild)] == [False] * 6 + [True]
+    # The cells' share is that of ln 1.1 / sqrt(2), with 1 degree of freedom: Student's t is 12.7. Its own spread, of
+    # ln 1.02 / sqrt(3), would bring degrees of freedom, and so a narrower interval.
+    assert wild["spread_cells"] == calm[0]["spread_cells"] == pytest.approx(math.log(1.1) / math.sqrt(2), rel=1e-3)
+    widths = [math.log(each["ci_high_ms"] / each["ci_low_ms"]) / 2 for each in (calm[0], wild)]
+    assert widths == pytest.approx([12.7 * math.log(1.1) / math.sqrt(2)] * 2, rel=5e-3)
+
+
 def test_what_cells_differ_by_that_were_measured_twice_widens_all_intervals_of_the_class():
     first, again, other = (
         row(value, value * 1.001, launch=0.3) | {"at": at} for value, at in ((1, 1), (1.2, 1), (5, 2))

@@ -94,6 +94,7 @@ BADGES = {
         "~",
         "noisy: the 95 % confidence interval is wider than the configured mark",
     ),
+    "unsteady": ("unsteady", "the processes differ by more than chance allows"),
     "throttled": ("throttled", "the GPU lowered its clocks during the measurement"),
     "slow_host": ("slow host", "the host was slow then: a fixed loop took more than 1.25 times as long as at its best"),
     "shared": ("shared", "another process used the GPU"),

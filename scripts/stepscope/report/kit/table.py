@@ -157,6 +157,12 @@ def lost(row: Mapping) -> tuple[str, ...]:
     return (row["status"],) if row.get("status") in LOST else ()
 
 
+def unsure(row: Mapping, prefix: str = "") -> tuple[str, ...]:
+    """The badge of a series whose columns begin with `prefix`: unsteady, which is always noisy, else noisy."""
+    is_so = {name: row.get(f"{prefix}{name}") is True for name in ("unsteady", "noisy")}
+    return tuple(name for name in is_so if is_so[name])[:1]
+
+
 def disturbed(row: Mapping) -> tuple[str, ...]:
     """The badges of a cell that was measured on a GPU that throttled or was not its own, or while the host was slow."""
     others = row.get("other_processes")

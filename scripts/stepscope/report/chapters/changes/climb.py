@@ -269,24 +269,24 @@ def _busy(machine: Machine, one: Ladder, row: dict) -> float | None:
 
 
 def throttled(found: list[Ladder]) -> Finding | None:
-    """How many rungs ran at lowered clocks."""
-    rows = [row for one in found for row in one.rungs if kind(row)]
-    slow = [(one, row) for one in found for row in one.rungs if kind(row) and row.get("throttle")]
-    if not slow:
+    """How many rungs of each ladder ran at lowered clocks, and where those fell from rung to rung."""
+    numbers, parts, falls, reasons = {}, [], [], {}
+    for at, one in enumerate(found):
+        rows = [row for row in one.rungs if kind(row)]
+        slow = [row for row in rows if row.get("throttle")]
+        if not slow:
+            continue
+        reasons |= dict.fromkeys(str(row["throttle"]) for row in slow)
+        numbers[f"slow_{at}"] = Number(len(slow), tuple(row["cell"] for row in slow), formatting.count)
+        parts.append(f"{{slow_{at}}} of {len(rows):,} rungs of {place(one)}")
+        clocks = [(row["sm_clock_median_mhz"], row["cell"]) for row in slow]
+        clocks = [each for each in clocks if formatting.known(each[0])]
+        if clocks and clocks[-1][0] < clocks[0][0]:
+            for name, (clock, cell) in (("first", clocks[0]), ("last", clocks[-1])):
+                numbers[f"{name}_{at}"] = Number(clock, (cell,), formatting.count)
+            falls.append(f"from {{first_{at}}} to {{last_{at}}} MHz in {place(one)}")
+    if not parts:
         return None
-    numbers = {"slow": Number(len(slow), tuple(row["cell"] for _, row in slow), formatting.count)}
-    names = formatting.listing(list(dict.fromkeys(place(one) for one, _ in slow)))
-    causes = formatting.listing(list(dict.fromkeys(str(row["throttle"]) for _, row in slow)), 2)
-    answer = f"{{slow}} of {len(rows):,} rungs ran at lowered clocks ({causes}; {names})."
-    clocks = [
-        (row["sm_clock_median_mhz"], one, row) for one, row in slow if formatting.known(row.get("sm_clock_median_mhz"))
-    ]
-    cause = ""
-    if len(clocks) > 1 and clocks[0][1] is clocks[-1][1] and clocks[-1][0] < clocks[0][0]:
-        (first, _, start), (last, _, end) = clocks[0], clocks[-1]
-        numbers |= {
-            "first": Number(first, (start["cell"],), formatting.count),
-            "last": Number(last, (end["cell"],), formatting.count),
-        }
-        cause = "From {first} MHz they fell to {last}: at equal clocks later rungs may gain more."
+    answer = f"{formatting.listing(parts)} ran at lowered clocks ({formatting.listing(list(reasons), 2)})."
+    cause = f"The clocks fell {formatting.listing(falls)}: at equal clocks later rungs may gain more." if falls else ""
     return Finding("did the clocks hold", answer, numbers, found[0].hardware, cause)

@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from stepscope.report.chapters.parts import count_range
+from stepscope.report.chapters.parts import count_range, range_of_cells
 from stepscope.report.data.bound import LAUNCH_BOUND
 from stepscope.report.data.growth import Growth, power_law
 from stepscope.report.data.own_models import is_own
@@ -107,16 +107,15 @@ def with_context(machine: Machine, grid: TimingGrid) -> Finding | None:
             name: [(grid.at(size, short, name), grid.at(size, long, name)) for size in sizes] for name in grid.shown
         }
         for name, own in pairs.items():
-            cells = tuple(cell for pair in own for cell in cells_of(pair))
             ratios = [after["step_median_ms"] / before["step_median_ms"] for before, after in own]
-            numbers[key_of(name, at)] = Number(ratios, cells, formatting.value_range)
+            numbers[key_of(name, at)] = range_of_cells(ratios, own, ["step"])
         flop = [product_flops(after, "step") / product_flops(before, "step") for before, after in pairs[grid.shown[0]]]
-        numbers[f"flop_{at}"] = Number(flop, cells, formatting.value_range)
+        numbers[f"flop_{at}"] = Number(flop, numbers[key_of(grid.shown[0], at)].cells, formatting.value_range)
         parts = formatting.listing([f"{{{key_of(name, at)}}} in {name}" for name in grid.shown])
         word = "model" if any(is_own(row) for row in grid.rows if row["size"] in sizes) else "size"
         many = f"{len(sizes):,} {word}{'s' * (len(sizes) > 1)}"
         what = f"From {'' if at else 'context '}{short:,.0f} to {long:,.0f} ({many})"
-        sentences.append(f"{what} FLOP grow {{flop_{at}}} times, time {parts}.")
+        sentences.append(f"{what} FLOP grow {{flop_{at}}} times; time {parts}.")
     cause, more = _launches(machine, grid)
     hardware = machine.hardware
     return Finding("how does time grow with context", " ".join(sentences), numbers | more, hardware, cause)

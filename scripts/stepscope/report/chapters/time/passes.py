@@ -4,7 +4,8 @@ import math
 from dataclasses import replace
 from statistics import median
 
-from stepscope.report.chapters.parts import end_range, percent_range
+from stepscope.axes import STEP_PHASES
+from stepscope.report.chapters.parts import end_range, percent_range, range_of_cells
 from stepscope.report.data.bound import LAUNCH_BOUND, products
 from stepscope.report.data.control import control_pairs, floors
 from stepscope.report.data.spotlight import Machine
@@ -58,7 +59,7 @@ def backward(machine: Machine, grid: TimingGrid, precision: str) -> Finding | No
         return None
     ratios = [row["backward_median_ms"] / row["forward_median_ms"] for row in rows]
     numbers = {
-        "ratios": Number(ratios, cells_of(rows), formatting.value_range),
+        "ratios": range_of_cells(ratios, [[row] for row in rows], ("forward", "backward")),
         "middle": Number(median(ratios), cells_of(rows)),
     }
     is_twice = _is_about_twice(ratios)
@@ -168,7 +169,7 @@ def phases_and_step(machine: Machine, grid: TimingGrid) -> Finding | None:
         if abs(math.log1p(share)) > margins.margin(timed(row, "step_"))
     ]
     numbers = {
-        "shares": Number(shares, cells_of(rows), _signed_range),
+        "shares": range_of_cells(shares, [[row] for row in rows], (*STEP_PHASES, "step"), _signed, " %"),
         "beyond": Number(len(beyond), cells_of(rows), formatting.count),
     }
     answer = (
@@ -178,11 +179,9 @@ def phases_and_step(machine: Machine, grid: TimingGrid) -> Finding | None:
     return Finding("do the phases add up", answer, numbers, rows[0]["hardware"])
 
 
-def _signed_range(shares: list[float]) -> str:
-    """`−1.8 to +5.9 %`."""
-    ends = [f"{'+' if share > 0 else '−' if share < 0 else ''}{formatting.percentage(abs(share))}" for share in shares]
-    low, high = (ends[shares.index(which(shares))] for which in (min, max))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+def _signed(share: float) -> str:
+    """`+5.9`, in per cent."""
+    return f"{'+' if share > 0 else '−' if share < 0 else ''}{formatting.percentage(abs(share))}"
 
 
 def variation(machine: Machine, grid: TimingGrid) -> Finding | None:

@@ -62,11 +62,11 @@ def _both_times(group: Group, name: str, precision: str, shape: Shape) -> TableC
 
 
 def _noisy(row: dict) -> tuple[str, ...]:
-    return ("noisy",) * bool(row.get("noisy") and median(row))
+    return table.unsure(row) if median(row) else ()
 
 
 def _badges(row: dict) -> tuple[str, ...]:
-    """The badges of a result with a number: noisy, throttled, shared."""
+    """The badges of a result with a number: noisy or unsteady, throttled, shared."""
     return (*_noisy(row), *table.disturbed(row))
 
 

@@ -86,7 +86,7 @@ def _step(line: _Line) -> TableCell:
     _, row = line
     value = time(row, "step")
     if value:
-        return table.number(value, badges=("noisy",) * bool(row.get("step_noisy")))
+        return table.number(value, badges=table.unsure(row, "step_"))
     # That it ran out of memory stands at the peak.
     return table.number(None, badges=() if row["status"] == "oom" else table.lost(row))
 

@@ -92,11 +92,11 @@ def _time_cell(row: dict, prefix: str) -> TableCell:
         status = row.get(f"{prefix}_status") or row["status"]
         is_told = prefix in TIMES and status in BADGES and status != "ok"
         return TableCell(badges=(status,)) if is_told else table.NOTHING
-    noisy = ("noisy",) * bool(row.get(f"{prefix}_noisy"))
+    badges = table.unsure(row, f"{prefix}_")
     if prefix not in TIMES:
-        return TableCell(formatting.significant(median), sort=median, badges=noisy)
+        return TableCell(formatting.significant(median), sort=median, badges=badges)
     ends = (row.get(f"{prefix}_ci_low_ms"), row.get(f"{prefix}_ci_high_ms"))
-    return TableCell(*formatting.median_beside_interval(median, *ends), sort=median, badges=noisy)
+    return TableCell(*formatting.median_beside_interval(median, *ends), sort=median, badges=badges)
 
 
 def _peak(row: dict, unit: Unit) -> TableCell:

@@ -113,7 +113,7 @@ def _mean(found: dict, own: str) -> TableCell:
     mean, status = found.get(f"{name}_mean_ms"), found.get(f"{name}_status")
     if not formatting.known(mean):
         return table.number(mean, badges=(status,) if status in ("oom", "unsupported", "failed") else ())
-    badges = ("noisy",) if found.get(f"{name}_noisy") else ()
+    badges = table.unsure(found, f"{name}_")
     return TableCell(formatting.mean_and_std(mean, found.get(f"{name}_std_ms")), sort=float(mean), badges=badges)
 
 

@@ -77,7 +77,23 @@ def answer(machine: Machine) -> Finding | None:
         answer += " In fp32 it takes {plain} ms, {plain_products} of them in matrix products."
         numbers["plain"] = Number(plain.step, (plain.row["cell"],), _step_text)
         numbers["plain_products"] = Number(plain.share("products"), (plain.row["cell"],), percent)
+    if larger := _only_timed(machine, own):
+        answer += f" No {own.precision} step of the larger {formatting.listing(larger, 3)} was profiled."
     return Finding("where does the step go", answer, numbers, own.row["hardware"])
+
+
+def _only_timed(machine: Machine, own: StepParts) -> list[str]:
+    """Sizes larger than that of a profiled step, of which steps in its precision were timed and none was profiled."""
+    profiled = {each.row["size"] for each in machine.alike}
+    larger = {
+        row["size"]: row["parameters"]
+        for row in machine.timing
+        if (row["precision"], row["options"]) == (own.precision, "")
+        and timed(row, "step_")
+        and work(row.get("parameters"), 1) > work(own.row.get("parameters"), 1)
+        and row["size"] not in profiled
+    }
+    return sorted(larger, key=larger.get)
 
 
 def _limit(own: StepParts) -> str:

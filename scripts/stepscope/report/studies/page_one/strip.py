@@ -91,7 +91,9 @@ def _cells(machine: Machine, cells: pd.DataFrame) -> tuple[str, str]:
     of_these = f" ({', '.join(marked)})" if marked else ""
     lost = f", {(statuses == 'oom').sum():,} out of memory" if (statuses == "oom").any() else ""
     lost += f", {(statuses == 'unsupported').sum():,} not possible" if (statuses == "unsupported").any() else ""
-    return "Cells", f"{(statuses == 'ok').sum():,} of {len(statuses):,} measured{of_these}{lost}"
+    # Results that are shared tell of no cell that is missing: only those that are known to be are counted against.
+    of_all = f" of {len(statuses):,}" if statuses.isin(("missing", "failed")).any() else ""
+    return "Cells", f"{(statuses == 'ok').sum():,}{of_all} measured{of_these}{lost}"
 
 
 def doubtful(machine: Machine) -> dict[str, list[str]]:

@@ -95,7 +95,7 @@ def time_cell(row: dict) -> TableCell:
     if series is None:
         return TableCell("–")
     text, below = formatting.median_beside_interval(series.median, series.low, series.high)
-    return TableCell(text, below, series.median, ("noisy",) * series.noisy + table.disturbed(row))
+    return TableCell(text, below, series.median, table.unsure(row, "step_") + table.disturbed(row))
 
 
 def best_rows(machine: Machine) -> list[dict]:

@@ -90,7 +90,7 @@ def phase_cell(row: dict, phase: str) -> TableCell:
         formatting.mean_and_std(row[f"{phase}_mean_ms"], row.get(f"{phase}_std_ms", math.nan)),
         formatting.median_and_interval(median, row.get(f"{phase}_ci_low_ms"), row.get(f"{phase}_ci_high_ms")),
         sort=median,
-        badges=("noisy",) if row.get(f"{phase}_noisy") else (),
+        badges=table.unsure(row, f"{phase}_"),
     )
 
 
