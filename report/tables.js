@@ -233,6 +233,14 @@ function addFilter(tables, visible) {
   document.querySelector("main h1").after(form);
 }
 
+// Marks in the page's HTML carry no explanation of their own; those of JSON tables are drawn with it.
+function explainMarks() {
+  for (const mark of document.querySelectorAll(".badge:not([title])")) {
+    const key = [...mark.classList].find((name) => name in facts.badges);
+    if (key) mark.title = facts.badges[key][1];
+  }
+}
+
 function watchTables() {
   const tables = [...document.querySelectorAll("main .table-block")].map((block) => new DataTable(block));
   const byBlock = new Map(tables.map((table) => [table.block, table]));
@@ -257,4 +265,5 @@ function watchTables() {
   if (Object.keys(facts.axes).length) addFilter(tables, visible);
 }
 
+explainMarks();
 watchTables();

@@ -1,5 +1,5 @@
 # The report for a repository or a web server: `snakemake site`.
-# Needs what the report is made of; makes results/site: pages, the tables as CSV, and the cells in one file.
+# Needs what the report is made of; makes results/site: pages, and cells and tables in one file.
 
 
 rule site:

@@ -15,9 +15,9 @@ RAW = ("trace", "snapshot")  # of a cell: large, and taken apart in its analysis
 _BEFORE_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP file knows
 
 
-def files_of(results: Path, traces: bool = False, only_cells: bool = False) -> list[Path]:
-    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or
-    `only_cells`.
+def files_of(results: Path, traces: bool = False, largest_table: int | None = None) -> list[Path]:
+    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or, with
+    `largest_table`, the cells and the tables of no more bytes than that.
 
     Of a cell its record, samples and analysis, and with `traces` its trace or snapshot; no logs and no hidden files. If
     there is a plan only its cells count, else all that have a record. Raises ArchiveError where there is none.
@@ -28,20 +28,27 @@ def files_of(results: Path, traces: bool = False, only_cells: bool = False) -> l
     found = [results / cell / name for cell in cells for name in ("record.json", "samples.csv")]
     for name in ("analysis", *(RAW if traces else ())):
         found += [file for cell in cells for file in _below(results / cell / name)]
-    for name in () if only_cells else WHOLE_FOLDERS:
+    if largest_table is not None:
+        tables = _below(results / "tables")
+        return sorted(found + [file for file in tables if file.stat().st_size <= largest_table])
+    for name in WHOLE_FOLDERS:
         found += _below(results / name)
     return sorted(found)
 
 
 def make(
-    path: Path, results: Path, configuration: dict | None = None, traces: bool = False, only_cells: bool = False
+    path: Path,
+    results: Path,
+    configuration: dict | None = None,
+    traces: bool = False,
+    largest_table: int | None = None,
 ) -> dict:
     """Write an archive of a results folder and read it back; returns its manifest.
 
     The same content gives the same bytes, with the same version of zlib. Raises ArchiveError, in one line.
     """
     contents = {
-        f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces, only_cells)
+        f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces, largest_table)
     }
     own = {} if configuration is None else {CONFIGURATION: _as_json(configuration)}
     try:

@@ -85,7 +85,8 @@ def write(request: Request) -> None:
     request.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".report.", dir=request.out) as beside:
         new = Path(beside)
-        (new / FOLDER).mkdir()
+        if request.kinds:
+            (new / FOLDER).mkdir()
         for name, content in report(request).items():
             (new / name).write_text(content, encoding="utf-8")
         shutil.rmtree(request.out / FOLDER, ignore_errors=True)

@@ -32,6 +32,8 @@ class Page(HTMLParser):
         self._silent += tag in ("script", "style")
         if tag == "table":
             self.tables.append([])
+        if tag in ("tr", "td", "th"):
+            self._end_cell()
         if tag == "tr":
             self.tables[-1].append([])
         if tag in ("td", "th"):
@@ -40,7 +42,12 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag):
         self._silent -= tag in ("script", "style")
-        if tag in ("td", "th"):
+        if tag in ("td", "th", "tr", "thead", "tbody", "table"):
+            self._end_cell()
+
+    def _end_cell(self):
+        """HTML needs no end tag of a cell."""
+        if self._cell is not None:
             self.tables[-1][-1][-1] = re.sub(r"\s+", " ", "".join(self._cell)).strip()
             self._cell = None
 

@@ -48,7 +48,7 @@ def files_line(stem: str, kinds: Sequence[str], rows: int, number: str) -> str:
         f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{KINDS[kind]} of {escape(number.rstrip("."))}">{KINDS[kind]}</a>'
         for kind in kinds
     )
-    if not stem:
+    if not stem or not kinds:
         return f"<noscript><p>A script draws its {rows:,} rows.</p></noscript>" if rows > MOST_PLAIN else ""
     alone = f"<noscript>Its {rows:,} rows are in the CSV. </noscript>" if rows > MOST_PLAIN else ""
     return f"<p class=files>{alone}{links}</p>"
@@ -81,13 +81,12 @@ def pack(cell: TableCell, files: Files) -> str | list:
 
 
 def _rows(table: Table, files: Files) -> list[str]:
-    parts = []
+    parts = []  # HTML needs no end tags of rows and cells, a tenth of the file
     for at, row in enumerate(table.rows):
         begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
         parts.append("<tr class=begins>" if begins else "<tr>")
         pairs = zip(row, table.columns, strict=True)
         parts += [_cell(cell, column, place == 0, files) for place, (cell, column) in enumerate(pairs)]
-        parts.append("</tr>")
     return parts
 
 
@@ -135,7 +134,7 @@ def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
         text += f"<small>{words(cell.below)}</small>"
     sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
     title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
-    return f"<{tag} class={_kind(column)}{sort}{title}>{text}</{tag.split()[0]}>"
+    return f"<{tag} class={_kind(column)}{sort}{title}>{text}"
 
 
 def _breakable(text: str) -> str:
@@ -154,6 +153,7 @@ def badge_facts() -> dict[str, list[str]]:
 
 
 def _badge(key: str) -> str:
+    """A mark; what those of BADGES mean is added by the page's script, which has it once."""
     word, meaning = badge(key)
-    kind = key if key in BADGES else "other"
-    return f'<span class="badge {kind}" title="{escape(meaning)}">{escape(word)}</span>'
+    kind, title = (key, "") if key in BADGES else ("other", f' title="{escape(meaning)}"')
+    return f'<span class="badge {kind}"{title}>{escape(word)}</span>'
