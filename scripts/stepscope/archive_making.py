@@ -12,12 +12,13 @@ from stepscope.files import complaint, replacing
 
 WHOLE_FOLDERS = ("plan", "tables", "figures", "report")  # of results/, beside the cells
 RAW = ("trace", "snapshot")  # of a cell: large, and taken apart in its analysis
+LARGEST_TABLE = 1_500_000  # bytes; of a small archive
 _BEFORE_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP file knows
 
 
-def files_of(results: Path, traces: bool = False, largest_table: int | None = None) -> list[Path]:
-    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or, with
-    `largest_table`, the cells and the tables of no more bytes than that.
+def files_of(results: Path, traces: bool = False, is_small: bool = False) -> list[Path]:
+    """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or, if it
+    shall be small, the cells and the tables but the largest, of samples and events, which the cells' own files hold.
 
     Of a cell its record, samples and analysis, and with `traces` its trace or snapshot; no logs and no hidden files. If
     there is a plan only its cells count, else all that have a record. Raises ArchiveError where there is none.
@@ -28,27 +29,23 @@ def files_of(results: Path, traces: bool = False, largest_table: int | None = No
     found = [results / cell / name for cell in cells for name in ("record.json", "samples.csv")]
     for name in ("analysis", *(RAW if traces else ())):
         found += [file for cell in cells for file in _below(results / cell / name)]
-    if largest_table is not None:
+    if is_small:
         tables = _below(results / "tables")
-        return sorted(found + [file for file in tables if file.stat().st_size <= largest_table])
+        return sorted(found + [file for file in tables if file.stat().st_size <= LARGEST_TABLE])
     for name in WHOLE_FOLDERS:
         found += _below(results / name)
     return sorted(found)
 
 
 def make(
-    path: Path,
-    results: Path,
-    configuration: dict | None = None,
-    traces: bool = False,
-    largest_table: int | None = None,
+    path: Path, results: Path, configuration: dict | None = None, traces: bool = False, is_small: bool = False
 ) -> dict:
     """Write an archive of a results folder and read it back; returns its manifest.
 
     The same content gives the same bytes, with the same version of zlib. Raises ArchiveError, in one line.
     """
     contents = {
-        f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces, largest_table)
+        f"{RESULTS}/{file.relative_to(results).as_posix()}": file for file in files_of(results, traces, is_small)
     }
     own = {} if configuration is None else {CONFIGURATION: _as_json(configuration)}
     try:

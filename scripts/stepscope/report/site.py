@@ -13,7 +13,6 @@ from stepscope.report.page import Request, write
 
 CELLS = "cells.zip"  # records, samples, analyses and tables, as an archive of results
 _PAGE = "report/index.html"
-LARGEST_TABLE = 200_000  # bytes; the cells' own files hold all that is in the larger ones
 _PICTURE = re.compile(r"\]\(\.\./figures/([^)]+)\)")
 
 
@@ -32,7 +31,7 @@ def write_site(request: Request, site: Path) -> None:
         (new / "figures").mkdir(parents=True)
         for figure in request.figures.glob("*.svg"):
             shutil.copyfile(figure, new / "figures" / figure.name)
-        make(new / CELLS, results, largest_table=LARGEST_TABLE)
+        make(new / CELLS, results, is_small=True)
         write(replace(request, figures=new / "figures", out=new / "report", linked=new, kinds=()))
         shown = set(_PICTURE.findall((new / "report" / "report.md").read_text(encoding="utf-8")))
         for figure in (new / "figures").iterdir():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import zipfile
 
+import committed_example
 import pytest
 from stepscope.archive import ArchiveError, labels_of, manifest_of, opened, unpack_label
 from stepscope.archive_making import make
@@ -161,9 +162,9 @@ def test_the_program_makes_checks_lists_and_unpacks(results, tmp_path, project_r
     assert (results / "mine" / CELL / "record.json").is_file()
 
 
-def test_the_archive_to_try_it_with_is_whole(project_root):
-    with opened(project_root / "report/example/h200.zip") as results:
+def test_the_archive_to_try_it_with_is_whole():
+    with opened(committed_example.SITE / "cells.zip") as results:
         records = [json.loads(path.read_bytes()) for path in results.rglob("record.json")]
-    assert len(records) == 205
+    assert len(records) == 238
     machines = {(each["machine"]["gpu"], each["machine"]["driver"], each["machine"]["torch"]) for each in records}
     assert machines == {("NVIDIA H200", "580.159.04", "2.11.0+cu130")}

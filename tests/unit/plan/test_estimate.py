@@ -3,6 +3,7 @@
 import json
 import statistics
 
+import committed_example
 import pytest
 from stepscope.plan import cost
 from stepscope.plan.estimate import (
@@ -181,9 +182,8 @@ def test_what_checkpoints_save_is_not_known():
     assert one(with_checkpoints, capacity=2**40).fits is True
 
 
-def test_each_cell_of_the_example_is_foretold_by_the_others(project_root):
-    label, results = "nvidia-h100-80gb-hbm3", project_root / "report/example"
-    known = read_known(label, "cuda", dict.fromkeys(cost.START), results, None)
+def test_each_cell_of_the_example_is_foretold_by_the_others():
+    known = read_known(committed_example.MACHINE, "cuda", dict.fromkeys(cost.START), committed_example.results(), None)
     assert len(known.records) > 200
     expected, taken = [], []
     for name, measured in [*known.records.items()][::3]:

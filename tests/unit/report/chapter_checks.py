@@ -2,7 +2,7 @@
 
 import re
 
-from golden import TEMPLATES
+import committed_example
 from page_one_maker import STUDIES
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit.blocks import Picture, Table
@@ -24,7 +24,7 @@ MOST_SENTENCE_WORDS = 30
 
 def example() -> Machine:
     """The machine of the committed example."""
-    return Machine(Tables(TEMPLATES / "example/tables", STUDIES))
+    return Machine(Tables(committed_example.tables(), STUDIES))
 
 
 def check(chapter: Chapter) -> None:

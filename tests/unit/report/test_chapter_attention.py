@@ -7,7 +7,7 @@ import pytest
 import synthetic_attention as made
 import synthetic_ladder
 import synthetic_profile
-from golden import TEMPLATES
+from chapter_checks import example
 from stepscope.report.chapters.attention import chapter, implementations, in_model, main_group, matrix
 from stepscope.report.data.attention import Attention
 from stepscope.report.data.attention_fastest import fastest
@@ -379,7 +379,7 @@ def test_budgets_without_a_profile(tmp_path, rows):
 
 
 def test_budgets_of_the_example_and_that_nothing_falls_off():
-    whole = chapter(Machine(Tables(TEMPLATES / "example/tables", page_one_maker.STUDIES)))
+    whole = chapter(example())
     _keeps_budgets(fitted(whole))
     assert fitted(whole) == whole
 
@@ -400,6 +400,6 @@ def test_no_chapter_without_tables(tmp_path):
 def test_points_of_single_processes_get_no_verdict_beside_the_others():
     points = [SimpleNamespace(is_judged=judged, rivals=rivals) for judged, rivals in
               ((False, ()), (True, ()), (True, ("flex",)), (True, ()))]  # fmt: skip
-    said = "faster than all others at 2 of 4 points; no verdict at 1 (no interval)"
+    said = "faster than all others at 2 of 4 points; no verdict at 1"
     assert implementations._verdict(points) == said
     assert implementations._verdict(points[:1]) == "no interval: no verdict"

@@ -11,6 +11,7 @@ import page_one_maker
 import pytest
 import synthetic_ladder
 import synthetic_profile
+from chapter_checks import example
 from stepscope.report.chapters import kernels
 from stepscope.report.chapters.kernels import graphs, launching, products, profiler, rest, tables, top
 from stepscope.report.data.kernels import launches, mix, tiles
@@ -20,7 +21,6 @@ from stepscope.report.kit.chapter import MOST_PICTURES, MOST_ROWS, MOST_TABLES, 
 from stepscope.tables.reader import Tables
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = Tables(ROOT / "report/example/tables", page_one_maker.STUDIES)
 
 
 def machine(folder, fp32=30.0, bf16=20.0, rates=(), rungs=(), change=None, **more) -> Machine:
@@ -419,7 +419,7 @@ def test_smaller_tiles_of_backward_are_called_so(tmp_path, tile, said):
 
 
 def test_the_chapter_of_the_example_keeps_its_budgets():
-    found = kernels.chapter(Machine(EXAMPLE))
+    found = kernels.chapter(example())
     assert found.words <= 450 and fitted(found).parts == tuple(part for part in found.parts if part.findings)
     assert sum(words(each.text) for each in found.takeaway) <= MOST_TAKEAWAY_WORDS
     shown = [each for part in found.parts for each in part.shows]

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import synthetic_ladder
 import synthetic_memory
+from chapter_checks import example
 from stepscope.report.chapters import memory
 from stepscope.report.chapters.memory import changes, course, fitting, parts, saving, tables
 from stepscope.report.chapters.memory.cells import recorded
@@ -21,7 +22,6 @@ from stepscope.tables.reader import Tables
 from synthetic_memory import MIB, cell
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = Tables(ROOT / "report/example/tables", page_one_maker.STUDIES)
 
 
 def machine(folder, *cells, timings=(), change=None) -> Machine:
@@ -367,7 +367,7 @@ def test_a_step_that_fits_with_checkpoints_alone(tmp_path):
 
 
 def test_the_chapter_of_the_example_keeps_its_budgets():
-    found = memory.chapter(Machine(EXAMPLE))
+    found = memory.chapter(example())
     assert found.words <= 450 and fitted(found).parts == tuple(part for part in found.parts if part.findings)
     assert sum(words(each.text) for each in found.takeaway) <= MOST_TAKEAWAY_WORDS
     shown = [each for part in found.parts for each in part.shows]

@@ -5,7 +5,7 @@ import pytest
 import synthetic_ladder
 import synthetic_precision as made
 import synthetic_profile
-from golden import TEMPLATES
+from chapter_checks import example
 from stepscope.report.chapters.precision import chapter, formats, memory, speed
 from stepscope.report.data.mixed import Mixed
 from stepscope.report.data.precision import Precision
@@ -326,22 +326,17 @@ def test_what_a_step_saves(tmp_path, after, is_halved):
     assert ("not halved" in found.cause) is not is_halved and "not in fp32" not in found.text
 
 
-def test_what_fits_in_bf16_and_not_in_fp32():
-    found = memory.step(*_example_pairs())
-    assert found.text.endswith("xl at 1,024 fits in bf16, not in fp32.") and "in 18 of 20 cells" in found.text
+def test_what_fits_in_bf16_and_not_in_fp32(tmp_path):
+    found = memory.step(*pairs_of(tmp_path, ("small", 128, 2, 3, 10, 11), ("small", 256, 4, 5, None, 8)))
+    assert found.text.endswith("small at 256 fits in bf16, not in fp32.") and "in 1 of 2 cells" in found.text
     assert memory.step([], []) is None
-
-
-def _example_pairs():
-    machine = Machine(Tables(TEMPLATES / "example/tables", page_one_maker.STUDIES))
-    return machine.pairs, Mixed(machine.tables).of(machine.hardware, "bf16")
 
 
 # The whole ------------------------------------------------------------------------------------------------------------
 
 
 def test_budgets_of_the_example_and_that_nothing_falls_off():
-    whole = chapter(Machine(Tables(TEMPLATES / "example/tables", page_one_maker.STUDIES)))
+    whole = chapter(example())
     assert fitted(whole) == whole
     shown = [each for part in whole.parts for each in part.shows]
     tables = [each for each in shown if hasattr(each, "rows")]
@@ -352,11 +347,11 @@ def test_budgets_of_the_example_and_that_nothing_falls_off():
 
 
 def test_the_table_by_size_of_the_example():
-    """2.7B at 256 by the tables: 582.19 / 178.74 ms; products 458.2 of 582.2 ms, ceilings 51.12 and 773.2 TFLOP/s."""
-    machine = Machine(Tables(TEMPLATES / "example/tables", page_one_maker.STUDIES))
+    """2.7B at 256 by the tables: 553.6 / 153.6 ms; products 458.2 of 553.6 ms, ceilings 50.45 and 740.6 TFLOP/s."""
+    machine = example()
     table = speed.by_size(machine)
     assert [row[0].text for row in table.rows] == ["small", "medium", "large", "xl", "2.7B"]
-    assert [cell.text for cell in table.rows[-1][1:5]] == ["582", "179", "3.26", "3.77"]
+    assert [cell.text for cell in table.rows[-1][1:5]] == ["554", "154", "3.60", "4.37"]
 
 
 def test_no_chapter_without_tables(tmp_path):

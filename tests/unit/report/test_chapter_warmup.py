@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import synthetic_ladder
 import synthetic_warmup as made
-from golden import TEMPLATES
+from chapter_checks import example
 from stepscope.report.chapters.warmup import chapter, first_step, first_steps_table, later_steps
 from stepscope.report.data.ladder import ladders
 from stepscope.report.data.spotlight import Machine
@@ -329,7 +329,7 @@ def _keeps_budgets(one):
 
 
 def test_budgets_of_the_example_and_that_nothing_falls_off():
-    whole = chapter(Machine(Tables(TEMPLATES / "example/tables", page_one_maker.STUDIES)))
+    whole = chapter(example())
     _keeps_budgets(whole)
     assert fitted(whole) == whole
 

@@ -3,6 +3,7 @@
 import math
 import re
 
+import committed_example
 import golden
 import page_one_maker as made
 import pytest
@@ -33,7 +34,7 @@ def found(tables: Tables) -> dict[str, Cost]:
 
 
 def _example(folder):
-    return Tables(golden.TEMPLATES / "example/tables", made.STUDIES)
+    return Tables(committed_example.tables(), made.STUDIES)
 
 
 def _synthetic(folder):

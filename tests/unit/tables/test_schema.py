@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import committed_example
 import pytest
 from stepscope.measure.series import TRAINING_COLUMNS
 from stepscope.snapshot import table_names as snapshot_tables
@@ -13,7 +14,7 @@ from stepscope.tables.schema import FLAG, NUMBER, TEXT, Group, Table, chosen, nu
 from stepscope.trace import table_names as trace_tables
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = sorted((ROOT / "report/example/tables").glob("*.csv"))
+EXAMPLE = sorted(committed_example.tables().glob("*.csv"))
 # How a column's name ends → its unit.
 UNITS = {
     "_ms": "ms", "_us": "us", "_bytes": "bytes", "_mhz": "MHz", "_w": "W", "_c": "°C", "_s": "s", "seconds": "s",

@@ -81,7 +81,7 @@ def pack(cell: TableCell, files: Files) -> str | list:
 
 
 def _rows(table: Table, files: Files) -> list[str]:
-    parts = []  # HTML needs no end tags of rows and cells, a tenth of the file
+    parts = []  # no end tags, which HTML does not need, and no class of numbers: a seventh of the file
     for at, row in enumerate(table.rows):
         begins = table.grouped and at and row[0].text != table.rows[at - 1][0].text
         parts.append("<tr class=begins>" if begins else "<tr>")
@@ -134,7 +134,8 @@ def _cell(cell: TableCell, column: Column, first: bool, files: Files) -> str:
         text += f"<small>{words(cell.below)}</small>"
     sort = f" data-sort={cell.sort:.9g}" if cell.sort is not None else ""
     title = f' title="{escape(one_line(cell.title))}"' if cell.title else ""
-    return f"<{tag} class={_kind(column)}{sort}{title}>{text}"
+    kind = "" if column.number and not first else f" class={_kind(column)}"
+    return f"<{tag}{kind}{sort}{title}>{text}"
 
 
 def _breakable(text: str) -> str:

@@ -54,7 +54,7 @@ class WebBlocks:
             return Prose(f"[Figure {self.figures[picture.name]}](#figure-{self.figures[picture.name]}) shows this.")
         number = self.figures[picture.name] = len(self.figures) + 1
         path = self.files.figures / f"{picture.name}.svg"
-        svg = inline_svg(path.read_text(encoding="utf-8"), picture.name, picture.alternative, self.variables)
+        svg = inline_svg(path.read_text(encoding="utf-8"), number, picture.alternative, self.variables)
         pdf = self.files.figure(picture.name, "pdf")
         link = f' <a href="{escape(pdf)}" aria-label="Figure {number} as PDF">PDF</a>' if pdf else ""
         caption = f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}{link}</figcaption>"
@@ -124,17 +124,18 @@ def _identifier(words: str, taken: list[str]) -> str:
     return name
 
 
-def inline_svg(svg: str, name: str, alternative: str, variables: dict[str, str]) -> str:
-    """An SVG file as part of a page: ids of its own, colours as variables of the page, no style that reaches outside;
-    its classes say the same in every figure.
+def inline_svg(svg: str, number: int, alternative: str, variables: dict[str, str]) -> str:
+    """An SVG file as part of a page: short ids of its own, colours as variables of the page, no style that reaches
+    outside; its classes say the same in every figure.
 
-    variables: colour → the variable that takes its place.
+    number: that of the figure. variables: colour → the variable that takes its place.
     """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<style>[*].*?</style>", "", svg)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    found = dict.fromkeys(re.findall(r'\bid="([^"]+)"', svg))
+    names = {name: f"f{number}-{at}" for at, name in enumerate(found)}
+    svg = svg.replace("xlink:href=", "href=")
+    svg = re.sub(r'(\bid="|url\(#|\bhref="#)([^")]+)', lambda each: each[1] + names.get(each[2], each[2]), svg)
     for colour, variable in variables.items():
         svg = svg.replace(colour, f"var(--{variable})")
     left, top, width, height = re.search(r'viewBox="([^"]+)"', svg)[1].split()

@@ -104,9 +104,16 @@ def _changed(changed: Sequence[Change]) -> str:
 
 
 def _same_measurements(found: Compared) -> str:
-    """How many cells of the results are no measurements of their own: their samples are the baseline's."""
-    digests = {record["samples_sha256"] for record in found.before.records.values()}
-    count = sum(record["samples_sha256"] in digests for record in found.after.records.values())
+    """How many cells of the results are no measurements of their own, by the time and the samples.
+
+    Samples alone may be the same: what precision does is.
+    """
+
+    def measured(record: dict) -> tuple:
+        return record["provenance"]["started"], record["samples_sha256"]
+
+    before = {measured(record) for record in found.before.records.values()}
+    count = sum(measured(record) in before for record in found.after.records.values())
     of = formatting.cells(len(found.after.records))
     return f"{count:,} of {of} of the results were not measured again: their samples are the baseline's." * bool(count)
 

@@ -80,7 +80,7 @@ def _verdict(found: list[Fastest]) -> str:
     sure = sum(each.is_judged and not each.rivals for each in found)
     if len(found) == 1:
         return "faster than all others" if sure else "not sure to be faster than all others"
-    unjudged = f"; no verdict at {single:,} (no interval)" if single else ""
+    unjudged = f"; no verdict at {single:,}" if single else ""
     if not sure:
         return f"at no point surely faster than all others{unjudged}"
     return f"faster than all others at {formatting.some_of(sure, len(found)).replace('cell', 'point')}{unjudged}"
