@@ -195,6 +195,15 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
         assert "measured (small at 128): {}" in told[question].finding.reasons.replace(str(number), "{}")
 
 
+def test_the_most_that_graphs_could_bring_is_of_one_of_the_steps_that_launches_limit(tmp_path):
+    # Busy for 12 ms: of 36 at 128, of 20 at 256, which is the larger place.
+    cells = [synthetic_profile.cell("bf16", context=at) | {"cell": f"gpu/profile/s/ctx{at}/bf16"} for at in (128, 256)]
+    timing = [made.timed(cell, step) for cell, step in zip(cells, (36.0, 20.0), strict=True)]
+    text = found(made.write(tmp_path, cells, timing))["what does waiting for launches cost"].finding.text
+    assert "launches limit s at 128, s at 256: the GPU idles 40 to 67 %. " in text
+    assert text.endswith("Try CUDA graphs: at most × 3.00 in s at 128.")
+
+
 def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):
     cells, timing = made.both(processes=3)
     rungs = [rung for rung in synthetic_ladder.chain() if rung.entry["spec"].get("compile") != "block"]

@@ -179,7 +179,7 @@ def _idle(machine: Machine) -> Cost | None:
     if bound:
         idle = [each.share("idle") for each in bound]
         numbers["shares"] = Number(idle, cells, lambda shares: formatting.value_range([100 * s for s in shares], 2))
-        said = f"In {own.precision} launches limit {_places(bound)}: the GPU idles {{shares}} % of the step."
+        said = f"In {own.precision} launches limit {_places(bound)}: the GPU idles {{shares}} %."
         cause = f"{_place_of(own)} idles {{cost}} ms." if own not in bound else ""
     else:
         said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."
@@ -188,7 +188,7 @@ def _idle(machine: Machine) -> Cost | None:
     thing, without = "CUDA graphs", ("idle",)
     if made and not made.is_from("compile", "block"):
         thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
-    where = "here" if own is machine.reference else "there"
+    where = "here" if own is machine.reference else f"in {_place_of(own)}" if len(bound) > 1 else "there"
     text, more = advice(own, thing, "at most", _without(own, *without), made, where)
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
     return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
