@@ -267,6 +267,15 @@ def test_mixed_precision_is_told_where_it_makes_a_difference(fp32, processes, wo
         assert urged in told.finding.reasons
 
 
+@pytest.mark.parametrize(("fp32", "end"), [(12.6, "× 0.63, slower."), (20.3, "× 1.02, same.")])
+def test_the_least_that_mixed_precision_brings_has_its_verdict(fp32, end, tmp_path):
+    cells, timing = made.both(30.0, 20.0, 3)
+    shorter = [made.timed(cell | {"context": 64}, step, 3, cell=cell["cell"].replace("128", "64"))
+               for cell, step in zip(cells, (fp32, 20.0), strict=True)]  # fmt: skip
+    told = found(made.write(tmp_path, cells, [*shorter, *timing]))[PRECISION].finding
+    assert told.verdict.endswith("(s at 128): faster.") and told.reasons.endswith(f"In s at 64: {end}")
+
+
 def test_what_does_not_fit_is_told_where_something_does_not(tmp_path):
     cells, timing = made.both()
     fits = found(made.write(tmp_path / "fits", cells, timing))

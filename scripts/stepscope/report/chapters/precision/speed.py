@@ -119,11 +119,13 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
     if len(found) < 2:
         return None
     before, after, pair = min(found, key=lambda each: each[2].speeds[_STEP].ratio)
+    gain = pair.speeds[_STEP]
     numbers = {
         "idle_before": Number(before.idle, pair.cells),
         "idle_after": Number(after.idle, pair.cells),
-        "speed": Number(pair.speeds[_STEP].ratio, pair.cells, formatting.times),
+        "speed": Number(gain.ratio, pair.cells, formatting.times),
     }
+    word = f", {gain.verdict}" if gain.has_interval else ""
     cause = "Launches do not explain that."
     if after.share("idle") > 1 - LAUNCH_BOUND:
         cause = "Launches limit it: shorter kernels only lengthen the wait."
@@ -132,7 +134,7 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
             for name, value in zip(("kernels_before", "kernels_after"), more, strict=True):
                 numbers[name] = Number(value, pair.cells, formatting.count)
     answer = (
-        f"{after.name} gains least of these ({{speed}}): it idles {{idle_after}} ms in {MIXED}, "
+        f"{after.name} gains least of these ({{speed}}{word}): it idles {{idle_after}} ms in {MIXED}, "
         f"{{idle_before}} in {REFERENCE}."
     )
     return Finding("why does it bring nothing elsewhere", answer, numbers, machine.hardware, cause)

@@ -18,7 +18,7 @@ from stepscope.report.data.step_parts import PARTS, StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import Timed, interval_text, timed
+from stepscope.report.kit.compare import Comparison, Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
 from stepscope.report.studies.page_one.changes import advice, change, urge
@@ -205,7 +205,6 @@ def _precision(machine: Machine) -> Cost | None:
     speed = pair.speeds["step"]
     if not (speed.is_different if enough(comparison=speed) else speed.is_beyond_margin):
         return None
-    word = f": {speed.verdict}" if speed.has_interval else ""
     ratio = " ".join(filter(None, [formatting.times(speed.ratio), interval_text(speed)]))
     numbers = {"speed": Number(speed.ratio, pair.cells, lambda _: ratio)}
     both = {each.precision: each for each in machine.steps if each.place == _place(pair.row)}
@@ -221,15 +220,20 @@ def _precision(machine: Machine) -> Cost | None:
         predicted = _by_ceilings(machine, before)
     text = f"{urge(speed)} bf16."
     if predicted:
-        text = f"{urge(speed)} bf16: {{predicted}} was predicted."
+        text = f"{urge(speed)} bf16: predicted {{predicted}}."
         numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
     least = min(pairs, key=lambda each: each.speeds["step"].ratio)
     if least is not pair:
-        text += f" In {least.point}: {{lowest}}."
+        text += f" In {least.point}: {{lowest}}{_verdict(least.speeds['step'], ', ')}."
         numbers["lowest"] = Number(least.speeds["step"].ratio, least.cells, formatting.times)
-    said = f"bf16 autocast is {{speed}} as fast as fp32 without TF32 ({pair.point}){word}."
+    said = f"bf16 autocast is {{speed}} as fast as fp32 without TF32 ({pair.point}){_verdict(speed, ': ')}."
     found = Finding("what does mixed precision bring", said, numbers, machine.hardware, cause, text)
     return Cost(abs(speed.times[0] - speed.times[1]), "precision", found)
+
+
+def _verdict(speed: Comparison, between: str) -> str:
+    """`, unclear`; empty where a single process measured one of both."""
+    return f"{between}{speed.verdict}" if speed.has_interval else ""
 
 
 def _work(row: dict) -> tuple[float, float]:
