@@ -6,6 +6,7 @@ import re
 import committed_example
 import golden
 import page_one_maker as made
+import pandas as pd
 import pytest
 import report_maker
 import synthetic
@@ -193,6 +194,17 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
         assert number.value == pytest.approx(gain) and str(number).endswith("], faster")
         assert "Use " in told[question].finding.reasons
         assert "measured (small at 128): {}" in told[question].finding.reasons.replace(str(number), "{}")
+
+
+def test_the_largest_kind_of_other_kernels_need_not_be_most_of_them(tmp_path):
+    def change(frames):  # outside the optimizer 1 ms each of elementwise, copy/cast and reduction
+        kinds = frames["profile_categories"]
+        copies = kinds[kinds["category"].eq("copy/cast") & kinds["phase"].eq("step")]
+        frames["profile_categories"] = pd.concat([kinds, copies.assign(category="reduction", ms_per_step=1.1)])
+
+    cells, timing = made.both()
+    told = found(made.write(tmp_path, cells, timing, change=change))["what do memory-bound kernels cost"].finding
+    assert told.cause == "Reduction takes most: {most} ms, with that of attention."
 
 
 def test_the_most_that_graphs_could_bring_is_of_one_of_the_steps_that_launches_limit(tmp_path):

@@ -150,7 +150,8 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Most is {largest[0]}: {{most}} ms, with that of attention."
+        name = f"{largest[0][:1].upper()}{largest[0][1:]}"
+        cause = f"{name} takes most: {{most}} ms, with that of attention."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model"))
     text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
