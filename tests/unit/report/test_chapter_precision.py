@@ -358,6 +358,7 @@ def test_the_table_by_size_of_the_example():
     table = speed.by_size(machine)
     assert [row[0].text for row in table.rows] == ["small", "medium", "large", "xl", "2.7B"]
     assert [cell.text for cell in table.rows[-1][1:5]] == ["554", "154", "3.60", "4.37"]
+    assert table.rows[-1][2].badges == ("unsteady", "slow_host") and table.rows[-1][2].below == "[149, 158]"
 
 
 def test_no_chapter_without_tables(tmp_path):

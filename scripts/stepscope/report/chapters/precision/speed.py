@@ -13,6 +13,7 @@ from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.compare import ratio_range
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.sizes import percent_change
+from stepscope.report.studies.page_one.tables import time_cell
 
 SINGLE = "single processes: no verdict"
 ALIKE = 0.05  # a share, up to which two times of the optimizer count as the same
@@ -203,7 +204,8 @@ def by_size(machine: Machine) -> Table | None:
 
     columns = [
         Column("size", value=lambda each: each[0].row["size"], number=False),
-        *two("step", lambda step: step.step.median),
+        Column(REFERENCE, "ms", "step", value=lambda each: time_cell(each[2].reference)),
+        Column(MIXED, "ms", "step", value=lambda each: time_cell(each[2].row)),
         Column("speed", "×", "step", value=lambda each: table.times_as_fast(each[2].speeds[_STEP])),
         Column("predicted", "×", "step", value=lambda each: predicted(machine, each[0], MIXED), show=_ratio),
         *two("matrix products", lambda step: step.products),
