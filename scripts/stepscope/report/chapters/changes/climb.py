@@ -8,6 +8,7 @@ from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Comparison, interval_text
 from stepscope.report.kit.finding import Finding, Number, enough, without_verdict
 from stepscope.report.kit.order import NEUTRAL
+from stepscope.report.kit.table import varying
 from stepscope.report.studies.page_one.changes import urge
 
 FAR = 1.25  # a prediction that is off by so much failed
@@ -106,8 +107,21 @@ def greatest(one: Ladder) -> Finding | None:
             numbers[f"poor_{at}"] = gain(other, base, ratio)
             parts.append(f"{other['name']} ({{poor_{at}}})")
         cause = f"No sure gain comes from {formatting.listing(parts, 4)}."
-    advice = f"{urge(speed)} {row['name']}."
+    last, _, brought = _latest(own, row)
+    advice = f"{urge(brought)} {last['name']}{' instead' * (last is not row)}."
     return Finding(question, answer, numbers, one.hardware, cause, advice)
+
+
+def _latest(own: list[tuple[dict, dict, Comparison]], row: dict) -> tuple[dict, dict, Comparison]:
+    """A change, or the last one after it that changes the same once more and is sure to gain: bf16 after TF32."""
+    at = next(at for at, each in enumerate(own) if each[0] is row)
+    replaced = set(_changed(*own[at][:2]))
+    later = [each for each in own[at + 1 :] if replaced & set(_changed(*each[:2])) and each[2].ratio > 1]
+    return next((each for each in reversed(later) if is_sure(each[2])), own[at])
+
+
+def _changed(row: dict, before: dict) -> list[str]:
+    return varying([row, before], ("precision", *NEUTRAL))
 
 
 def is_sure(speed: Comparison) -> bool:
