@@ -9,6 +9,7 @@ from chapter_checks import check, example, told, values
 from stepscope.report.chapters.changes import chapter, climb, places
 from stepscope.report.chapters.changes.climb import FAR, UNLIKE
 from stepscope.report.data.spotlight import Machine
+from stepscope.report.kit.chapter import fitted
 from stepscope.tables.reader import Tables
 
 GIB = ladder.GIB
@@ -76,6 +77,14 @@ def test_the_greatest_change_is_named_with_its_place_and_those_that_bring_nothin
         and "Use CUDA graphs." in own.reasons
     )
     assert "No sure gain comes from Triton attention (× 0.99" in own.reasons
+
+
+@pytest.mark.parametrize(("bf16", "advice"), [(14.0, "Use bf16 instead."), (16.0, "Use TF32.")])
+def test_what_a_later_rung_replaces_is_not_advised(bf16, advice, tmp_path):
+    """TF32 makes 40 ms 16; bf16 stands in its place."""
+    own = found(tmp_path, ladder.chain(steps=steps(at_1=16.0, at_2=bf16, at_3=13.0, at_4=12.0)))
+    own = own["which change brings most in small at 128"]
+    assert "most comes from TF32: × 2.50" in own.verdict and own.advice == advice
 
 
 def test_a_larger_gain_that_is_not_sure_hides_none_that_is(tmp_path, monkeypatch):
@@ -257,7 +266,7 @@ def test_where_kernels_fill_neither_run_the_host_is_the_reason(busy, is_told, tm
     cell = synthetic_profile.cell("fp32", busy=busy) | {"size": "small"}
     own = found(tmp_path, ladder.chain(), timing=[made.timed(cell, 80.0, 3)], cells=[cell])
     again = own["do runs at another time agree"]
-    assert ("how fast the host launches" in again.cause) is is_told
+    assert ("the host's launches set the rest" in again.cause) is is_told
     assert values(again).get("busy") == (pytest.approx(busy) if is_told else None)
 
 
@@ -277,8 +286,8 @@ def test_clocks_are_told_of_each_ladder(tmp_path):
     for at, options, clock in ((3, ladder.SDPA, 1800.0), (4, ladder.TRITON, 1700.0)):
         medium[at] = ladder.cell("medium", 128, "bf16", options, 15.0, throttle=["power cap"], clock=clock)
     assert found(tmp_path, [*small, *medium])["did the clocks hold"].text == (
-        "2 of 8 rungs of medium at 128 and 1 of 8 rungs of small at 128 ran at lowered clocks (power cap). "
-        "The clocks fell from 1,800 to 1,700 MHz in medium at 128: at equal clocks later rungs may gain more."
+        "2 of 8 rungs of medium at 128 and 1 of 8 of small at 128 ran at lowered clocks (power cap). "
+        "Clocks fell from 1,800 to 1,700 MHz in medium: at equal clocks later rungs may gain more."
     )
 
 
@@ -300,6 +309,18 @@ def test_the_examples_chapter_keeps_its_budgets_and_its_parts():
     own = chapter(example())
     check(own)
     assert len(own.parts) == 5 and all(part.findings for part in own.parts)
+    assert fitted(own).parts[-1].findings[0].question == "did the clocks hold"  # of what is in doubt that comes first
+
+
+def test_gains_that_stand_already_are_not_told_again(tmp_path):
+    """TF32 brings most in medium, 60 to 15 ms, and in small nothing, 40 to 40.4."""
+    medium = [(name, options, 1.5 * step, *rest) for name, options, step, *rest in steps(at_1=10.0, at_2=9.5, at_3=9.0,
+              at_4=8.5, at_5=8.0, at_6=7.0)]  # fmt: skip
+    rungs = [*ladder.chain(steps=steps(at_1=40.4)), *ladder.chain("medium", steps=medium)]
+    own = found(tmp_path, rungs)
+    assert "most comes from TF32" in own["which change brings most in medium at 128"].text
+    assert "gain comes from TF32" in own["which change brings most in small at 128"].text
+    assert "which change depends on the place" not in own
 
 
 def test_without_a_ladder_there_is_no_chapter(tmp_path):

@@ -456,6 +456,15 @@ def test_a_long_grid_shows_twelve_rows_and_counts_the_rest(tmp_path):
     assert len(found.rows) == 12 and "1 more stand in the data." in found.notes
 
 
+def test_the_steps_that_launches_limit_have_their_intervals_and_marks():
+    """medium at 128 by the tables: 61.3 ms, noisy; medium at 1,024: 115, not."""
+    found = tables.launches_table(example())
+    steps = {(row[0].text, row[1].text): row[4] for row in found.rows}
+    noisy, other = steps["medium", "128"], steps["medium", "1,024"]
+    assert (noisy.text, noisy.below, noisy.badges) == ("61", "[47, 80]", ("noisy",))
+    assert (other.text, other.badges) == ("115", ()) and "~: noisy" in found.notes[-1]
+
+
 def test_a_mix_without_kernels_is_none(tmp_path):
     own = machine(tmp_path)
     assert mix(own.profile, {**own.reference.row, "cell": "another"}) is None

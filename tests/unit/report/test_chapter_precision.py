@@ -137,6 +137,12 @@ def test_where_bf16_gains_least(tmp_path, step, kernels, instances, cause):
     assert values(found)["idle_before"] == pytest.approx(2) and values(found)["idle_after"] == pytest.approx(step - 12)
 
 
+@pytest.mark.parametrize(("processes", "gain"), [(1, "(× 0.50)"), (3, "(× 0.50, slower)")])
+def test_the_least_gain_has_its_verdict(tmp_path, processes, gain):
+    machine = machine_of(tmp_path, {128: (20.0, 40.0), 256: (30.0, 20.0)}, processes=processes)
+    assert speed.where_it_pays_least(machine).text.startswith(f"s at context 128 gains least of these {gain}: ")
+
+
 @pytest.mark.parametrize(("step", "asks"), [(30.0, True), (29.7, False)])
 def test_tf32_beside_its_prediction(tmp_path, step, asks):
     """Predicted 30 / 24 = 1.25 at the ladder's place; 0.8 of that is 1.00: fp32 takes 30 ms there, tf32 `step`."""
@@ -352,6 +358,7 @@ def test_the_table_by_size_of_the_example():
     table = speed.by_size(machine)
     assert [row[0].text for row in table.rows] == ["small", "medium", "large", "xl", "2.7B"]
     assert [cell.text for cell in table.rows[-1][1:5]] == ["554", "154", "3.60", "4.37"]
+    assert table.rows[-1][2].badges == ("unsteady", "slow_host") and table.rows[-1][2].below == "[149, 158]"
 
 
 def test_no_chapter_without_tables(tmp_path):

@@ -6,6 +6,7 @@ import re
 import committed_example
 import golden
 import page_one_maker as made
+import pandas as pd
 import pytest
 import report_maker
 import synthetic
@@ -195,6 +196,26 @@ def test_the_gain_that_was_measured_is_the_ladders(tmp_path):
         assert "measured (small at 128): {}" in told[question].finding.reasons.replace(str(number), "{}")
 
 
+def test_the_largest_kind_of_other_kernels_need_not_be_most_of_them(tmp_path):
+    def change(frames):  # outside the optimizer 1 ms each of elementwise, copy/cast and reduction
+        kinds = frames["profile_categories"]
+        copies = kinds[kinds["category"].eq("copy/cast") & kinds["phase"].eq("step")]
+        frames["profile_categories"] = pd.concat([kinds, copies.assign(category="reduction", ms_per_step=1.1)])
+
+    cells, timing = made.both()
+    told = found(made.write(tmp_path, cells, timing, change=change))["what do memory-bound kernels cost"].finding
+    assert told.cause == "Reduction takes most: {most} ms, with that of attention."
+
+
+def test_the_most_that_graphs_could_bring_is_of_one_of_the_steps_that_launches_limit(tmp_path):
+    # Busy for 12 ms: of 36 at 128, of 20 at 256, which is the larger place.
+    cells = [synthetic_profile.cell("bf16", context=at) | {"cell": f"gpu/profile/s/ctx{at}/bf16"} for at in (128, 256)]
+    timing = [made.timed(cell, step) for cell, step in zip(cells, (36.0, 20.0), strict=True)]
+    text = found(made.write(tmp_path, cells, timing))["what does waiting for launches cost"].finding.text
+    assert "launches limit s at 128, s at 256: the GPU idles 40 to 67 %. " in text
+    assert text.endswith("Try CUDA graphs: at most × 3.00 in s at 128.")
+
+
 def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):
     cells, timing = made.both(processes=3)
     rungs = [rung for rung in synthetic_ladder.chain() if rung.entry["spec"].get("compile") != "block"]
@@ -256,6 +277,15 @@ def test_mixed_precision_is_told_where_it_makes_a_difference(fp32, processes, wo
         assert told.finding.verdict.endswith(end) and told.cost == pytest.approx(abs(fp32 - 20.0))
         urged = {"faster": "Use bf16", "slower": "No gain from bf16", "no verdict": "Try bf16"}[words]
         assert urged in told.finding.reasons
+
+
+@pytest.mark.parametrize(("fp32", "end"), [(12.6, "× 0.63, slower."), (20.3, "× 1.02, same.")])
+def test_the_least_that_mixed_precision_brings_has_its_verdict(fp32, end, tmp_path):
+    cells, timing = made.both(30.0, 20.0, 3)
+    shorter = [made.timed(cell | {"context": 64}, step, 3, cell=cell["cell"].replace("128", "64"))
+               for cell, step in zip(cells, (fp32, 20.0), strict=True)]  # fmt: skip
+    told = found(made.write(tmp_path, cells, [*shorter, *timing]))[PRECISION].finding
+    assert told.verdict.endswith("(s at 128): faster.") and told.reasons.endswith(f"In s at 64: {end}")
 
 
 def test_what_does_not_fit_is_told_where_something_does_not(tmp_path):

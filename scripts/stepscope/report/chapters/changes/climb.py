@@ -8,10 +8,12 @@ from stepscope.report.kit import formatting
 from stepscope.report.kit.compare import Comparison, interval_text
 from stepscope.report.kit.finding import Finding, Number, enough, without_verdict
 from stepscope.report.kit.order import NEUTRAL
+from stepscope.report.kit.table import varying
 from stepscope.report.studies.page_one.changes import urge
 
 FAR = 1.25  # a prediction that is off by so much failed
 FILLED = 0.9  # of a step that kernels take, up to which launches have a part in its time
+MOST_POOR = 4  # changes without a gain that are named
 UNLIKE = 1.25  # a gain so many times that at another place is worth a sentence
 
 
@@ -98,16 +100,42 @@ def greatest(one: Ladder) -> Finding | None:
     word = " for sure" if any(each[2].ratio > speed.ratio for each in own) else ""
     brought = f"{{gain}}{of_passes(row.get('gain_of'))} over {before['name']}"
     answer = f"In {place(one)} most comes{word} from {row['name']}: {brought}."
-    poor = [each for each in own if each[2].ratio < 1 or not is_sure(each[2])]
+    poor = _poor(own)
     cause = ""
     if poor:
         parts = []
         for at, (other, base, ratio) in enumerate(poor):
             numbers[f"poor_{at}"] = gain(other, base, ratio)
             parts.append(f"{other['name']} ({{poor_{at}}})")
-        cause = f"No sure gain comes from {formatting.listing(parts, 4)}."
-    advice = f"{urge(speed)} {row['name']}."
+        cause = f"No sure gain comes from {formatting.listing(parts, MOST_POOR)}."
+    last, _, brought = _latest(own, row)
+    advice = f"{urge(brought)} {last['name']}{' instead' * (last is not row)}."
     return Finding(question, answer, numbers, one.hardware, cause, advice)
+
+
+def _poor(own: list[tuple[dict, dict, Comparison]]) -> list[tuple[dict, dict, Comparison]]:
+    return [each for each in own if each[2].ratio < 1 or not is_sure(each[2])]
+
+
+def _told(one: Ladder) -> set[str]:
+    """The changes that greatest() gives the gains of."""
+    own = changes(one)
+    gains = [each for each in own if each[2].ratio > 1 and is_sure(each[2])]
+    if not gains:
+        return set()
+    return {each[0]["name"] for each in (max(gains, key=lambda each: each[2].ratio), *_poor(own)[:MOST_POOR])}
+
+
+def _latest(own: list[tuple[dict, dict, Comparison]], row: dict) -> tuple[dict, dict, Comparison]:
+    """A change, or the last one after it that changes the same once more and is sure to gain: bf16 after TF32."""
+    at = next(at for at, each in enumerate(own) if each[0] is row)
+    replaced = set(_changed(*own[at][:2]))
+    later = [each for each in own[at + 1 :] if replaced & set(_changed(*each[:2])) and each[2].ratio > 1]
+    return next((each for each in reversed(later) if is_sure(each[2])), own[at])
+
+
+def _changed(row: dict, before: dict) -> list[str]:
+    return varying([row, before], ("precision", *NEUTRAL))
 
 
 def is_sure(speed: Comparison) -> bool:
@@ -140,6 +168,8 @@ def unlike(found: list[Ladder]) -> Finding | None:
         sizes = [one.size for one in found] if found[0].size != found[1].size else [place(one) for one in found]
         cause = f"Before, a step has {{span}} µs a launch in {sizes[0]}, {{other_span}} in {sizes[1]}: "
         cause += "long steps hide launches."
+    if not cause and all(name in _told(one) for one in found[:2]):
+        return None  # both gains stand already
     return Finding("which change depends on the place", answer, numbers, found[0].hardware, cause)
 
 
@@ -250,12 +280,12 @@ def elsewhere(machine: Machine, found: list[Ladder]) -> Finding | None:
     rungs = f"{{apart}} of {len(runs):,} rungs" if len(runs) > 1 else "The one rung of both"
     most = ", most" * (len(apart) > 1)
     answer = (
-        f"{rungs} took another time in the timing study{most}: {row['name']} in {place(one)} took {{here}} ms on the "
-        "ladder, {there} there."
+        f"{rungs} took another time in the timing study{most}: {row['name']} in {place(one)} took {{here}} ms here, "
+        "{there} there."
     )
     busy, cause = _busy(machine, one, row), ""
     if busy and run.phase == "step" and busy <= FILLED * min(numbers["here"].value, numbers["there"].value):
-        cause = "Kernels fill {busy} of both; the rest depends on how fast the host launches them."
+        cause = "Kernels fill {busy} of both; the host's launches set the rest."
         numbers["busy"] = Number(busy, (row["cell"],))
     return Finding("do runs at another time agree", answer, numbers, one.hardware, cause)
 
@@ -271,6 +301,7 @@ def _busy(machine: Machine, one: Ladder, row: dict) -> float | None:
 def throttled(found: list[Ladder]) -> Finding | None:
     """How many rungs of each ladder ran at lowered clocks, and where those fell from rung to rung."""
     numbers, parts, falls, reasons = {}, [], [], {}
+    is_one_size = len({one.size for one in found}) < len(found)
     for at, one in enumerate(found):
         rows = [row for row in one.rungs if kind(row)]
         slow = [row for row in rows if row.get("throttle")]
@@ -278,15 +309,15 @@ def throttled(found: list[Ladder]) -> Finding | None:
             continue
         reasons |= dict.fromkeys(str(row["throttle"]) for row in slow)
         numbers[f"slow_{at}"] = Number(len(slow), tuple(row["cell"] for row in slow), formatting.count)
-        parts.append(f"{{slow_{at}}} of {len(rows):,} rungs of {place(one)}")
+        parts.append(f"{{slow_{at}}} of {len(rows):,}{' rungs' * (not parts)} of {place(one)}")
         clocks = [(row["sm_clock_median_mhz"], row["cell"]) for row in slow]
         clocks = [each for each in clocks if formatting.known(each[0])]
         if clocks and clocks[-1][0] < clocks[0][0]:
             for name, (clock, cell) in (("first", clocks[0]), ("last", clocks[-1])):
                 numbers[f"{name}_{at}"] = Number(clock, (cell,), formatting.count)
-            falls.append(f"from {{first_{at}}} to {{last_{at}}} MHz in {place(one)}")
+            falls.append(f"from {{first_{at}}} to {{last_{at}}} MHz in {place(one) if is_one_size else one.size}")
     if not parts:
         return None
     answer = f"{formatting.listing(parts)} ran at lowered clocks ({formatting.listing(list(reasons), 2)})."
-    cause = f"The clocks fell {formatting.listing(falls)}: at equal clocks later rungs may gain more." if falls else ""
+    cause = f"Clocks fell {formatting.listing(falls)}: at equal clocks later rungs may gain more." if falls else ""
     return Finding("did the clocks hold", answer, numbers, found[0].hardware, cause)

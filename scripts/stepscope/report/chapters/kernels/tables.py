@@ -12,6 +12,7 @@ from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.formatting import count, mean_count, percent, percentage
 from stepscope.report.kit.order import precision_rank
+from stepscope.report.studies.page_one.tables import time_cell
 
 _PHASES = ("forward", "backward", "optimizer", "step")
 _MOST_NAME = 48
@@ -63,7 +64,7 @@ def launches_table(machine: Machine) -> Table | None:
         Column("context", "tokens", value=of("context"), show=count),
         Column("kernels", "a step", value=lambda each: each.kernels, show=mean_count),
         Column("a kernel runs", "µs", value=lambda each: each.kernel_us),
-        Column("step", "ms", value=lambda each: each.occupation.step, show=lambda ms: formatting.significant(ms, 4)),
+        Column("step", "ms", value=lambda each: time_cell(machine.profile.unprofiled(each.row))),
         Column("step by kernels", "µs", value=lambda each: each.step_us),
         Column("GPU busy", "% of the step", value=lambda each: each.occupation.share, show=percentage),
         Column("limited by", number=False, value=_limit),

@@ -13,6 +13,7 @@ from stepscope.report.kit.chapter import MOST_ROWS
 from stepscope.report.kit.compare import ratio_range
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.sizes import percent_change
+from stepscope.report.studies.page_one.tables import time_cell
 
 SINGLE = "single processes: no verdict"
 ALIKE = 0.05  # a share, up to which two times of the optimizer count as the same
@@ -119,11 +120,13 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
     if len(found) < 2:
         return None
     before, after, pair = min(found, key=lambda each: each[2].speeds[_STEP].ratio)
+    gain = pair.speeds[_STEP]
     numbers = {
         "idle_before": Number(before.idle, pair.cells),
         "idle_after": Number(after.idle, pair.cells),
-        "speed": Number(pair.speeds[_STEP].ratio, pair.cells, formatting.times),
+        "speed": Number(gain.ratio, pair.cells, formatting.times),
     }
+    word = f", {gain.verdict}" if gain.has_interval else ""
     cause = "Launches do not explain that."
     if after.share("idle") > 1 - LAUNCH_BOUND:
         cause = "Launches limit it: shorter kernels only lengthen the wait."
@@ -132,7 +135,7 @@ def where_it_pays_least(machine: Machine) -> Finding | None:
             for name, value in zip(("kernels_before", "kernels_after"), more, strict=True):
                 numbers[name] = Number(value, pair.cells, formatting.count)
     answer = (
-        f"{after.name} gains least of these ({{speed}}): it idles {{idle_after}} ms in {MIXED}, "
+        f"{after.name} gains least of these ({{speed}}{word}): it idles {{idle_after}} ms in {MIXED}, "
         f"{{idle_before}} in {REFERENCE}."
     )
     return Finding("why does it bring nothing elsewhere", answer, numbers, machine.hardware, cause)
@@ -201,7 +204,8 @@ def by_size(machine: Machine) -> Table | None:
 
     columns = [
         Column("size", value=lambda each: each[0].row["size"], number=False),
-        *two("step", lambda step: step.step.median),
+        Column(REFERENCE, "ms", "step", value=lambda each: time_cell(each[2].reference)),
+        Column(MIXED, "ms", "step", value=lambda each: time_cell(each[2].row)),
         Column("speed", "×", "step", value=lambda each: table.times_as_fast(each[2].speeds[_STEP])),
         Column("predicted", "×", "step", value=lambda each: predicted(machine, each[0], MIXED), show=_ratio),
         *two("matrix products", lambda step: step.products),

@@ -18,7 +18,7 @@ from stepscope.report.data.step_parts import PARTS, StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
-from stepscope.report.kit.compare import Timed, interval_text, timed
+from stepscope.report.kit.compare import Comparison, Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
 from stepscope.report.studies.page_one.changes import advice, change, urge
@@ -150,7 +150,8 @@ def _other(machine: Machine) -> Cost | None:
     cause = ""
     largest = max(_categories(machine.profile, own), key=lambda pair: pair[1], default=None)
     if largest:
-        cause = f"Most is {largest[0]}: {{most}} ms, with that of attention."
+        name = f"{largest[0][:1].upper()}{largest[0][1:]}"
+        cause = f"{name} takes most: {{most}} ms, with that of attention."
         numbers["most"] = Number(largest[1], cells)
     made = change(machine.ladders, own, "compile", lambda value: value in ("block", "model"))
     text, more = advice(own, "compiled blocks", "at most", _without(own, "other"), made)
@@ -179,7 +180,7 @@ def _idle(machine: Machine) -> Cost | None:
     if bound:
         idle = [each.share("idle") for each in bound]
         numbers["shares"] = Number(idle, cells, lambda shares: formatting.value_range([100 * s for s in shares], 2))
-        said = f"In {own.precision} launches limit {_places(bound)}: the GPU idles {{shares}} % of the step."
+        said = f"In {own.precision} launches limit {_places(bound)}: the GPU idles {{shares}} %."
         cause = f"{_place_of(own)} idles {{cost}} ms." if own not in bound else ""
     else:
         said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."
@@ -188,7 +189,7 @@ def _idle(machine: Machine) -> Cost | None:
     thing, without = "CUDA graphs", ("idle",)
     if made and not made.is_from("compile", "block"):
         thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
-    where = "here" if own is machine.reference else "there"
+    where = "here" if own is machine.reference else f"in {_place_of(own)}" if len(bound) > 1 else "there"
     text, more = advice(own, thing, "at most", _without(own, *without), made, where)
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
     return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
@@ -205,7 +206,6 @@ def _precision(machine: Machine) -> Cost | None:
     speed = pair.speeds["step"]
     if not (speed.is_different if enough(comparison=speed) else speed.is_beyond_margin):
         return None
-    word = f": {speed.verdict}" if speed.has_interval else ""
     ratio = " ".join(filter(None, [formatting.times(speed.ratio), interval_text(speed)]))
     numbers = {"speed": Number(speed.ratio, pair.cells, lambda _: ratio)}
     both = {each.precision: each for each in machine.steps if each.place == _place(pair.row)}
@@ -221,15 +221,20 @@ def _precision(machine: Machine) -> Cost | None:
         predicted = _by_ceilings(machine, before)
     text = f"{urge(speed)} bf16."
     if predicted:
-        text = f"{urge(speed)} bf16: {{predicted}} was predicted."
+        text = f"{urge(speed)} bf16: predicted {{predicted}}."
         numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
     least = min(pairs, key=lambda each: each.speeds["step"].ratio)
     if least is not pair:
-        text += f" In {least.point}: {{lowest}}."
+        text += f" In {least.point}: {{lowest}}{_verdict(least.speeds['step'], ', ')}."
         numbers["lowest"] = Number(least.speeds["step"].ratio, least.cells, formatting.times)
-    said = f"bf16 autocast is {{speed}} as fast as fp32 without TF32 ({pair.point}){word}."
+    said = f"bf16 autocast is {{speed}} as fast as fp32 without TF32 ({pair.point}){_verdict(speed, ': ')}."
     found = Finding("what does mixed precision bring", said, numbers, machine.hardware, cause, text)
     return Cost(abs(speed.times[0] - speed.times[1]), "precision", found)
+
+
+def _verdict(speed: Comparison, between: str) -> str:
+    """`, unclear`; empty where a single process measured one of both."""
+    return f"{between}{speed.verdict}" if speed.has_interval else ""
 
 
 def _work(row: dict) -> tuple[float, float]:
