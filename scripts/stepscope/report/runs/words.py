@@ -92,8 +92,8 @@ def control(found: Compared) -> str:
         least = formatting.percent(math.expm1(LEAST_MARGIN))
         return f"No cell was measured twice within a run: what unchanged cells differ by is not known; {least} counts."
     judged = sum(len(own) for own, _ in judgeable(pairs))
-    told = f"of the {judged:,} that others can be held against none is judged different"
-    return f"Unchanged phases that were measured twice: {', '.join(parts)}; {told}."
+    of = "" if judged == len(pairs) else f"of the {judged:,} that others can be held against "
+    return f"Unchanged phases that were measured twice: {', '.join(parts)}; {of}none is judged different."
 
 
 def _changed(changed: Sequence[Change]) -> str:
