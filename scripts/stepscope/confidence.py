@@ -18,6 +18,7 @@ FALSE_DISCOVERIES = 0.05  # the share of the differences called real that may be
 
 
 _MANY = 1000  # degrees of freedom
+_AS_GOOD_AS_ALL = 1e9  # of more the quantile is that of these, to nine digits; floating point could not tell them apart
 UNSTEADY = 0.001  # how unlikely a series' own spread has to be in its class for it to be of its own
 
 
@@ -195,6 +196,7 @@ def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> l
 def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
     """Student's t: ± it holds the share `confidence` of the distribution. By Newton's method, from 0: the tail is
     convex there, so that each step goes up to the quantile and none beyond it."""
+    degrees = min(degrees, _AS_GOOD_AS_ALL)
     found, step = 0.0, 1.0
     while step > 1e-9 * found:
         step = (upper_tail(found, degrees) - (1 - confidence) / 2) / _density(found, degrees)

@@ -17,6 +17,17 @@ def test_quantiles_are_those_of_printed_tables(degrees, printed):
     assert quantile(degrees) == pytest.approx(printed, abs=5e-4)
 
 
+@pytest.mark.parametrize("degrees", [1e12, 1e15, 1e17, 1e58])
+def test_quantiles_of_ever_more_degrees_are_the_normal_ones(degrees):
+    assert quantile(degrees) == pytest.approx(1.959964, abs=1e-6)
+
+
+def test_a_series_of_which_the_clock_tells_nearly_all_has_an_interval():
+    # Processes that agree to some parts in a million, and 4 % by the steps of the clock: 1e17 degrees of freedom.
+    low, high = interval(0.005, 3, Spread(5.4e-6, 4, 0.0408))
+    assert (low, high) == pytest.approx((0.005 * math.exp(-1.96 * 0.0408), 0.005 * math.exp(1.96 * 0.0408)), rel=1e-4)
+
+
 def test_tails_in_closed_form():
     # One degree of freedom is Cauchy's distribution: 1/2 - atan(t) / pi; two: (1 - t / sqrt(2 + t^2)) / 2.
     assert upper_tail(1.0, 1) == pytest.approx(0.25)

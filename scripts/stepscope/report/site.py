@@ -9,9 +9,9 @@ from pathlib import Path
 
 from stepscope.archive import ArchiveError
 from stepscope.archive_making import make
+from stepscope.report.kit.files import CELLS
 from stepscope.report.page import Request, write
 
-CELLS = "cells.zip"  # records, samples, analyses and tables, as an archive of results
 _PAGE = "report/index.html"
 _PICTURE = re.compile(r"\]\(\.\./figures/([^)]+)\)")
 

@@ -248,6 +248,12 @@ def test_the_ends_of_a_range_say_what_disturbed_their_cells(tmp_path):
     rows = [row(20.0, phases_minus_step_ms=-1.0, forward_unsteady=True), row(20.0, "t", phases_minus_step_ms=2.0)]
     phases = found(tmp_path / "phases", *rows)["do the phases add up"]
     assert "by −5.0 (unsteady) to +10.0 % from" in phases.text
+    alone = [row(10.0), row(15.0, context=256, slow_host=True),
+             row(10.0, precision="bf16"), row(15.0, context=256, precision="bf16", step_unsteady=True)]  # fmt: skip
+    growth = found(tmp_path / "alone", *alone)["how does time grow with context"]
+    assert "time ~1.50 in fp32 and 1.50 (unsteady) in bf16" in growth.text
+    phases = found(tmp_path / "one", row(20.0, phases_minus_step_ms=2.0, forward_unsteady=True))["do the phases add up"]
+    assert "by +10.0 % (unsteady) from" in phases.text
 
 
 # Phases and steps -----------------------------------------------------------------------------------------------------

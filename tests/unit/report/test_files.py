@@ -25,6 +25,17 @@ def test_there_is_no_link_to_what_is_not_there(tmp_path):
     assert linked("a|b", "") == r"a\|b" and linked("a|b", "x.csv") == r"[a\|b](x.csv)"
 
 
+def test_a_sites_tables_are_those_of_its_archive(tmp_path):
+    for name in ("report", "tables"):
+        assert files_in(tmp_path).all_tables == ""
+        (tmp_path / name).mkdir()
+    assert files_in(tmp_path).all_tables == "../tables"
+    (tmp_path / "cells.zip").write_text("")
+    assert files_in(tmp_path).all_tables == "../tables"
+    (tmp_path / "tables").rmdir()
+    assert files_in(tmp_path).all_tables == "../cells.zip"
+
+
 def test_a_partial_reports_cells_lie_elsewhere_than_its_tables(tmp_path):
     partial = tmp_path / "partial"
     for path in (tmp_path / "gpu/log", partial / "tables/timing.csv"):

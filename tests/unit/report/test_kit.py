@@ -21,6 +21,7 @@ from stepscope.report.kit.finding import (
 )
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.order import options, plainly_recorded, way_of
+from stepscope.report.kit.web_table import files_line
 from stepscope.report.kit.webpage import WebBlocks
 from stepscope.report.studies.page_one.tables import time_cell
 from stepscope.report.studies.timing.tables import phase_cell
@@ -208,6 +209,21 @@ def test_an_anchor_is_a_headings_name_in_either_page():
     assert web.anchor(words, "chapter-time") == "#chapter-time"
     assert plain.heading(2, words, "chapter-time") == r"## Time, throughput: one \[x\]"
     assert plain.anchor(words, "chapter-time") == "#time-throughput-one-x"  # as GitHub names it
+
+
+@pytest.mark.parametrize(
+    ("stem", "kinds", "rows", "line"),
+    [
+        ("t", ("csv",), 2, '<p class=files><a href="tables/t.csv" aria-label="CSV of Table 1">CSV</a></p>'),
+        ("t", (), 2, "<p class=files></p>"),
+        ("t", (), 1000, "<p class=files><noscript>A script draws its 1,000 rows.</noscript></p>"),
+        ("", (), 1000, "<p class=files><noscript>A script draws its 1,000 rows.</noscript></p>"),
+        ("", (), 2, ""),
+    ],
+)
+def test_below_a_table_there_is_room_for_its_tools_with_and_without_files(stem, kinds, rows, line):
+    # The page's script puts copying, the count of filtered rows and the rows that it does not draw at first there.
+    assert files_line(stem, kinds, rows, "Table 1.") == line
 
 
 def test_what_was_recorded_is_an_option_but_no_other_way_to_run():

@@ -288,6 +288,15 @@ def test_the_least_that_mixed_precision_brings_has_its_verdict(fp32, end, tmp_pa
     assert told.verdict.endswith("(s at 128): faster.") and told.reasons.endswith(f"In s at 64: {end}")
 
 
+def test_mixed_precision_is_told_of_cells_whose_processes_agree(tmp_path):
+    _, timing = made.both(30.0, 20.0, processes=3)
+    again = [row | {"context": 256, "cell": row["cell"].replace("ctx128", "ctx256")} for row in timing]
+    again[0] |= {"step_median_ms": 80.0, "step_ci_low_ms": None, "step_ci_high_ms": None, "step_spread": None,
+                 "step_spread_degrees": None, "step_unsteady": True, "step_noisy": True}  # fmt: skip
+    told = found(made.write(tmp_path, timing=[*timing, *again]))[PRECISION].finding
+    assert told.verdict.startswith("bf16 autocast is × 1.50 [") and told.verdict.endswith(" (s at 128): faster.")
+
+
 def test_what_does_not_fit_is_told_where_something_does_not(tmp_path):
     cells, timing = made.both()
     fits = found(made.write(tmp_path / "fits", cells, timing))

@@ -47,13 +47,14 @@ def range_of_cells(
     def text(_: object) -> str:
         low, high = (values.index(which(values)) for which in (min, max))
         if show(values[low]) == show(values[high]):
-            return f"{show(values[low])}{unit}"
-        return f"{end(low)} to {end(high, unit)}"
+            return end((low, high), unit)
+        return f"{end((low,))} to {end((high,), unit)}"
 
-    def end(at: int, unit: str = "") -> str:
-        found = {badge for row in cells[at] for badge in disturbed(row)}
-        found |= {badge for row in cells[at] for phase in phases for badge in unsure(row, f"{phase}_")}
-        shown = f"{show(values[at])}{unit}"
+    def end(places: tuple[int, ...], unit: str = "") -> str:
+        rows = [row for at in places for row in cells[at]]
+        found = {badge for row in rows for badge in disturbed(row)}
+        found |= {badge for row in rows for phase in phases for badge in unsure(row, f"{phase}_")}
+        shown = f"{show(values[places[0]])}{unit}"
         return f"{shown} (unsteady)" if "unsteady" in found else f"{'~' * bool(found)}{shown}"
 
     return Number(values, tuple(row["cell"] for rows in cells for row in rows), text)

@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 from stepscope.report.kit.escaping import Prose, markdown, one_line
 
+CELLS = "cells.zip"  # of a site: records, samples, analyses and tables, as an archive of results
+
 
 @dataclass(frozen=True)
 class Files:
@@ -28,8 +30,8 @@ class Files:
 
     @property
     def all_tables(self) -> str:
-        """The same of the folder with all of them."""
-        return self._link(self.tables)
+        """The same of the folder with all of them; of a site's pages the archive that holds them."""
+        return self._link(self.tables) or self._link(self.results / CELLS)
 
     def figure(self, name: str, suffix: str = "svg") -> str:
         """The same of a figure."""

@@ -42,15 +42,17 @@ def _facts(table: Table) -> str:
 
 
 def files_line(stem: str, kinds: Sequence[str], rows: int, number: str) -> str:
-    """Links to the table as files of these kinds, none without a stem; where a script draws its rows, a word on that
-    without it."""
+    """The line below a table for the tools of the page's script, with links to the table as files of these kinds and
+    a word on rows that only the script draws. A short table without a stem has none."""
+    if not stem and rows <= MOST_PLAIN:
+        return ""
+    kinds = kinds if stem else ()
     links = " ".join(
         f'<a href="{FOLDER}/{stem}.{kind}" aria-label="{KINDS[kind]} of {escape(number.rstrip("."))}">{KINDS[kind]}</a>'
         for kind in kinds
     )
-    if not stem or not kinds:
-        return f"<noscript><p>A script draws its {rows:,} rows.</p></noscript>" if rows > MOST_PLAIN else ""
-    alone = f"<noscript>Its {rows:,} rows are in the CSV. </noscript>" if rows > MOST_PLAIN else ""
+    alone = f"Its {rows:,} rows are in the CSV. " if kinds else f"A script draws its {rows:,} rows."
+    alone = f"<noscript>{alone}</noscript>" if rows > MOST_PLAIN else ""
     return f"<p class=files>{alone}{links}</p>"
 
 

@@ -196,11 +196,12 @@ def _idle(machine: Machine) -> Cost | None:
 
 
 def _precision(machine: Machine) -> Cost | None:
-    """fp32 against bf16, at the reference's place, else at the largest."""
+    """fp32 against bf16, at the reference's place, else at the largest, of which there is a verdict if of any."""
     own = machine.reference
     pairs = machine.pairs
+    judged = [pair for pair in pairs if enough(comparison=pair.speeds["step"])] or pairs
     there = [pair for pair in pairs if own and (pair.row["size"], pair.row["context"], pair.row["batch"]) == own.place]
-    pair = next(iter(there), None) or max(pairs, key=lambda pair: _work(pair.row), default=None)
+    pair = next(iter(there), None) or max(judged, key=lambda pair: _work(pair.row), default=None)
     if pair is None:
         return None
     speed = pair.speeds["step"]
@@ -223,7 +224,7 @@ def _precision(machine: Machine) -> Cost | None:
     if predicted:
         text = f"{urge(speed)} bf16: predicted {{predicted}}."
         numbers["predicted"] = Number(predicted, pair.cells, formatting.times)
-    least = min(pairs, key=lambda each: each.speeds["step"].ratio)
+    least = min(judged, key=lambda each: each.speeds["step"].ratio)
     if least is not pair:
         text += f" In {least.point}: {{lowest}}{_verdict(least.speeds['step'], ', ')}."
         numbers["lowest"] = Number(least.speeds["step"].ratio, least.cells, formatting.times)
