@@ -98,6 +98,15 @@ def unsteady(cells: Sequence[Sequence[float]]) -> set[int]:
         ranked[spreads[worst].degrees].pop()
 
 
+def is_of_the_clock(values: Sequence[float], error: float) -> bool:
+    """Whether the processes differ by no more than the clock's error may make them, of this standard deviation in the
+    values' unit: by the chi-squared distribution of their squares (Abramowitz and Stegun 26.4.19)."""
+    import mpmath
+
+    degrees = len(values) - 1
+    return float(mpmath.gammainc(degrees / 2, _squares(values) / error**2 / 2, regularized=True)) >= UNSTEADY
+
+
 def _others(spreads: Mapping[int, Spread], left_out: set[int]) -> Spread | None:
     """The spread of all cells but some; None where no other is left."""
     rest = [own for place, own in spreads.items() if place not in left_out]

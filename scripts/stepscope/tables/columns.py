@@ -254,7 +254,8 @@ def with_intervals(
     prefixes: of the series' columns. is_queued: the GPU never waited for launches. point: the same for rows that differ
     only in the time at which they were measured; without it control says what those differ by. A series whose processes
     differ by more than chance allows in its class lends it nothing, has its own spread (unless that of its class gives
-    a wider interval) and is noisy; one of two processes has no interval.
+    a wider interval) and is noisy; one of two processes has no interval. What the clock's error explains is not
+    unsteady, and lends its class nothing either.
     """
     mark_slow_hosts(rows)
     classes: dict[tuple, list[tuple[dict, str]]] = {}
@@ -268,9 +269,10 @@ def with_intervals(
             classes.setdefault((row["hardware"], row[f"{prefix}limited_by"]), []).append((row, prefix))
     for which, series in classes.items():
         medians = [_medians(*each) for each in series]
-        alone = confidence.unsteady(medians)
+        apart = confidence.unsteady(medians)
+        alone = {place for place in apart if not (is_queued and _is_of_the_clock(medians[place]))}
         common = _spread_of_class(
-            [(each, own) for place, (each, own) in enumerate(zip(series, medians, strict=True)) if place not in alone],
+            [(each, own) for place, (each, own) in enumerate(zip(series, medians, strict=True)) if place not in apart],
             point,
             control.get(which, NOTHING),
         )
@@ -321,6 +323,10 @@ def _own_spread(medians: list[float], common: confidence.Spread) -> confidence.S
     own = confidence.pooled([medians])
     own = dataclasses.replace(own, cells=common.cells, cells_degrees=common.cells_degrees)
     return max(own, common, key=lambda spread: confidence.interval(1.0, len(medians), spread)[1])
+
+
+def _is_of_the_clock(medians: list[float]) -> bool:
+    return confidence.is_of_the_clock(medians, EVENT_ERROR_MS)
 
 
 def _with_clock(spread: confidence.Spread | None, median_ms: float) -> confidence.Spread | None:

@@ -28,8 +28,8 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
     ]
     caption = (
         f"One change at a time: {place(one)}, batch {one.batch:,.0f}, on {one.hardware}. Each rung keeps the changes "
-        "before it but one that it replaces. Times as fast as the rung before, or as the one named; predicted by closed forms and by the "
-        "profiled step of the same place."
+        "before it but one that it replaces. Times as fast as the rung before, or as the one named; predicted by "
+        "closed forms and by the profiled step of the same place."
     )
     name = f"chapter-changes-{one.size}-{one.context:.0f}"
     return table.build(name, caption, columns, rows, [table.verdict_note(speeds)], meanings=table.PLAIN_MEANINGS)
