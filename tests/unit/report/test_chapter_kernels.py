@@ -95,8 +95,8 @@ def test_the_optimizer_stands_beside_its_bytes(tmp_path):
     # 28 bytes for each of 257,344 parameters at 10 GB/s are 0.7206 ms, of 2
     own = machine(tmp_path, rates=synthetic_profile.ceilings(gb_per_s=10.0))
     assert rest.rest_findings(own, own.reference.row)[1].text == (
-        "The optimizer takes 2.00 ms. At a large copy's rate its 28 bytes a parameter would take 0.721, the 72 that "
-        "its 300 kernels move 1.85."  # 18 numbers of 4 bytes: 0.7206 × 72 / 28
+        "The optimizer's kernels take 2.00 ms. At a large copy's rate its 28 bytes a parameter would take 0.721, the "
+        "72 that its 300 kernels move 1.85."  # 18 numbers of 4 bytes: 0.7206 × 72 / 28
     )
 
 
@@ -108,7 +108,7 @@ def test_an_optimizer_at_the_copy_rate_needs_no_cause(tmp_path, rate, told):
 
 def test_without_a_copy_rate_the_optimizer_is_not_judged(tmp_path):
     own = machine(tmp_path)
-    assert not any("optimizer takes" in text for text in texts(rest.rest_findings(own, own.reference.row)))
+    assert not any("optimizer's kernels take" in text for text in texts(rest.rest_findings(own, own.reference.row)))
 
 
 def test_what_a_fused_optimizer_saved_stands_beside_what_its_bytes_let_expect(tmp_path):
@@ -116,13 +116,15 @@ def test_what_a_fused_optimizer_saved_stands_beside_what_its_bytes_let_expect(tm
     rates = synthetic_profile.ceilings(gb_per_s=3601.511424)
     own = machine(tmp_path, rates=rates, rungs=synthetic_ladder.chain(), parameters=128_625_408)
     said = rest.rest_findings(own, own.reference.row)[1].text
-    assert said.endswith("Fusing it saved 1.00 ms (small at 128); 1.00 were predicted.")
+    assert said.endswith("Fusing it shortened a step by 1.00 ms (small at 128); 1.00 were predicted.")
 
 
 def test_of_another_number_of_parameters_the_ratio_is_told(tmp_path):
     own = machine(tmp_path, rates=synthetic_profile.ceilings(), rungs=synthetic_ladder.chain())
     said = rest.rest_findings(own, own.reference.row)[1].text
-    assert "saved" not in said and "Fusing it brought × 1.25 [" in said and said.endswith("], faster (small at 128).")
+    assert (
+        "shortened" not in said and "Fusing it brought × 1.25 [" in said and said.endswith("], faster (small at 128).")
+    )
 
 
 # The kernel that takes most. ------------------------------------------------------------------------------------------

@@ -255,7 +255,7 @@ def test_dtypes_of_the_toy_model(tmp_path):
     rows = [row | {"parameter_gradient": "fp32"} for row in rows]
     precision = probes(tmp_path, precision_dtypes=rows)
     assert formats.dtypes(precision, "gpu").text == (
-        "Under fp16 autocast first linear layer gives fp16, LayerNorm gives fp32."
+        "Under fp16 autocast the first linear layer gives fp16, LayerNorm gives fp32."
     )
     table = formats.dtypes_table(precision, "gpu")
     assert [[cell.text for cell in row] for row in table.rows] == [

@@ -47,9 +47,10 @@ def test_a_gpu_stands_with_its_range_and_the_ratios_of_the_rates(tmp_path):
 
 def test_reasons_are_told_by_how_many_they_concern(tmp_path):
     rows = [made.figure(3.0, gpu=""), made.figure(3.0, gpu=""), made.figure(3.0, doubt="a busy GPU")]
-    rows += [made.figure(1e-9)]
+    rows += [made.figure(1e-9), *(made.figure(3.0, doubt=each) for each in ("a busy host", "a guess"))]
     tables = made.write(tmp_path, rows)
-    found = [each for each in chapter(Machine(tables)).findings if each.question == "what cannot be compared"]
+    *found, last = [each for each in chapter(Machine(tables)).findings if each.question == "what cannot be compared"]
+    assert last.text == "2 more figures have 2 other reasons."  # no more than three are told
     assert [(values(each)["lost"], values(each)["reason"]) for each in found] == [
         *((2, "GPU not named"), (1, "a busy GPU")),
         (1, "cannot be true"),

@@ -80,6 +80,7 @@ def test_what_is_planted_is_slower_and_nothing_else():
     (low, high) = next(pair.ends for pair in found.of("slower"))
     assert low < 1.10 < high
     assert found.exit_code() == 1
+    assert tables.worst(found).caption.endswith("takes longest.")
     back = compared(run(2, backward_of_xl), run(1))
     assert len(back.of("faster")) == 4 and back.of("slower") == [] and back.exit_code() == 0
 
@@ -178,6 +179,7 @@ def test_the_control_fires_and_takes_every_verdict_back():
     }
     assert verdicts(found) == {("unclear", "the control fired")}
     assert found.exit_code(strict=True) == 3
+    assert tables.worst(found).caption.endswith("takes longest; none of them is called slower.")
     told = words.summary(found, [])
     assert "The control fired in the results: 1 cell that did not change within a run" in " ".join(told)
 

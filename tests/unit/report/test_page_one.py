@@ -421,6 +421,18 @@ def test_it_opens_the_report_and_its_links_lead_to_the_data(tmp_path):
         assert len(targets) >= 4 and set(targets) <= set(ids)
 
 
+def test_what_disturbed_the_step_stands_beside_its_time(tmp_path):
+    cells, timing = made.both(processes=3)
+    plain = answer(Machine(made.write(tmp_path / "plain", cells, timing))).text
+    assert " ms: " in plain and "(" not in plain.split(" ms: ")[0].split("bf16 takes")[1]
+    timing[1] |= {"step_unsteady": True, "step_noisy": True, "slow_host": True}
+    marked = answer(Machine(made.write(tmp_path / "marked", cells, timing))).text
+    assert " ms (unsteady, slow host): " in marked and "In fp32 it takes" in marked
+    timing[0] |= {"step_noisy": True}
+    marked = answer(Machine(made.write(tmp_path / "noisy", cells, timing))).text
+    assert " ms (noisy), " in marked.split("In fp32 it takes")[1]
+
+
 # What ran, and what not to trust --------------------------------------------------------------------------------------
 
 
@@ -446,6 +458,15 @@ def test_the_strip_and_the_doubts_are_of_the_pages_machine(tmp_path):
         "Noisy: 1 cell. Read the interval, not the median.",
         "Throttled, at lowered clocks: 1 cell.",
     ]
+
+
+def test_of_the_figure_a_step_that_is_noisy_counts_not_a_phase(tmp_path):
+    cells, timing = made.both(processes=3)
+    timing[0] |= {"step_noisy": False, "forward_noisy": True}
+    timing[1] |= {"step_noisy": True, "forward_noisy": False}
+    assert section.context(made.write(tmp_path, cells, timing))["doubts"][0] == (
+        "Noisy: 1 of 2 bars of the figure and 1 other cell. Read the interval, not the median."
+    )
 
 
 def test_cells_are_counted_against_the_plan_where_some_are_missing(tmp_path):

@@ -109,14 +109,21 @@ def worst(found: Compared) -> Table | None:
     """
     slower = [pair for pair in _different(found) if pair.verdict == SLOWER or pair.times_as_long > 1]
     pairs = sorted(slower, key=lambda pair: (pair.verdict != SLOWER, -pair.ends[0]))
-    return _of_pairs("compare_worst", f"The {SHOWN} worst: the series of a cell that takes longest.", found, pairs)
+    caption = f"The {SHOWN} worst: the series of a cell that takes longest{_uncalled(pairs, SLOWER)}."
+    return _of_pairs("compare_worst", caption, found, pairs)
 
 
 def best(found: Compared) -> Table | None:
     """The same of those that are faster."""
     faster = [pair for pair in _different(found) if pair.verdict == FASTER or pair.times_as_long < 1]
     pairs = sorted(faster, key=lambda pair: (pair.verdict != FASTER, pair.ends[1]))
-    return _of_pairs("compare_best", f"The {SHOWN} best: the series of a cell that gained most.", found, pairs)
+    caption = f"The {SHOWN} best: the series of a cell that gained most{_uncalled(pairs, FASTER)}."
+    return _of_pairs("compare_best", caption, found, pairs)
+
+
+def _uncalled(pairs: Sequence[Pair], verdict: str) -> str:
+    """Words for that none of them has a verdict; empty where one has."""
+    return "" if any(pair.verdict == verdict for pair in pairs) else f"; none of them is called {verdict}"
 
 
 def _different(found: Compared) -> list[Pair]:

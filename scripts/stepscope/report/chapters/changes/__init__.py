@@ -45,7 +45,7 @@ def chapter(machine: Machine) -> Chapter | None:
         Part("Which rung is fastest?", present(*(best(one) for one in found[:1]))),
         Part(
             "Can these gains be trusted?",
-            present(throttled(found), elsewhere(machine, found), agreement(found)),
+            present(throttled(found), agreement(found), elsewhere(machine, found)),
         ),
     )
     takeaway = present(*(whole(one) for one in found), unproven(found))

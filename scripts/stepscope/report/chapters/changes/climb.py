@@ -13,7 +13,7 @@ from stepscope.report.studies.page_one.changes import urge
 
 FAR = 1.25  # a prediction that is off by so much failed
 FILLED = 0.9  # of a step that kernels take, up to which launches have a part in its time
-MOST_POOR = 4  # changes without a gain that are named
+MOST_POOR = 3  # changes without a gain that are named
 UNLIKE = 1.25  # a gain so many times that at another place is worth a sentence
 
 
@@ -99,7 +99,9 @@ def greatest(one: Ladder) -> Finding | None:
     numbers = {"gain": gain(row, before, speed)}
     word = " for sure" if any(each[2].ratio > speed.ratio for each in own) else ""
     brought = f"{{gain}}{of_passes(row.get('gain_of'))} over {before['name']}"
-    answer = f"In {place(one)} most comes{word} from {row['name']}: {brought}."
+    last, _, later = _latest(own, row)
+    then = f" (later {last['name']})" * (last is not row)
+    answer = f"In {place(one)} most comes{word} from {row['name']}{then}: {brought}."
     poor = _poor(own)
     cause = ""
     if poor:
@@ -108,9 +110,7 @@ def greatest(one: Ladder) -> Finding | None:
             numbers[f"poor_{at}"] = gain(other, base, ratio)
             parts.append(f"{other['name']} ({{poor_{at}}})")
         cause = f"No sure gain comes from {formatting.listing(parts, MOST_POOR)}."
-    last, _, brought = _latest(own, row)
-    advice = f"{urge(brought)} {last['name']}{' instead' * (last is not row)}."
-    return Finding(question, answer, numbers, one.hardware, cause, advice)
+    return Finding(question, answer, numbers, one.hardware, cause, f"{urge(later)} {last['name']}.")
 
 
 def _poor(own: list[tuple[dict, dict, Comparison]]) -> list[tuple[dict, dict, Comparison]]:
@@ -229,8 +229,8 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
     off = f"are off by more than {formatting.percent(FAR - 1)}, most that of"
     off = off if len(far) > 1 else f"is off by more than {formatting.percent(FAR - 1)}:"
     answer = (
-        f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}, with {{predicted}} predicted and "
-        "{gain} measured."
+        f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}: {{predicted}} predicted, {{gain}} "
+        "measured."
     )
     return Finding("which prediction fails", answer, numbers, one.hardware)
 

@@ -114,7 +114,7 @@ def instead(machine: Machine) -> Finding | None:
     numbers |= more
     advice = "Checkpoint where memory ends."
     if found.ratio > 1 and is_sure(found):
-        advice = f"{urge(found)} {name} first; checkpoint where that does not fit."
+        advice = f"{urge(found)} {name if one_alone else 'these'} first; checkpoint where nothing else fits."
     return Finding("what fits without checkpointing", answer, numbers, ladder.hardware, cause.strip(), advice)
 
 
@@ -153,7 +153,7 @@ def compiling(one: Ladder) -> Finding | None:
         fused = ", makes {kernels} kernels of {before}"
         numbers["kernels"] = Number(row["kernels"], (row["cell"],), formatting.count)
         numbers["before"] = Number(before["kernels"], (before["cell"],), formatting.count)
-    answer = f"In {place(one)} compiling the blocks takes {{seconds}} s{fused} and brings {{gain}}"
+    answer = f"In {place(one)} compiling blocks takes {{seconds}} s{fused} and brings {{gain}}"
     phase = shared_phase(row, before)
     saved = time(before, phase) - time(row, phase)
     if saved <= 0 or not is_sure(speed):
@@ -230,6 +230,6 @@ def agreement(found: list[Ladder]) -> Finding | None:
     wrong = [f"{row['name']} ({place(one)})" for one, row in checked if agrees(row) is False]
     own = [row for _, row in checked if agrees(row)]
     numbers = {"own": Number(len(own), tuple(row["cell"] for row in own), formatting.count)}
-    answer = f"Loss and gradients are, up to rounding, those of the first rung in {{own}} of {len(checked):,} others"
-    more = f"; not in {formatting.listing(wrong, 3)}, which count as no rungs" if wrong else ""
+    answer = f"{{own}} of {len(checked):,} others give the first rung's loss and gradients, up to rounding"
+    more = f"; not {formatting.listing(wrong, 3)}, which count as no rungs" if wrong else ""
     return Finding("do all rungs compute the same step", f"{answer}{more}.", numbers, found[0].hardware)

@@ -86,8 +86,8 @@ def _optimizer(machine: Machine, own: dict) -> Finding | None:
         "kernels": Number(kernels, (own["cell"],), formatting.count),
     }
     answer = (
-        f"The optimizer takes {{time}} ms. At a large copy's rate its {OPTIMIZER_BYTES} bytes a parameter would take "
-        "{least}"
+        f"The optimizer's kernels take {{time}} ms. At a large copy's rate its {OPTIMIZER_BYTES} bytes a parameter "
+        "would take {least}"
     )
     if time <= (1 + _ALIKE) * least:
         return Finding(_QUESTION, f"{answer}.", numbers, machine.hardware)
@@ -105,7 +105,9 @@ def _saved(machine: Machine, own: dict, predicted: float) -> tuple[str, dict[str
     time = alike.speed.times[0] - alike.speed.times[1] if alike else 0.0
     if time > 0:
         numbers = {"saved": Number(time, alike.cells), "predicted": Number(predicted, (own["cell"],))}
-        said = f"Fusing it saved {{saved}} ms ({alike.place}{doubts(alike)}); {{predicted}} were predicted."
+        said = (
+            f"Fusing it shortened a step by {{saved}} ms ({alike.place}{doubts(alike)}); {{predicted}} were predicted."
+        )
         return said, numbers
     largest = max(made, key=work_of, default=None)
     return (f"Fusing it brought {{gain}} ({where(largest)}).", {"gain": gain(largest)}) if largest else ("", {})

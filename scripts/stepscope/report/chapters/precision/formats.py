@@ -190,7 +190,7 @@ def dtypes(precision: Precision, hardware: str) -> Finding | None:
     rows = {role: own[name] for role, own in found.items() if name in own}
     given: dict[str, list[str]] = {}
     for role, row in rows.items():
-        given.setdefault(row["output"], []).append(TOY[role])
+        given.setdefault(row["output"], []).append(f"{'the ' * (role == 'linear_1')}{TOY[role]}")
     parts = [
         f"{formatting.listing(names)} {'give' if len(names) > 1 else 'gives'} {dtype}" for dtype, names in given.items()
     ]

@@ -22,7 +22,10 @@ def chapter(machine: Machine) -> Chapter | None:
             _shown(times.by_gpu_table(found)),
         ),
         Part("Why can the others not be compared?", tuple(doubts.not_comparable(found))),
-        Part("Which published figures cannot be true?", _told(*doubts.untrue(published), doubts.slips(published))),
+        Part(
+            "Which published figures, of cells measured here or not, cannot be true?",
+            _told(*doubts.untrue(published), doubts.slips(published)),
+        ),
         Part(
             "How far is attention from the best that is published?",
             tuple(attention.beside_references(found)),

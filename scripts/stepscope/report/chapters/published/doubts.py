@@ -12,9 +12,9 @@ MOST_LETTERS = 110  # of a reason, which a file of a user may give
 
 
 def not_comparable(found: Sequence[Beside]) -> list[Finding]:
-    """The most frequent reasons."""
-    told = []
-    for reason, own in list(reasons(found).items())[:MOST_REASONS]:
+    """The most frequent reasons, and how many figures have others."""
+    told, groups = [], list(reasons(found).items())
+    for reason, own in groups[:MOST_REASONS]:
         numbers = {
             "lost": Number(len(own), cells_of(own), formatting.count),
             "source": Number(_sources([each.figure for each in own]), show=str),
@@ -22,11 +22,20 @@ def not_comparable(found: Sequence[Beside]) -> list[Finding]:
         }
         figures = "figure" if len(own) == 1 else "figures"
         told.append(Finding("what cannot be compared", f"{{lost}} {figures} of {{source}}: {{reason}}.", numbers))
+    rest = [each for _, own in groups[MOST_REASONS:] for each in own]
+    if rest:
+        numbers = {
+            "rest": Number(len(rest), cells_of(rest), formatting.count),
+            "others": Number(len(groups) - MOST_REASONS, show=formatting.count),
+        }
+        figures = "figure has" if len(rest) == 1 else "figures have"
+        words = "another reason" if len(groups) - MOST_REASONS == 1 else "{others} other reasons"
+        told.append(Finding("what cannot be compared", f"{{rest}} more {figures} {words}.", numbers))
     return told
 
 
 def untrue(published: Published) -> list[Finding]:
-    """What cannot be true, by source and reason, the most figures first."""
+    """What cannot be true, by source and reason, the most figures first; also of cells that were not measured here."""
     groups: dict[tuple[str, str], list[dict]] = {}
     for figure, why in published.untrue:
         groups.setdefault((figure["source"], why), []).append(figure)

@@ -101,7 +101,7 @@ def with_context(machine: Machine, grid: TimingGrid) -> Finding | None:
     steps = [(both, sizes) for both in pairwise(grid.contexts) if (sizes := _sizes(grid, *both))]
     if not steps:
         return None
-    numbers, sentences = {}, []
+    numbers, sentences, told = {}, [], ""
     for at, ((short, long), sizes) in enumerate(steps[:1] + steps[1:][-1:]):
         pairs = {
             name: [(grid.at(size, short, name), grid.at(size, long, name)) for size in sizes] for name in grid.shown
@@ -113,8 +113,9 @@ def with_context(machine: Machine, grid: TimingGrid) -> Finding | None:
         numbers[f"flop_{at}"] = Number(flop, numbers[key_of(grid.shown[0], at)].cells, formatting.value_range)
         parts = formatting.listing([f"{{{key_of(name, at)}}} in {name}" for name in grid.shown])
         word = "model" if any(is_own(row) for row in grid.rows if row["size"] in sizes) else "size"
-        many = f"{len(sizes):,} {word}{'s' * (len(sizes) > 1)}"
-        what = f"From {'' if at else 'context '}{short:,.0f} to {long:,.0f} ({many})"
+        many = f" ({len(sizes):,} {word}{'s' * (len(sizes) > 1)})"
+        what = f"From {'' if at else 'context '}{short:,.0f} to {long:,.0f}{many * (many != told)}"
+        told = many
         sentences.append(f"{what} FLOP grow {{flop_{at}}} times; time {parts}.")
     cause, more = _launches(machine, grid)
     hardware = machine.hardware

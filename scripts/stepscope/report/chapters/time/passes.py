@@ -173,7 +173,7 @@ def phases_and_step(machine: Machine, grid: TimingGrid) -> Finding | None:
         "beyond": Number(len(beyond), cells_of(rows), formatting.count),
     }
     answer = (
-        f"The sum of the phases differs by {{shares}} from a step that runs freely, beyond the floor in {{beyond}} of "
+        f"The sum of the phases differs by {{shares}} from a freely running step, beyond the floor in {{beyond}} of "
         f"{formatting.cells(len(rows))}."
     )
     return Finding("do the phases add up", answer, numbers, rows[0]["hardware"])
@@ -196,7 +196,7 @@ def variation(machine: Machine, grid: TimingGrid) -> Finding | None:
         "most": Number(shares[widest["cell"]], cells_of([widest]), formatting.percent),
     }
     answer = (
-        "A step's standard deviation is {middle} of its mean in the median cell, at most {most} "
+        "A step's standard deviation is {middle} of its mean (median), at most {most} "
         f"({place(widest)}, {widest['precision']})."
     )
     again = [each for each in control_pairs(machine.tables["timing"]) if each.hardware == machine.hardware]

@@ -128,7 +128,7 @@ def optimizer_bytes(tables: Tables, grid: TimingGrid) -> Finding | None:
         "times": Number(times, cells_of(rows), formatting.value_range),
         "predicted": Number(predicted, cells_of(rows)),
     }
-    where = f" in all {formatting.cells(len(rows))}" if len(rows) > 1 else ""
+    where = f" ({formatting.cells(len(rows))})" if len(rows) > 1 else ""
     moved = f"At a large copy's rate AdamW's {OPTIMIZER_BYTES} bytes a parameter would take {{predicted}} ms"
     answer = f"In {rows[0]['size']} it takes {{times}} ms{where}. {moved}."
     cause = ""

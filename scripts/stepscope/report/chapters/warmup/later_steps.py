@@ -51,7 +51,7 @@ def _one_decimal(value: float) -> str:
 def _share(found: list[Process], phase: str) -> float:
     """A phase's share of what the second step took longer in processes of one size."""
     longer = {each: sum(max(0.0, own.excess(1, each)) for own in found) for each in PHASES["step"]}
-    return longer[phase] / sum(longer.values())
+    return longer[phase] / whole if (whole := sum(longer.values())) else 0.0
 
 
 def scatter(by: By, hardware: str) -> Finding | None:

@@ -18,9 +18,11 @@ from stepscope.report.data.step_parts import PARTS, StepParts, work
 from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
+from stepscope.report.kit.blocks import badge
 from stepscope.report.kit.compare import Comparison, Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
+from stepscope.report.kit.table import disturbed, unsure
 from stepscope.report.studies.page_one.changes import advice, change, urge
 from stepscope.report.studies.page_one.tables import largest_ladder, memory_of
 
@@ -62,7 +64,7 @@ def answer(machine: Machine) -> Finding | None:
     if own is None:
         return None
     cells = (own.row["cell"],)
-    numbers = {"step": Number(own.step, cells, _step_text)}
+    numbers = {"step": _step(machine, own)}
     told = sorted((name for name in PARTS if own.share(name) >= LEAST_TOLD), key=lambda name: -getattr(own, name))
     numbers |= {name: Number(own.share(name), cells, percent) for name in told}
     where = formatting.listing([f"{_NAMES[name]} {{{name}}}" for name in told])
@@ -71,11 +73,11 @@ def answer(machine: Machine) -> Finding | None:
         f"{own.row['size']} ({formatting.parameters(parameters)} parameters)" if known(parameters) else own.row["size"]
     )
     place = f"{size} at context {own.row['context']:,.0f} in {own.precision}"
-    answer = f"A training step of {place} takes {{step}} ms: {where}. {_limit(own)}"
+    answer = f"A training step of {place} takes {{step}}: {where}. {_limit(own)}"
     plain = next((each for each in machine.steps if (each.place, each.precision) == (own.place, "fp32")), None)
     if plain and plain is not own:
-        answer += " In fp32 it takes {plain} ms, {plain_products} of them in matrix products."
-        numbers["plain"] = Number(plain.step, (plain.row["cell"],), _step_text)
+        answer += " In fp32 it takes {plain}, {plain_products} of them in matrix products."
+        numbers["plain"] = _step(machine, plain)
         numbers["plain_products"] = Number(plain.share("products"), (plain.row["cell"],), percent)
     if larger := _only_timed(machine, own):
         answer += f" No {own.precision} step of the larger {formatting.listing(larger, 3)} was profiled."
@@ -107,8 +109,19 @@ def _limit(own: StepParts) -> str:
     return "Nothing takes more than half of it."
 
 
-def _step_text(step: Timed) -> str:
-    return formatting.median_and_interval(step.median, step.low, step.high)
+def _step(machine: Machine, own: StepParts) -> Number:
+    """`154 [149, 158] ms (unsteady, slow host)`: the step without a profiler, and what disturbed it."""
+    row = machine.profile.unprofiled(own.row)
+    doubts = ", ".join("noisy" if key == "noisy" else badge(key)[0] for key in (*unsure(row, "step_"), *disturbed(row)))
+
+    def text(step: Timed) -> str:
+        return f"{_time_text(step)}{f' ({doubts})' * bool(doubts)}"
+
+    return Number(own.step, (own.row["cell"],), text)
+
+
+def _time_text(step: Timed) -> str:
+    return f"{formatting.median_and_interval(step.median, step.low, step.high)} ms"
 
 
 def _without(own: StepParts, *parts: str) -> float | None:
@@ -288,7 +301,7 @@ def _optimizer(machine: Machine) -> Cost | None:
         predicted = own.total / (own.total - cost) if cost else None
     made = change(machine.ladders, own, "optimizer", lambda value: value == "fused")
     text, more = advice(own, "a fused optimizer", "", predicted, made)
-    found = Finding("what does the optimizer cost", "The optimizer costs {cost} ms, {share}.",
+    found = Finding("what does the optimizer cost", "The optimizer's kernels cost {cost} ms, {share}.",
                     numbers | more, own.row["hardware"], cause, text)  # fmt: skip
     return Cost(cost, "kernels", found, is_part=True)
 
@@ -343,9 +356,9 @@ def _remedy(machine: Machine) -> tuple[str, dict[str, Number]]:
         rung = next((row for row in one.climbed if whole_peak(row) and time(row, "step")), None)
         if rung:
             numbers = {"fitting": Number(whole_peak(rung), (rung["cell"],), formatting.gib)}
-            numbers["takes"] = Number(timed(rung, "step_"), (rung["cell"],), _step_text)
+            numbers["takes"] = Number(timed(rung, "step_"), (rung["cell"],), _time_text)
             place = f"{one.size} at {one.context:,.0f}"
-            return f"{rung['name']} makes {place} fit: {{fitting}} GiB, {{takes}} ms a step.", numbers
+            return f"{rung['name']} makes {place} fit: {{fitting}} GiB, {{takes}} a step.", numbers
     return _checkpoints(machine)
 
 

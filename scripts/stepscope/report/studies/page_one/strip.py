@@ -124,18 +124,24 @@ def _cells_in_doubt(machine: Machine) -> list[str]:
     ladder, parts = largest_ladder(machine), []
     shown = [row["cell"] for row in ladder.rungs if time(row, "step")] if ladder else []
     drawn_steps = [each for own in side_by_side(machine.steps)[1].values() for each in own]
-    figure = {row["cell"] for each in drawn_steps for row in (each.row, machine.profile.unprofiled(each.row))}
+    bars = [(each.row, machine.profile.unprofiled(each.row)) for each in drawn_steps]
     for name, cells in doubtful(machine).items():
         if not cells:
             continue
-        rungs, drawn = sum(cell in shown for cell in cells), sum(cell in figure for cell in cells)
+        rungs = sum(cell in shown for cell in cells)
+        drawn = [{row["cell"] for row in rows if row.get("cell") in cells and _is_of_step(row, name)} for rows in bars]
         places = [f"{rungs:,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
-        places += [f"{formatting.cells(drawn)} of the figure"] * bool(drawn)
-        rest = len(cells) - rungs - drawn
+        places += [f"{sum(map(bool, drawn)):,} of {len(bars):,} bars of the figure"] * any(drawn)
+        rest = len(cells) - rungs - len(set().union(*drawn))
         places += [f"{rest:,} other cell{'s' * (rest != 1)}" if places else formatting.cells(rest)] * bool(rest)
         is_so, advice = _MEANING[name]
         parts.append(f"{is_so}: {formatting.listing(places)}. {advice}".strip())
     return parts
+
+
+def _is_of_step(row: dict, name: str) -> bool:
+    """Whether a doubt about a cell is one about its whole step: what is said of one phase need not be."""
+    return name not in ("noisy", "unsteady") or row.get(f"step_{name}") is True
 
 
 def _disagreement(machine: Machine) -> str:
