@@ -26,6 +26,7 @@ FORMAT, VERSION = "stepscope archive", 1
 MANIFEST, CONFIGURATION, RESULTS = "manifest.json", "configuration.json", "results"
 # Folders of results/ that hold no cells of the plan, so that none of them is a machine's label.
 OTHER_FOLDERS = ("tables", "figures", "report", "plan", "partial", "slurm", "archive", "site", "ab", "compare")
+OF_CELLS = ("_samples", "_timeline")  # ends of the names of tables whose rows the cells' own files hold
 UNPACKED_FROM = "archive.json"  # in results/LABEL: which archive it was unpacked from
 _LONGEST_NAME, _LONGEST_PART, _DEEPEST = 400, 200, 20
 _LARGEST_JSON = 32 << 20  # bytes: of the manifest, and of a record
@@ -41,6 +42,11 @@ _DAMAGED = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, struct.error, NotImplementedError),
     *(RuntimeError, ValueError, OverflowError, KeyError, IndexError),
 )
+
+
+def is_of_cells(table: str) -> bool:
+    """Whether a table's rows stand in the cells' own files too: samples, and events of a trace or a snapshot."""
+    return table.endswith(OF_CELLS)
 
 
 class ArchiveError(Exception):

@@ -7,18 +7,27 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from stepscope.archive import CONFIGURATION, FORMAT, MANIFEST, OTHER_FOLDERS, RESULTS, VERSION, ArchiveError, opened
+from stepscope.archive import (
+    CONFIGURATION,
+    FORMAT,
+    MANIFEST,
+    OTHER_FOLDERS,
+    RESULTS,
+    VERSION,
+    ArchiveError,
+    is_of_cells,
+    opened,
+)
 from stepscope.files import complaint, replacing
 
 WHOLE_FOLDERS = ("plan", "tables", "figures", "report")  # of results/, beside the cells
 RAW = ("trace", "snapshot")  # of a cell: large, and taken apart in its analysis
-LARGEST_TABLE = 1_500_000  # bytes; of a small archive
 _BEFORE_TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a ZIP file knows
 
 
 def files_of(results: Path, traces: bool = False, is_small: bool = False) -> list[Path]:
     """The files of a results folder that go into an archive, sorted: cells, tables, figures, report and plan, or, if it
-    shall be small, the cells and the tables but the largest, of samples and events, which the cells' own files hold.
+    shall be small, the cells and the tables but those of samples and events, which the cells' own files hold.
 
     Of a cell its record, samples and analysis, and with `traces` its trace or snapshot; no logs and no hidden files. If
     there is a plan only its cells count, else all that have a record. Raises ArchiveError where there is none.
@@ -31,7 +40,7 @@ def files_of(results: Path, traces: bool = False, is_small: bool = False) -> lis
         found += [file for cell in cells for file in _below(results / cell / name)]
     if is_small:
         tables = _below(results / "tables")
-        return sorted(found + [file for file in tables if file.stat().st_size <= LARGEST_TABLE])
+        return sorted(found + [file for file in tables if not is_of_cells(file.stem)])
     for name in WHOLE_FOLDERS:
         found += _below(results / name)
     return sorted(found)

@@ -71,7 +71,7 @@ class Frame:
             name=name,
             title=Prose(heading.removeprefix("## ")),
             findings=self.content.findings(name),
-            tidy=tidy_tables(name),
+            tidy=[each for each in tidy_tables(name) if self.files.has_table(each)],
             rest=Prose(rest),
         )
 

@@ -18,7 +18,7 @@ _PICTURE = re.compile(r"\]\(\.\./figures/([^)]+)\)")
 
 def write_site(request: Request, site: Path) -> None:
     """Write the folder, whole or not at all: `report/` (the pages), `figures/` (those that report.md shows, as SVG) and
-    the cells in one file, with all tables but the largest.
+    the cells in one file, with all tables but those of samples and events.
 
     The pages link to nothing else. `request` is that of the report; its `results` hold the cells. Raises ArchiveError,
     in one line, where there are none, and for a folder that is there and no site: nothing else is ever replaced.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from stepscope.archive import is_of_cells
 from stepscope.report.kit.escaping import Prose, markdown, one_line
 
 CELLS = "cells.zip"  # of a site: records, samples, analyses and tables, as an archive of results
@@ -27,6 +28,10 @@ class Files:
     def table(self, name: str) -> str:
         """The same of NAME.csv."""
         return self._link(self.tables / f"{name}.csv")
+
+    def has_table(self, name: str) -> bool:
+        """Whether it is with the pages: a site has no tables of samples and events, which its cells' files hold."""
+        return not (self.exists(self.results / CELLS) and is_of_cells(name))
 
     @property
     def all_tables(self) -> str:
