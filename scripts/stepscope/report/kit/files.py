@@ -31,7 +31,7 @@ class Files:
 
     def has_table(self, name: str) -> bool:
         """Whether it is with the pages: a site has no tables of samples and events, which its cells' files hold."""
-        return not (self.exists(self.results / CELLS) and is_of_cells(name))
+        return bool(self.table(name)) or not (is_of_cells(name) and self.exists(self.results / CELLS))
 
     @property
     def all_tables(self) -> str:
