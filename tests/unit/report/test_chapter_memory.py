@@ -244,7 +244,7 @@ def test_mixed_precision_saves_activations_and_no_gradients(tmp_path):
         "bf16 keeps 300 MiB of activations for backward, fp32 440; bf16's copies of weights add 40.0.",
         "Parameters, moments and gradients stay in fp32: in both a step begins with 310 MiB and makes 100 of "
         "gradients.",
-        "In bf16 the step's peak changes by −20 % (1 point).",
+        "In bf16 the step's peak changes by −20 %, in bytes that tensors asked for (1 point).",
     ]
 
 
@@ -259,7 +259,10 @@ def test_changes_of_the_peak_are_those_of_the_table(tmp_path):
     # tensors asked for 1,000 and 800 MiB; the allocator's counter, which is rounded up to blocks, says otherwise
     cells = [cell(peak_allocated_bytes=1000 * MIB), cell("bf16", peak_allocated_bytes=1016 * MIB)]
     own = recorded(machine(tmp_path, *cells))
-    assert texts(changes.change_findings(own))[-1] == "In bf16 the step's peak changes by −20 % (1 point)."
+    assert (
+        texts(changes.change_findings(own))[-1]
+        == "In bf16 the step's peak changes by −20 %, in bytes that tensors asked for (1 point)."
+    )
     assert [each.text for each in tables.peaks_table(own).rows[0]][-2:] == ["1,000", "800.0"]
 
 
@@ -368,6 +371,7 @@ def test_a_step_that_fits_with_checkpoints_alone(tmp_path):
 
 def test_the_chapter_of_the_example_keeps_its_budgets():
     found = memory.chapter(example())
+    assert found.takeaway[-1].text.startswith("With the libraries' recorded buffers the closed form predicts all 32")
     assert found.words <= 450 and fitted(found).parts == tuple(part for part in found.parts if part.findings)
     assert sum(words(each.text) for each in found.takeaway) <= MOST_TAKEAWAY_WORDS
     shown = [each for part in found.parts for each in part.shows]
@@ -397,3 +401,8 @@ def test_the_table_of_peaks_marks_what_ran_out_of_memory(tmp_path):
     first, second = tables.peaks_table(own).rows
     assert [each.text for each in first] == ["s", "128", "100.0", "800.0"]
     assert second[3].badges == ("oom",) and second[3].below == "790.0"
+
+
+@pytest.mark.parametrize(("share", "text"), [(1.5064e-4, "0.016 %"), (1.5e-4, "0.015 %"), (9.91e-5, "0.010 %")])
+def test_a_bound_is_rounded_up(share, text):
+    assert course._at_most(share) == text

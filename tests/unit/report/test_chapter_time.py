@@ -60,7 +60,7 @@ def test_a_step_beyond_the_large_product_is_said_to_have_no_ceiling(tmp_path):
 def test_without_ceilings_nothing_is_said_of_rates(tmp_path):
     own = found(tmp_path, row(forward_median_ms=10.0, backward_median_ms=20.0), ceilings=[])
     assert next(iter(own)) == "how long do the passes take"
-    assert values(own["how long do the passes take"]) == {"forward": [10.0], "backward": [20.0]}
+    assert values(own["how long do the passes take"]) == {"forward_0": 10.0, "backward_0": 20.0}
     assert "what lies between prediction and measurement" not in own
 
 

@@ -302,6 +302,21 @@ def compiled(folder, block: float, **more):
     return later_steps.compiling(ladders(Tables(folder, ["ladder", "timing"])))
 
 
+def test_compiling_takes_what_it_took_first(tmp_path):
+    """Later cells find kernels in the cache; what the whole model took first is no time of blocks."""
+    cells = [synthetic_ladder.cell("small", 128, "bf16", synthetic_ladder.TRITON, step=15.0)]
+    cells += [synthetic_ladder.cell("small", 128, "bf16", own, step=10.0, compile_seconds=seconds)
+              for own, seconds in ((synthetic_ladder.BLOCK, 3.0), (synthetic_ladder.GRAPHS, 8.0))]  # fmt: skip
+    cells[1].record["provenance"]["started"] = "2025-03-01T10:00:01+00:00"
+    synthetic_ladder.write(tmp_path, cells)
+    tables = Tables(tmp_path, ["ladder", "timing"])
+    assert values(later_steps.compiling(ladders(tables))) == {"seconds": [8.0], "steps": [pytest.approx(1600)]}
+    whole = synthetic_ladder.whole()
+    whole.record["provenance"]["started"] = "2025-03-01T09:00:00+00:00"
+    synthetic_ladder.write(tmp_path, [*cells, whole])
+    assert later_steps.compiling(ladders(Tables(tmp_path, ["ladder", "timing"]))) is None
+
+
 @pytest.mark.parametrize(("block", "is_saved"), [(10.0, True), (15.0, False), (20.0, False)])
 def test_what_compiling_adds_and_when_it_is_saved(tmp_path, block, is_saved):
     """21.5 s at 5 ms a step: 4,300 steps."""

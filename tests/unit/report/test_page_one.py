@@ -213,7 +213,23 @@ def test_the_most_that_graphs_could_bring_is_of_one_of_the_steps_that_launches_l
     timing = [made.timed(cell, step) for cell, step in zip(cells, (36.0, 20.0), strict=True)]
     text = found(made.write(tmp_path, cells, timing))["what does waiting for launches cost"].finding.text
     assert "launches limit s at 128, s at 256: the GPU idles 40 to 67 %. " in text
-    assert text.endswith("Try CUDA graphs: at most × 3.00 in s at 128.")
+    assert text.endswith("Try CUDA graphs: at most × 1.7 to 3.0 there.")
+
+
+def test_graphs_are_judged_where_launches_limited_the_step_before(tmp_path):
+    """nano, the nearest, waits for no launch, and a single process measured medium: small tells."""
+    cells, timing = made.both(processes=3)
+    options = (synthetic_ladder.BLOCK, synthetic_ladder.GRAPHS)
+
+    def pair(size: str, graphs: float, launch: float, **more) -> list:
+        return [
+            synthetic_ladder.cell(size, 128, "bf16", own, step, compile_seconds=20.0, launch=launch, **more)
+            for own, step in zip(options, (10.0, graphs), strict=True)
+        ]
+
+    rungs = [*pair("nano", 9.9, 0.2), *pair("small", 5.0, 0.95), *pair("medium", 6.0, 0.95, processes=1)]
+    told = found(made.write(tmp_path, cells, timing, rungs=rungs))["what does waiting for launches cost"]
+    assert "Use CUDA graphs: at most × 1.67 here; measured (small at 128): × 2.00" in told.finding.text
 
 
 def test_graphs_without_compiled_blocks_before_them_are_both(tmp_path):

@@ -73,6 +73,17 @@ class Ladder:
         return neighbour is not None and row.get("compared_with") != neighbour["cell"]
 
     @property
+    def first_compiled(self) -> dict | None:
+        """The cell that compiled first: what those after it find in the compiler's cache may cost them less. None where
+        no cell compiled or their times are not known."""
+        compiled = [
+            row for row in self.rows if formatting.known(row.get("compile_seconds")) and row["compile_seconds"] > 0
+        ]
+        if not compiled or not all(isinstance(row.get("started"), str) for row in compiled):
+            return None
+        return min(compiled, key=lambda row: row["started"])
+
+    @property
     def climbed(self) -> list[dict]:
         """The rungs with a time that compute what the first one does."""
         return [row for row in self.rungs if time(row) and agrees(row) is not False]

@@ -118,7 +118,7 @@ def verdict_note(found: Iterable[Comparison | None]) -> str:
     if margins:
         told.append(f"Same: within ± {formatting.value_range([100 * each for each in margins], 2)} %, sure to 95 %.")
     if UNCLEAR in words:
-        told.append("In brackets: neither a difference nor its absence is sure.")
+        told.append("In brackets: not sure to differ by more than unchanged cells do, and not sure to be the same.")
     if NOT_COMPARABLE in words:
         told.append("Not comparable: the host's launches fill the time, and the hosts are not known to be as fast.")
     if found and not judged and NOT_COMPARABLE not in words:

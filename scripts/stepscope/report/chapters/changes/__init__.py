@@ -37,7 +37,7 @@ def chapter(machine: Machine) -> Chapter | None:
             present(*(rungs_table(machine, one) for one in found), steps),
         ),
         Part(
-            "Does checkpointing pay, and what fits without it?",
+            "Does checkpointing pay, and what else fits?",
             present(checkpointing(machine), instead(machine)),
             present(checkpoints),
         ),

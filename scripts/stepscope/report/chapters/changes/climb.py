@@ -13,7 +13,7 @@ from stepscope.report.studies.page_one.changes import urge
 
 FAR = 1.25  # a prediction that is off by so much failed
 FILLED = 0.9  # of a step that kernels take, up to which launches have a part in its time
-MOST_POOR = 3  # changes without a gain that are named
+MOST_POOR = 2  # changes without a gain that are named
 UNLIKE = 1.25  # a gain so many times that at another place is worth a sentence
 
 
@@ -200,7 +200,7 @@ def predicted_optimizer(machine: Machine, one: Ladder) -> Finding | None:
                 "before": Number(before["optimizer_median_ms"], (before["cell"],)),
                 "least": Number(optimizer_ms(machine.tables, before), told.cells),
             }
-            answer = f"By its bytes {row['name']} was to bring {{predicted}} in {place(one)}; it brought {{gain}}."
+            answer = f"By its bytes {row['name']} should bring {{predicted}} in {place(one)}; it brought {{gain}}."
             cause = ""
             if formatting.known(row.get("optimizer_median_ms")):
                 numbers["after"] = Number(row["optimizer_median_ms"], (row["cell"],))
@@ -226,8 +226,8 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
         "gain": gain(row, before, speed),
         "far": Number(len(far), tuple(each[1]["cell"] for each in far), formatting.count),
     }
-    off = f"are off by more than {formatting.percent(FAR - 1)}, most that of"
-    off = off if len(far) > 1 else f"is off by more than {formatting.percent(FAR - 1)}:"
+    beyond = f"off by over {formatting.percent(FAR - 1)} and outside the measured interval"
+    off = f"are {beyond}, most that of" if len(far) > 1 else f"is {beyond}:"
     answer = (
         f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}: {{predicted}} predicted, {{gain}} "
         "measured."
@@ -280,12 +280,12 @@ def elsewhere(machine: Machine, found: list[Ladder]) -> Finding | None:
     rungs = f"{{apart}} of {len(runs):,} rungs" if len(runs) > 1 else "The one rung of both"
     most = ", most" * (len(apart) > 1)
     answer = (
-        f"{rungs} took another time in the timing study{most}: {row['name']} in {place(one)} took {{here}} ms here, "
+        f"{rungs} took another time in the timing study{most}: {row['name']} in {place(one)}, {{here}} ms here, "
         "{there} there."
     )
     busy, cause = _busy(machine, one, row), ""
     if busy and run.phase == "step" and busy <= FILLED * min(numbers["here"].value, numbers["there"].value):
-        cause = "Kernels fill {busy} of both; the host's launches set the rest."
+        cause = "Kernels fill {busy} of both; launches set the rest."
         numbers["busy"] = Number(busy, (row["cell"],))
     return Finding("do runs at another time agree", answer, numbers, one.hardware, cause)
 
@@ -310,7 +310,7 @@ def throttled(found: list[Ladder]) -> Finding | None:
         reasons |= dict.fromkeys(str(row["throttle"]) for row in slow)
         numbers[f"slow_{at}"] = Number(len(slow), tuple(row["cell"] for row in slow), formatting.count)
         parts.append(f"{{slow_{at}}} of {len(rows):,}{' rungs' * (not parts)} of {place(one)}")
-        clocks = [(row["sm_clock_median_mhz"], row["cell"]) for row in slow]
+        clocks = [(row["sm_clock_median_mhz"], row["cell"]) for row in rows]
         clocks = [each for each in clocks if formatting.known(each[0])]
         if clocks and clocks[-1][0] < clocks[0][0]:
             for name, (clock, cell) in (("first", clocks[0]), ("last", clocks[-1])):

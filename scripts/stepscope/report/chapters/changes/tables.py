@@ -32,7 +32,13 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
         "closed forms and by the profiled step of the same place."
     )
     name = f"chapter-changes-{one.size}-{one.context:.0f}"
-    return table.build(name, caption, columns, rows, [table.verdict_note(speeds)], meanings=table.PLAIN_MEANINGS)
+    notes = [table.verdict_note(speeds)]
+    if one.first_compiled:
+        first = one.first_compiled["name"]
+        notes.append(
+            f"Compiling: what ran after {first} may have found kernels in the compiler's cache, and took less."
+        )
+    return table.build(name, caption, columns, rows, notes, meanings=table.PLAIN_MEANINGS)
 
 
 def _predicted(machine: Machine, one: Ladder, row: dict) -> float | None:

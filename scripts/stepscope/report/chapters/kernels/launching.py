@@ -1,6 +1,6 @@
 """How many kernels a step launches, and which sizes launches limit."""
 
-from stepscope.report.chapters.kernels.words import cells, of_range, percents, steps
+from stepscope.report.chapters.kernels.words import cells, of_range, percents, place, steps
 from stepscope.report.data.kernels import Launches, call, launches, whole_steps
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.data.step_parts import work
@@ -50,8 +50,8 @@ def _attention(machine: Machine, own: dict) -> Finding | None:
         "host": Number(whole.host_us, (own["cell"],), count),
     }
     answer = (
-        f"A forward call of attention in {own['size']} launches {{kernels}} kernels, {{softmax}} of them for the "
-        "softmax."
+        f"A forward call of attention in {place(own)} in {own['precision']} launches {{kernels}} kernels, {{softmax}} "
+        "of them for the softmax."
     )
     cause = "Profiled, the host needs {host} µs, the GPU {gpu}."
     return Finding(_MANY, answer, numbers, machine.hardware, cause=cause)

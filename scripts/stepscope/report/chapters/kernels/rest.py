@@ -4,6 +4,7 @@ from stepscope.model.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.report.chapters.kernels.words import cells, doubts, gain, place, where, work_of
 from stepscope.report.data.bound import PRODUCTS, bound_of_others
 from stepscope.report.data.kernels import Mix, at_place_of, by_category, mix, whole_steps
+from stepscope.report.data.ladder_predicted import predicted
 from stepscope.report.data.machines import bandwidth
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit import formatting
@@ -93,21 +94,23 @@ def _optimizer(machine: Machine, own: dict) -> Finding | None:
         return Finding(_QUESTION, f"{answer}.", numbers, machine.hardware)
     numbers["written_out"] = Number(least * WRITTEN_OUT_BYTES / OPTIMIZER_BYTES, (own["cell"],))
     answer += f", the {WRITTEN_OUT_BYTES} that its {{kernels}} kernels move {{written_out}}."
-    advice, more = _saved(machine, own, time - least)
+    advice, more = _saved(machine, own)
     return Finding(_QUESTION, answer, numbers | more, machine.hardware, advice=advice)
 
 
-def _saved(machine: Machine, own: dict, predicted: float) -> tuple[str, dict[str, Number]]:
+def _saved(machine: Machine, own: dict) -> tuple[str, dict[str, Number]]:
     """What a fused optimizer saved on a ladder of as many parameters, beside what its bytes let expect, ms; else what
     it brought on the largest ladder."""
     made = changes(machine.ladders, "optimizer", lambda value: value == "fused")
     alike = next((each for each in made if each.ladder.parameters == own["parameters"]), None)
     time = alike.speed.times[0] - alike.speed.times[1] if alike else 0.0
     if time > 0:
-        numbers = {"saved": Number(time, alike.cells), "predicted": Number(predicted, (own["cell"],))}
-        said = (
-            f"Fusing it shortened a step by {{saved}} ms ({alike.place}{doubts(alike)}); {{predicted}} were predicted."
-        )
-        return said, numbers
+        numbers = {"saved": Number(time, alike.cells)}
+        said = f"Fusing it shortened a step by {{saved}} ms ({alike.place}{doubts(alike)})"
+        told = predicted(machine, alike.ladder, alike.row)
+        if told:
+            numbers["predicted"] = Number(alike.speed.times[0] * (1 - 1 / told.gain), told.cells)
+            said += "; {predicted} were predicted"
+        return f"{said}.", numbers
     largest = max(made, key=work_of, default=None)
     return (f"Fusing it brought {{gain}} ({where(largest)}).", {"gain": gain(largest)}) if largest else ("", {})

@@ -110,7 +110,9 @@ def _peaks(own: Recorded) -> Finding | None:
     if not found:
         return None
     points = "1 point" if len(found) == 1 else f"{len(found):,} points"
-    answer = f"In {own.row['precision']} the step's peak changes by {{change}} ({points})."
+    answer = (
+        f"In {own.row['precision']} the step's peak changes by {{change}}, in bytes that tensors asked for ({points})."
+    )
     return Finding(_MIXED, answer, {"change": _range(own, found)}, own.hardware)
 
 

@@ -1,5 +1,7 @@
 """How memory rises and falls over a step, and when the optimizer's state appears."""
 
+import math
+
 from stepscope.report.chapters.memory.cells import Recorded, numbers, place
 from stepscope.report.data.memory import part, prediction_error
 from stepscope.report.data.memory_course import Course, course, first_step, second_step_lost
@@ -54,11 +56,26 @@ def _closed_form(own: Recorded) -> Finding | None:
     some = "the peak" if len(found) == 1 else f"all {len(found):,} peaks"
     some += " of sizes" * any(map(is_own, rows))
     if abs(error) <= _GOOD:
-        values = numbers([worst], formatting.percent, worst=abs(error))
-        return Finding(_FORM, f"The closed form predicts {some} to within {{worst}}.", values, own.hardware)
+        values = numbers([worst], _at_most, worst=abs(error))
+        given = any(_holds_libraries(own, row) for row, _ in found)
+        form = "With the libraries' recorded buffers the closed form" if given else "The closed form"
+        return Finding(_FORM, f"{form} predicts {some} to within {{worst}}.", values, own.hardware)
     values = numbers([worst], percent_change, worst=error)
     answer = f"Of {some} the closed form is farthest off in {place(worst)} in {worst['precision']}: {{worst}}."
     return Finding(_FORM, answer, values, own.hardware)
+
+
+def _holds_libraries(own: Recorded, row: dict) -> bool:
+    """Whether the prediction holds buffers of libraries, which are those that were recorded."""
+    return any(each["name"] == "libraries" and each["bytes"] for each in own.memory.rows("predicted", row))
+
+
+def _at_most(share: float) -> str:
+    """A share of one in per cent with two digits, rounded up: `0.016 %` of 0.01506 %."""
+    if share < formatting.ROUNDING:
+        return formatting.percent(share)
+    unit = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return formatting.percent(math.ceil(share / unit - formatting.ROUNDING) * unit)
 
 
 def course_findings(own: Recorded) -> tuple[Finding, ...]:

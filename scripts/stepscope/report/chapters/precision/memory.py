@@ -30,7 +30,7 @@ def inference(pairs: list[MixedPair]) -> Finding | None:
         return None
     reach, numbers = _reach(found, "change")
     of = formatting.some_of(len(found), len(pairs))
-    answer = f"bf16 changes the peak memory of inference by {reach} in {of}."
+    answer = f"bf16 changes the {'allocated ' * all(map(_is_allocated, pairs))}peak of inference by {reach} in {of}."
     known = [(pair, copies) for _, pair in found if (copies := cast_bytes(pair)) and _is_allocated(pair)]
     if not known:
         return Finding("what does it cost in inference", answer, numbers, pairs[0].row["hardware"])

@@ -96,7 +96,10 @@ def kernels(machine: Machine) -> Finding | None:
         numbers["before"] = Number(first["kernels"], (first["cell"],), formatting.count)
         numbers["after"] = Number(last["kernels"], (last["cell"],), formatting.count)
         place = f"a step of {one.size} at {one.context:,.0f}"
-        parts.append(f"On the ladder {place} runs {{before}} with {first['name']}, {{after}} with {last['name']}.")
+        parts.append(
+            f"On the ladder {place} runs {{before}} with {first['name']}, {{after}} with all changes up to "
+            f"{last['name']}."
+        )
     if not parts:
         return None
     return Finding("how many kernels is a step", " ".join(parts), numbers, machine.hardware)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import median
 
 from stepscope.axes import STEP_PHASES
-from stepscope.report.chapters.parts import end_range, percent_range, range_of_cells
+from stepscope.report.chapters.parts import percent_range, range_of_cells
 from stepscope.report.data.bound import LAUNCH_BOUND, products
 from stepscope.report.data.control import control_pairs, floors
 from stepscope.report.data.spotlight import Machine
@@ -31,12 +31,13 @@ def extremes(grid: TimingGrid) -> Finding | None:
     rows = sorted(rows, key=lambda row: row["forward_median_ms"] + row["backward_median_ms"])
     ends = list({row["size"]: row for row in (rows[0], rows[-1])}.values())
     numbers = {
-        phase: Number([row[f"{phase}_median_ms"] for row in ends], cells_of(ends), end_range)
+        f"{phase}_{at}": Number(row[f"{phase}_median_ms"], cells_of([row]))
         for phase in ("forward", "backward")
+        for at, row in enumerate(ends)
     }
-    sizes = " to ".join(row["size"] for row in ends)
-    where = f"At context {context:,.0f} in {grid.shown[-1]}"
-    answer = f"{where} forward takes {{forward}} ms, backward {{backward}} ({sizes})."
+    forward = " and ".join(f"{{forward_{at}}}{' ms' * (at == 0)} ({row['size']})" for at, row in enumerate(ends))
+    backward = " and ".join(f"{{backward_{at}}}" for at in range(len(ends)))
+    answer = f"At context {context:,.0f} in {grid.shown[-1]} forward takes {forward}, backward {backward}."
     return Finding("how long do the passes take", answer, numbers, grid.rows[0]["hardware"])
 
 

@@ -121,12 +121,17 @@ def enough(setting: Setting) -> Finding | None:
 
 
 def compiling(found: list[Ladder]) -> Finding | None:
-    """What compiling adds to the first step, and after how many steps that is saved; of rungs that only compile."""
+    """What compiling adds to the first step, and after how many steps that is saved; of rungs that only compile.
+
+    Later cells of a place find kernels in the compiler's cache, so that the first one that compiled tells the time;
+    nothing is told where that compiled the whole model.
+    """
     rungs = []
     for one in found:
         for row in one.climbed:
             before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
-            seconds = row.get("compile_seconds")
+            first = one.first_compiled or row
+            seconds = None if first.get("compile") == "model" else first.get("compile_seconds")
             is_new = before and _way(before) == NEUTRAL["compile"] != _way(row)
             if is_new and speed and formatting.known(seconds) and not one.is_passed_over(row):
                 rungs.append((one, row, seconds, speed))

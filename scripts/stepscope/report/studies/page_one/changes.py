@@ -47,12 +47,20 @@ class Change:
         return f"{self.ladder.size} at {self.ladder.context:,.0f}"
 
 
-def change(found: Iterable[Ladder], own: StepParts, option: str, is_new: Callable[[str], bool]) -> Change | None:
-    """The change of changes() on the ladder that is nearest to a step.
+def change(
+    found: Iterable[Ladder],
+    own: StepParts,
+    option: str,
+    is_new: Callable[[str], bool],
+    rank: Callable[[Change], int] = lambda _: 0,
+) -> Change | None:
+    """The change of changes() of the lowest rank, and of these on the ladder that is nearest to a step.
 
     Nearest: of the same size before others, then by parameters × context.
     """
-    return min(changes(found, option, is_new), key=lambda each: _distance(each.ladder, own), default=None)
+    return min(
+        changes(found, option, is_new), key=lambda each: (rank(each), *_distance(each.ladder, own)), default=None
+    )
 
 
 def changes(found: Iterable[Ladder], option: str, is_new: Callable[[str], bool]) -> list[Change]:

@@ -19,12 +19,13 @@ from stepscope.report.data.warmup import CLOSE, Warmups
 from stepscope.report.data.warmup_process import WHOLE, main_setting, processes
 from stepscope.report.kit import formatting
 from stepscope.report.kit.blocks import badge
-from stepscope.report.kit.compare import Comparison, Timed, interval_text, timed
+from stepscope.report.kit.compare import NOT_COMPARABLE, UNCLEAR, Comparison, Timed, interval_text, timed
 from stepscope.report.kit.finding import Finding, Number, enough
 from stepscope.report.kit.formatting import known, percent
 from stepscope.report.kit.table import disturbed, unsure
-from stepscope.report.studies.page_one.changes import advice, change, urge
+from stepscope.report.studies.page_one.changes import Change, advice, change, urge
 from stepscope.report.studies.page_one.tables import largest_ladder, memory_of
+from stepscope.tables.columns import LAUNCHES
 
 LEAST_SHARE = 0.05  # of a step; what costs less is no finding of page one
 MOST_FINDINGS = 7
@@ -198,14 +199,25 @@ def _idle(machine: Machine) -> Cost | None:
     else:
         said = f"The GPU idles {{cost}} ms ({{share}}) in {_place_of(own)}; launches limit no {own.precision} step."
         cause = ""
-    made = change(machine.ladders, own, "compile", lambda value: value == "graphs")
+    made = change(machine.ladders, own, "compile", lambda value: value == "graphs", _waiting)
     thing, without = "CUDA graphs", ("idle",)
     if made and not made.is_from("compile", "block"):
         thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
-    where = "here" if own is machine.reference else f"in {_place_of(own)}" if len(bound) > 1 else "there"
+    where = "here" if own is machine.reference else "there"
     text, more = advice(own, thing, "at most", _without(own, *without), made, where)
+    if len(bound) > 1:
+        most = [_without(each, *without) for each in bound]
+        more["predicted"] = Number(most, cells, lambda ratios: f"× {formatting.value_range(ratios, 2)}")
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
     return Cost(own.idle, "kernels", found, is_part=own is machine.reference)
+
+
+def _waiting(made: Change) -> int:
+    """0 for what is sure where launches limited the step before it, then what is not; last what the GPU limited."""
+    before = made.ladder.at(made.row["compared_with"]) or {}
+    if before.get("step_limited_by") != LAUNCHES:
+        return 2
+    return 0 if made.speed.has_interval and made.speed.verdict not in (UNCLEAR, NOT_COMPARABLE) else 1
 
 
 def _precision(machine: Machine) -> Cost | None:
