@@ -480,9 +480,16 @@ def test_of_the_figure_a_step_that_is_noisy_counts_not_a_phase(tmp_path):
     cells, timing = made.both(processes=3)
     timing[0] |= {"step_noisy": False, "forward_noisy": True}
     timing[1] |= {"step_noisy": True, "forward_noisy": False}
-    assert section.context(made.write(tmp_path, cells, timing))["doubts"][0] == (
+    assert section.context(made.write(tmp_path / "figure", cells, timing))["doubts"][0] == (
         "Noisy: 1 of 2 bars of the figure and 1 other cell. Read the interval, not the median."
     )
+
+    def change(frames):
+        frames["ladder"].loc[[0, 1, 2], "optimizer_noisy"] = True
+        frames["ladder"].loc[2, "step_noisy"] = True
+
+    told = section.context(made.write(tmp_path / "ladder", rungs=synthetic_ladder.chain(), change=change))["doubts"]
+    assert "Noisy: 1 of 8 rungs of the ladder above and 2 other cells. Read the interval, not the median." in told
 
 
 def test_cells_are_counted_against_the_plan_where_some_are_missing(tmp_path):

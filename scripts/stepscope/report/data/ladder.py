@@ -75,7 +75,7 @@ class Ladder:
     @property
     def first_compiled(self) -> dict | None:
         """The cell that compiled first: what those after it find in the compiler's cache may cost them less. None where
-        no cell compiled or their times are not known."""
+        no cell compiled or it is not known when they did."""
         compiled = [
             row for row in self.rows if formatting.known(row.get("compile_seconds")) and row["compile_seconds"] > 0
         ]

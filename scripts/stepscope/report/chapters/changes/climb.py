@@ -229,8 +229,8 @@ def missed(machine: Machine, found: list[Ladder]) -> Finding | None:
     beyond = f"off by over {formatting.percent(FAR - 1)} and outside the measured interval"
     off = f"are {beyond}, most that of" if len(far) > 1 else f"is {beyond}:"
     answer = (
-        f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}: {{predicted}} predicted, {{gain}} "
-        "measured."
+        f"{{far}} of {len(both):,} predictions {off} {row['name']} in {place(one)}: predicted {{predicted}}, measured "
+        "{gain}."
     )
     return Finding("which prediction fails", answer, numbers, one.hardware)
 

@@ -153,14 +153,14 @@ def compiling(one: Ladder) -> Finding | None:
         fused = ", makes {kernels} kernels of {before}"
         numbers["kernels"] = Number(row["kernels"], (row["cell"],), formatting.count)
         numbers["before"] = Number(before["kernels"], (before["cell"],), formatting.count)
-    first, taken = one.first_compiled, "{seconds} s"
+    first, later = one.first_compiled, ""
     if first and first is not row and first.get("compile") != "model" and _seconds(first) > _seconds(row):
         numbers |= {
             "seconds": Number(_seconds(first), (first["cell"],)),
             "later": Number(_seconds(row), (row["cell"],)),
         }
-        taken = "{seconds} s ({later} later)"
-    answer = f"In {place(one)} compiling blocks takes {taken}{fused} and brings {{gain}}"
+        later = " ({later} later)"
+    answer = f"In {place(one)} compiling blocks takes {{seconds}} s{later}{fused} and brings {{gain}}"
     phase = shared_phase(row, before)
     saved = time(before, phase) - time(row, phase)
     if saved <= 0 or not is_sure(speed):

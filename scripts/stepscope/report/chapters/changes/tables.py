@@ -33,7 +33,7 @@ def rungs_table(machine: Machine, one: Ladder) -> Table | None:
     )
     name = f"chapter-changes-{one.size}-{one.context:.0f}"
     notes = [table.verdict_note(speeds)]
-    if one.first_compiled:
+    if sum(formatting.known(row.get("compile_seconds")) for row in rows) > 1 and one.first_compiled:
         first = one.first_compiled["name"]
         notes.append(
             f"Compiling: what ran after {first} may have found kernels in the compiler's cache, and took less."

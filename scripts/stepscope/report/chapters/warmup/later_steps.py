@@ -131,18 +131,21 @@ def compiling(found: list[Ladder]) -> Finding | None:
         for row in one.climbed:
             before, speed = one.at(row.get("compared_with")), one.over_before.get(row["cell"])
             first = one.first_compiled or row
-            seconds = None if first.get("compile") == "model" else first.get("compile_seconds")
+            is_known = formatting.known(row.get("compile_seconds")) and _way(first) != "model"
             is_new = before and _way(before) == NEUTRAL["compile"] != _way(row)
-            if is_new and speed and formatting.known(seconds) and not one.is_passed_over(row):
-                rungs.append((one, row, seconds, speed))
+            if is_new and speed and is_known and not one.is_passed_over(row):
+                rungs.append((one, row, first, speed))
     if not rungs:
         return None
-    names = tuple(row["cell"] for _, row, _, _ in rungs)
-    numbers = {"seconds": Number([seconds for *_, seconds, _ in rungs], names, formatting.value_range)}
+    names = tuple(first["cell"] for *_, first, _ in rungs)
+    numbers = {"seconds": Number([first["compile_seconds"] for *_, first, _ in rungs], names, formatting.value_range)}
     of = formatting.listing([f"{one.size} at {one.context:,.0f}" for one, *_ in rungs], 4)
     answer = f"Compiling adds {{seconds}} s to the first step ({of})."
-    saved = {row["cell"]: 1e3 * seconds / (speed.times[0] - speed.times[1]) for _, row, seconds, speed in rungs
-             if speed.ratio > 1 and (speed.verdict == FASTER or not speed.has_interval)}  # fmt: skip
+    saved = {
+        row["cell"]: 1e3 * first["compile_seconds"] / (speed.times[0] - speed.times[1])
+        for _, row, first, speed in rungs
+        if speed.ratio > 1 and (speed.verdict == FASTER or not speed.has_interval)
+    }
     if not saved:
         return Finding("what does compiling add", answer, numbers, found[0].hardware, "No step is sure to gain by it.")
     single = any(not speed.has_interval for *_, speed in rungs)

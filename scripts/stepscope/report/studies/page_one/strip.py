@@ -122,17 +122,19 @@ def doubts(machine: Machine) -> list[str]:
 
 def _cells_in_doubt(machine: Machine) -> list[str]:
     ladder, parts = largest_ladder(machine), []
-    shown = [row["cell"] for row in ladder.rungs if time(row, "step")] if ladder else []
+    shown = [row for row in ladder.rungs if time(row, "step")] if ladder else []
     drawn_steps = [each for own in side_by_side(machine.steps)[1].values() for each in own]
     bars = [(each.row, machine.profile.unprofiled(each.row)) for each in drawn_steps]
     for name, cells in doubtful(machine).items():
         if not cells:
             continue
-        rungs = sum(cell in shown for cell in cells)
-        drawn = [{row["cell"] for row in rows if row.get("cell") in cells and _is_of_step(row, name)} for rows in bars]
-        places = [f"{rungs:,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
+        rungs, *drawn = (
+            {row["cell"] for row in rows if row.get("cell") in cells and _is_of_step(row, name)}
+            for rows in (shown, *bars)
+        )
+        places = [f"{len(rungs):,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
         places += [f"{sum(map(bool, drawn)):,} of {len(bars):,} bars of the figure"] * any(drawn)
-        rest = len(cells) - rungs - len(set().union(*drawn))
+        rest = len(cells) - len(rungs.union(*drawn))
         places += [f"{rest:,} other cell{'s' * (rest != 1)}" if places else formatting.cells(rest)] * bool(rest)
         is_so, advice = _MEANING[name]
         parts.append(f"{is_so}: {formatting.listing(places)}. {advice}".strip())
