@@ -205,7 +205,7 @@ def _idle(machine: Machine) -> Cost | None:
         thing, without = "compiled blocks in CUDA graphs", ("idle", "other")
     where = "here" if own is machine.reference else "there" if own in bound or not bound else f"in {_place_of(own)}"
     text, more = advice(own, thing, "at most", _without(own, *without), made, where)
-    if len(bound) > 1 and own in bound and own is not machine.reference:
+    if "predicted" in more and len(bound) > 1 and own in bound and own is not machine.reference:
         most = [ratio for each in bound if (ratio := _without(each, *without))]
         more["predicted"] = Number(most, cells, lambda ratios: f"× {formatting.value_range(ratios, 2)}")
     found = Finding("what does waiting for launches cost", said, numbers | more, own.row["hardware"], cause, text)
