@@ -480,9 +480,13 @@ def test_of_the_figure_a_step_that_is_noisy_counts_not_a_phase(tmp_path):
     cells, timing = made.both(processes=3)
     timing[0] |= {"step_noisy": False, "forward_noisy": True}
     timing[1] |= {"step_noisy": True, "forward_noisy": False}
-    assert section.context(made.write(tmp_path / "figure", cells, timing))["doubts"][0] == (
+    shown = section.context(made.write(tmp_path / "figure", cells, timing))
+    assert shown["doubts"][0] == (
         "Noisy: 1 of 2 bars of the figure and 1 other cell. Read the interval, not the median."
     )
+    assert "(± half its 95 % interval between processes; ~: noisy)" in shown["picture"].caption
+    timing[1] |= {"step_noisy": False}
+    assert "~" not in section.context(made.write(tmp_path / "steady", cells, timing))["picture"].caption
 
     made.write(tmp_path / "ladder", rungs=synthetic_ladder.chain())
     rows = pd.read_csv(tmp_path / "ladder" / "ladder.csv")

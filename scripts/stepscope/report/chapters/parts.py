@@ -22,11 +22,6 @@ def parameter_range(values: Sequence[float]) -> str:
     return _range([formatting.parameters(which(values)) for which in (min, max)])
 
 
-def end_range(values: Sequence[float]) -> str:
-    """`19.0 to 325`: the first and the last."""
-    return _range([formatting.significant(value) for value in (values[0], values[-1])])
-
-
 def percent_range(shares: Sequence[float]) -> str:
     """`26 to 78 %`, of shares of one."""
     return formatting.value_range([100 * share for share in shares], 2, " %")

@@ -61,12 +61,16 @@ def _picture(machine: Machine) -> Picture | None:
     if not panels:
         return None
     first = next(iter(panels.values()))[0].row
-    intervals = any(each.step.has_interval for own in panels.values() for each in own)
+    steps = [each.step for own in panels.values() for each in own]
+    marks = "; ".join(
+        ["± half its 95 % interval between processes"] * any(step.has_interval for step in steps)
+        + ["~: noisy"] * any(step.noisy for step in steps)
+    )
     caption = (
         "Where a training step's time goes, as shares of the step without a profiler, whose time stands beside the bar"
-        f"{' (± half its 95 % interval between processes)' * intervals}. Attention's matrix products count among the "
-        "products; its other kernels stand alone in the forward pass, and among the memory-bound ones in the backward "
-        f"pass. {first['hardware']}; context {context:,.0f}, batch {first['batch']:,.0f}."
+        f"{f' ({marks})' * bool(marks)}. Attention's matrix products count among the products; its other kernels stand "
+        "alone in the forward pass, and among the memory-bound ones in the backward pass. "
+        f"{first['hardware']}; context {context:,.0f}, batch {first['batch']:,.0f}."
     )
     return Picture(
         "page_one", caption, "Stacked bars of five parts of a training step, a bar a size, a panel a precision."
