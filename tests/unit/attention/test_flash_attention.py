@@ -104,6 +104,25 @@ def test_extreme_scores(random_tensors, run, exact, assert_close, name, scale):
 
 
 @both
+@causal_or_not
+@pytest.mark.parametrize("d_head, length", [(64, 600), (64, 1100), (80, 600), (128, 600), (256, 300)])
+@pytest.mark.parametrize("growth", [5.0, 12.0, 60.0])
+@pytest.mark.parametrize("dtype", [torch.float16, BF16])
+def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
+    random_tensors, run, exact, assert_close, name, dtype, growth, d_head, length, is_causal
+):
+    if not torch.cuda.is_available():
+        length = min(length, 300)  # the interpreter takes its time
+    q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
+    # Tiles come from the last to the first key, or the other way round: in powers of two, scores grow by so much every
+    # 128 keys for every second query, and fall for the others.
+    of_key = growth * math.log(2) * torch.arange(length, device=q.device) / 128
+    q[..., 0] = (2 * torch.arange(length, device=q.device) % 4 - 1) * math.sqrt(d_head)
+    k[..., 0] = of_key
+    assert_close(run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2)
+
+
+@both
 def test_scores_of_one_key_far_above_all_others(device, name):
     q = torch.full((1, 1, 100, 16), 100.0, device=device)
     k = torch.zeros(1, 1, 100, 16, device=device)
