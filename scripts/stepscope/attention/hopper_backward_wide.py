@@ -44,7 +44,8 @@ HALF = gl.constexpr(128)  # columns of dQ that a warpgroup computes
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
     """As `hopper_backward.add_to`. Of the tiles only the registers, `waves` and `together` can be chosen."""
-    add_with(_backward_kernel, {"REGISTERS": tiles.registers}, ROWS.value, HALF.value, plan, mask, tiles)
+    unit = plan.slots[0].shape[-1] ** 0.5
+    add_with(_backward_kernel, {"REGISTERS": tiles.registers}, ROWS.value, HALF.value, unit, plan, mask, tiles)
 
 
 # What varies from call to call and would change the code, but not its speed.

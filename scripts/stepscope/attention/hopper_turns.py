@@ -58,12 +58,22 @@ def tile_of(n, steps, SHARED: gl.constexpr):
     return 0, first + end - 1 - n
 
 
+# Every thread reads: one that reads for all has to tell the others, and the sooner a turn is seen the less do programs
+# wait that follow each other. On an H200, 16 heads of 128, TFLOP/s of 4 x 4,096 and 1 x 16,384 tokens: 531 and 601
+# instead of 514 and 572.
+_UNTIL = gl.constexpr(
+    "{ .reg .pred early; .reg .s32 taken;"
+    " again: ld.acquire.gpu.global.s32 taken, [$1]; setp.lt.s32 early, taken, $2; @early bra again;"
+    " mov.b32 $0, taken; }"
+)
+
+
 @gluon.jit
 def wait_for_turn(turn, number):
     """Until so many programs have added to a tile, and what they added can be read by TMA."""
-    while gl.atomic_add(turn, 0, sem="acquire") < number:
-        pass
-    _in_order("fence.proxy.async.global;", number)
+    address = turn.to(gl.int64, bitcast=True)
+    taken = gl.inline_asm_elementwise(_UNTIL, "=r,l,r", [address, number], dtype=gl.int32, is_pure=False, pack=1)
+    _in_order("fence.proxy.async.global;", taken)
 
 
 @gluon.jit

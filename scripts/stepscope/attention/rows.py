@@ -14,13 +14,15 @@ ROWS_OF_A_TURN = 64
 _ELEMENTS_OF_A_TILE = 4096
 
 
-def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot) -> tuple[Slot, Slot, Slot]:
-    """For every query, padded: lse / scale, and rowsum(dO * O); both (batch * heads, padded queries), fp32. And zeros,
-    (batch * heads, padded queries / ROWS_OF_A_TURN) int32, with which programs that add can take turns.
+def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot, unit: float | None = None) -> tuple[Slot, Slot, Slot]:
+    """For every query, padded: a shift of its scores, and its delta, rowsum(dO * O); both (batch * heads, padded
+    queries), fp32. And zeros, (batch * heads, padded queries / ROWS_OF_A_TURN) int32, with which programs that add can
+    take turns.
 
-    The weights of a query are exp(scale * (scores - shift)), and the gradient of its scores is
-    weights * (dO V^T - delta) (FlashAttention-2, Dao 2023, section 3.1.1). A shift of infinity stands for a query
-    without weights: one that sees no key, or one of the padding.
+    The shift is the log-sum-exp times `unit`, 1 / scale = sqrt(d_head) unless one is given. Then the weights of a query
+    are exp(scale * (scores - shift)), and the gradient of its scores is weights * (dO V^T - delta) (FlashAttention-2,
+    Dao 2023, section 3.1.1). A shift of infinity stands for a query without weights: one that sees no key, or one of
+    the padding.
     """
     sequences, heads, queries, _ = sizes(output, output)
     padded = rounded_up(queries, PADDED_TO)
@@ -43,7 +45,7 @@ def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot) -> tuple[Slot, 
             heads,
             queries,
             padded,
-            output.shape[-1] ** 0.5,
+            output.shape[-1] ** 0.5 if unit is None else unit,
         ),
         {
             "ROWS": rows,
@@ -68,7 +70,7 @@ def _rows_kernel(
     heads,
     queries,
     padded,
-    inverse_scale,
+    unit,
     ROWS: tl.constexpr,
     D_HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -81,7 +83,7 @@ def _rows_kernel(
     output_tile = load_tile(output, output_strides, row, queries, ROWS, D_HEAD, BLOCK, True).to(tl.float32)
     d_output_tile = load_tile(d_output, d_output_strides, row, queries, ROWS, D_HEAD, BLOCK, True).to(tl.float32)
     lse_rows = tl.load(lse + sequence * queries + rows, rows < queries, float("-inf"))
-    shift_rows = tl.where(lse_rows == float("-inf"), float("inf"), lse_rows * inverse_scale)
+    shift_rows = tl.where(lse_rows == float("-inf"), float("inf"), lse_rows * unit)
     tl.store(shift + sequence * padded + rows, shift_rows)
     tl.store(delta + sequence * padded + rows, tl.sum(output_tile * d_output_tile, 1))
     # Every 64 rows have a counter; a tile may have half of these rows.
