@@ -9,7 +9,8 @@ backward in one. All implementations run in one process, in
 turns, each sample with a cold L2 cache; what is compared are medians. 4 batch heads length^2 d_head operations forward,
 half of that if causal, and 2.5 times as many backward.
 
-Should be: ahead of `flash` and `flex` in every cell, at least 0.85 of `cudnn`, and `single` below 5.3 ms on an H100.
+Should be: ahead of all others in every cell, and `single` below 5.3 ms on an H100; with a d_head of 256, at least 0.85
+of `cudnn` backward.
 --check first compares results with float64; --tune instead times other tiles of our kernels.
 """
 

@@ -114,7 +114,7 @@ _WITHOUT_TENSOR_CORES = {
     },
 }
 
-# TFLOP/s with d_head 64 (causal, bf16, H200): two warpgroups 306 and 375 at 1,024 and 2,048 tokens, three 312 and 399.
+# TFLOP/s with d_head 64 (causal, bf16, H200): two warpgroups 333 at 1,024 tokens, three 355; at 512 both 235.
 # Three hide more of the exponentials, which take as long as the products at this d_head; blocks of 192 queries waste
 # more of a short sequence. With d_head 128 a third one lacks registers (366 of 617 on an H100). Half as many keys in a
 # tile cost 3 to 15 % in both, 2 to 4 stages differ by 3 %. Twice as many bytes at a time bring 3 % at 1,024 tokens with
@@ -124,8 +124,8 @@ _HOPPER_FORWARD_LONG = HopperForward(64, 3, 128, 3, 160, 32 * 2**20)
 _HOPPER_FORWARD_WIDE = HopperForward(128, 2, 128, 2, 240)
 _HOPPER_FORWARD_WIDEST = HopperForward(256, 2, 64, 2, 240)
 _LONG = 1024
-# What a third warpgroup gains where there are many rounds of blocks, without a mask: 6 to 11 % on an H200 (d_head 64).
-# With 8 sequences of 4,096 queries, two rounds either way, it costs 33 %.
+# What a third warpgroup gains where there are many rounds of blocks, without a mask: 12 to 22 % on an H200 (d_head 64).
+# With 8 sequences of 4,096 queries, two rounds either way, it costs 25 %.
 _THIRD_GAINS = 1.15
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
 _HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 4, 16)

@@ -21,6 +21,7 @@ causal_or_not = pytest.mark.parametrize("is_causal", [True, False])
 needs_gpu_for_bf16 = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="Triton's interpreter has no bf16 products"
 )
+needs_three_warpgroups = pytest.mark.skipif(not torch.cuda.is_available(), reason="only a GPU's kernel has them")
 BF16 = pytest.param(torch.bfloat16, marks=needs_gpu_for_bf16)
 
 
@@ -105,21 +106,26 @@ def test_extreme_scores(random_tensors, run, exact, assert_close, name, scale):
 
 @both
 @causal_or_not
-@pytest.mark.parametrize("d_head, length", [(64, 600), (64, 1100), (80, 600), (128, 600), (256, 300)])
+@pytest.mark.parametrize(
+    "d_head, length",
+    [(64, 300), pytest.param(64, 1100, marks=needs_three_warpgroups), (80, 300), (128, 300), (256, 300)],
+)
 @pytest.mark.parametrize("growth", [5.0, 12.0, 60.0])
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
 def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
-    random_tensors, run, exact, assert_close, name, dtype, growth, d_head, length, is_causal
+    random_tensors, exact, name, dtype, growth, d_head, length, is_causal
 ):
-    if not torch.cuda.is_available():
-        length = min(length, 300)  # the interpreter takes its time
     q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
-    # Tiles come from the last to the first key, or the other way round: in powers of two, scores grow by so much every
-    # 128 keys for every second query, and fall for the others.
-    of_key = growth * math.log(2) * torch.arange(length, device=q.device) / 128
+    # In powers of two, scores grow by so much every 128 keys for every second query, and fall for the others: some
+    # kernels begin with the first keys, some with the last.
     q[..., 0] = (2 * torch.arange(length, device=q.device) % 4 - 1) * math.sqrt(d_head)
-    k[..., 0] = of_key
-    assert_close(run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2)
+    k[..., 0] = growth * math.log(2) * torch.arange(length, device=q.device) / 128
+    # Not the gradients: that of q is the difference of terms that are as large as k, and far larger than it.
+    expected = exact(q, k, v, d_output, is_causal)[:2]
+    for got, right, tolerance in zip(
+        IMPLEMENTATIONS[name](q, k, v, is_causal), expected, (TOLERANCE[dtype], 2e-6), strict=True
+    ):
+        assert (got.double() - right).norm() <= tolerance * right.norm()
 
 
 @both
