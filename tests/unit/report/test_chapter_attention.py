@@ -252,15 +252,15 @@ def test_where_it_will_run_out(tmp_path):
         "gap": pytest.approx(72 * GIB / 34_389_098_496 - 1),
         "length": 25_899,
     }
-    assert found.text.startswith("Naive attention ran out") and "that case runs out" in found.text
+    assert found.text.startswith("Naive attention ran out") and "it runs out" in found.text
     assert matrix.out_of_memory(made.cpu(made.cell()), "gpu") is None
 
 
 @pytest.mark.parametrize(
     ("factor", "cause"),
     [
-        (1.0, "sets its time and memory"),
-        (2.74, "sets its time and memory"),  # a quarter of the 7 that d grows by is 1.75
+        (1.0, "set its time and memory"),
+        (2.74, "set its time and memory"),  # a quarter of the 7 that d grows by is 1.75
         (2.76, "only in part"),
         (6.24, "only in part"),  # three quarters of it is 5.25
         (6.26, "follows d: arithmetic"),
@@ -366,7 +366,7 @@ def test_our_kernel_in_fp32(tmp_path, slowdown, rate, has_cause):
 def test_throttled_cells_are_named():
     rows = [*made.cell(d_head=64), *made.cell("triton", 64, throttle="SW power cap"), *made.cell("flex", 64)]
     found = implementations.throttled(rows, "gpu")
-    assert values(found) == {"throttled": 1} and found.text == "1 of 3 cells ran on a throttled GPU: triton."
+    assert values(found) == {"throttled": 1} and found.text == "1 of 3 cells ran throttled: triton."
     assert implementations.throttled(made.cell(), "gpu") is None
 
 

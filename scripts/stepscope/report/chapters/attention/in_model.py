@@ -195,7 +195,7 @@ def remedy(machine: Machine, rows: list[dict]) -> Finding | None:
     numbers = {"predicted": Number(predicted, cells, formatting.times), "gain": made.number}
     before, is_there = made.speed.times[0], own.place[:2] == (made.ladder.size, made.ladder.context)
     if is_there and made.speed.ratio < predicted and own.busy <= (1 - IDLES) * before:
-        cause = "Kernels fill {busy} of the ladder's {before} ms without it: launches limit that step."
+        cause = "Without it kernels fill {busy} of its {before} ms: launches limit it."
         numbers["before"] = Number(before, made.cells[:1])
         numbers["busy"] = Number(own.busy, cells)
     place = f"{own.row['size']} at {own.row['context']:,.0f}"

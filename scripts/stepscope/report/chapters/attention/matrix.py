@@ -31,7 +31,8 @@ def time_growth(group: Group, precision: str) -> Finding | None:
     first, last = own[0].lengths
     numbers = {each.quantity: Number(each.factor, each.cells, _two_decimals) for each in own}
     numbers["square"] = Number((last / first) ** 2, show=_short)
-    told = formatting.listing([f"{{{each.quantity}}} times as long {each.quantity}" for each in own])
+    times = ["times as long", *["times"] * (len(own) - 1)]
+    told = formatting.listing([f"{{{x.quantity}}} {how} {x.quantity}" for x, how in zip(own, times, strict=True)])
     answer = (
         f"From length {first:,.0f} to {last:,.0f} ({precision}, d = {d_head:,.0f}) naive attention takes {told}; the "
         "lengths' square predicts {square}."
@@ -98,7 +99,7 @@ def recomputation(group: Group, precision: str) -> Finding | None:
     }
     verb = "holds" if len(flat) == 1 else "hold at most"
     answer = f"{{flat}} of {len(found):,} implementations {verb} {{held}} there."
-    cause = "Backward computes the matrix anew, tile by tile; their memory grows with the length."
+    cause = "Backward computes the matrix anew, by tiles; their memory grows with the length."
     return Finding("what does recomputation save", answer, numbers, group.hardware, cause)
 
 
@@ -130,7 +131,7 @@ def out_of_memory(rows: list[dict], hardware: str) -> Finding | None:
         "Naive attention ran out of memory nowhere; its largest peak, {peak} "
         f"({_point(row)}), was predicted to within {{gap}}."
     )
-    cause = "By the same formula that case runs out from length {length} on."
+    cause = "By that formula it runs out from length {length} on."
     return Finding(question, answer, numbers, hardware, cause)
 
 
@@ -161,7 +162,7 @@ def head_dimension(group: Group, precision: str, second: str) -> Finding | None:
     if grown >= FOLLOWS:
         cause = "Its time follows d: arithmetic sets it."
     elif grown <= UNTOUCHED:
-        cause = "The matrix of scores, which does not grow with d, sets its time"
+        cause = "The scores, whose number d does not change, set its time"
         held = [each for each in found if each.quantity == "memory" and each.implementation == NAIVE]
         if held and (held[0].factor - 1) / (ratio - 1) <= UNTOUCHED:
             numbers["held"] = Number(held[0].factor - 1, held[0].cells, percent_change)
