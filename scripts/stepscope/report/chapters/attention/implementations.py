@@ -158,9 +158,7 @@ def throttled(rows: list[dict], hardware: str) -> Finding | None:
         return None
     numbers = {"throttled": Number(len(own), tuple(own), formatting.count)}
     names = dict.fromkeys(str(row["implementation"]) for row in own.values())
-    answer = (
-        f"{{throttled}} of {formatting.cells(len(every))} ran throttled: {formatting.listing(list(names), 4)}."
-    )
+    answer = f"{{throttled}} of {formatting.cells(len(every))} ran throttled: {formatting.listing(list(names), 4)}."
     return Finding("what not to trust", answer, numbers, hardware)
 
 
