@@ -117,9 +117,11 @@ def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
 ):
     q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
     # In powers of two, scores grow by so much every 128 keys for every second query, and fall for the others: some
-    # kernels begin with the first keys, some with the last.
-    q[..., 0] = (2 * torch.arange(length, device=q.device) % 4 - 1) * math.sqrt(d_head)
-    k[..., 0] = growth * math.log(2) * torch.arange(length, device=q.device) / 128
+    # kernels begin with the first keys, some with the last. Of two queries that are 8 apart, which one thread has in a
+    # matrix instruction's result, one grows.
+    i = torch.arange(length, device=q.device)
+    q[..., 0] = (2 * ((i + i // 8) % 2) - 1) * math.sqrt(d_head)
+    k[..., 0] = growth * math.log(2) * i / 128
     # Not the gradients: that of q is the difference of terms that are as large as k, and far larger than it.
     expected = exact(q, k, v, d_output, is_causal)[:2]
     for got, right, tolerance in zip(
