@@ -12,7 +12,7 @@ TOLD = gl.constexpr(4)  # numbers that tell a block
 
 @gluon.jit
 def tell(work, work_ready, work_free, turn, block, grid, queries, GROUPS: gl.constexpr):
-    """Let the other warps know the number of their next block and where it lies, so that one warp only divides.
+    """Let the other warps know the number of their next block and where it lies, so that only one warp divides.
 
     Returns what `told` does, without the number.
     """

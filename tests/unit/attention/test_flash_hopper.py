@@ -97,26 +97,31 @@ def loops_with_products(sass):
 
 
 @pytest.mark.parametrize(
-    "width, rest, groups, keys, stages, registers",
+    "width, rest, groups, keys, stages, registers, is_causal",
     [
-        (64, 0, 2, 128, 4, 240),
-        (64, 0, 3, 128, 3, 160),
-        (128, 0, 2, 128, 2, 240),
-        (128, 32, 2, 128, 2, 240),
-        (256, 0, 2, 64, 2, 240),
+        (64, 0, 2, 128, 4, 240, True),
+        (64, 0, 2, 128, 4, 240, False),
+        (64, 0, 3, 128, 3, 160, True),
+        (64, 0, 3, 128, 3, 160, False),
+        (128, 0, 2, 128, 2, 240, True),
+        (128, 32, 2, 128, 2, 240, True),
+        (256, 0, 2, 64, 2, 240, True),
     ],
 )
-def test_forward(tmp_path, width, rest, groups, keys, stages, registers):
+def test_forward(tmp_path, width, rest, groups, keys, stages, registers, is_causal):
     query, key = ["bf16", 1, 1, 64, width], ["bf16", 1, 1, keys, width]
     constants = {"KEYS": keys, "BLOCK": width, "GROUPS": groups, "STAGES": stages, "REGISTERS": registers, "REST": rest}
     sass = sass_of(
         "forward",
         {"q": query, "k": key, "v": key, "output": query},
         {"lse": "*fp32", "given_out": "*i32", "scale_log2": "fp32"},
-        constants | {"CAUSAL": True, "LOCAL": False},
+        constants | {"CAUSAL": is_causal, "LOCAL": False},
         tmp_path,
     )
     assert_products_overlap(sass, waits_for_all=3 * groups, left=2 if rest else 1)
+    # Where sums are rescaled only after their maximum has grown, a warp asks its threads in each loop.
+    is_lazy = is_causal or groups == 2
+    assert all(any("VOTE.ANY" in line for line in lines) == is_lazy for lines in loops_with_products(sass))
 
 
 PLAIN = {"SHARED": False, "CAUSAL": True, "SHIFTED": False, "WINDOWED": False}
