@@ -52,12 +52,12 @@ def _attend(
             output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), is_causal, window, lower_right, True)
             output = output.reshape(shape)
             return (output, lse.reshape(shape[:-1])) if with_lse else output
-    if is_compiling:  # of a tensor given twice, torch 2.11's compiler keeps one gradient and loses the other
-        k = k.view_as(k) if k is q else k
-        v = v.view_as(v) if v is q or v is k else v
-    if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
-        return _FlashAttention.apply(q, k, v, is_causal, window, lower_right, with_lse)
-    output, lse = kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
+    if is_compiling:
+        output, lse = torch.ops.stepscope.flash_forward.default(q, k, v, is_causal, window, lower_right)
+        return (output, lse) if with_lse else output
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return _FlashAttention.apply(q, k, v, (is_causal, window, lower_right), with_lse)
+    output, lse = _forward(q, k, v, is_causal, window, lower_right)
     return (output, lse) if with_lse else output
 
 
@@ -65,11 +65,10 @@ class _FlashAttention(torch.autograd.Function):
     # An operator takes the host longer to call than a function: only the compiler needs it.
     @staticmethod
     def forward(
-        ctx, q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
+        ctx, q: Tensor, k: Tensor, v: Tensor, mask: tuple[bool, int | None, bool], with_lse: bool
     ) -> Tensor | tuple[Tensor, Tensor]:
-        ctx.mask = is_causal, window, lower_right
-        forward = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else _forward
-        output, lse = forward(q, k, v, *ctx.mask)
+        ctx.mask = mask
+        output, lse = _forward(q, k, v, *mask)
         ctx.save_for_backward(q, k, v, output, lse)
         if not with_lse:
             return output
@@ -78,18 +77,16 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
-        if torch.compiler.is_compiling():
-            gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
-        elif torch.is_grad_enabled():  # the gradients shall have gradients, too
-            gradients = _gradients_once(ctx, d_output)
-        else:
-            gradients = _backward(*ctx.saved_tensors, d_output, *ctx.mask)
-        return *gradients, None, None, None, None
+        # With gradients enabled, those of the gradients are asked for, too.
+        d_q, d_k, d_v = (_gradients_once if torch.is_grad_enabled() else _gradients)(ctx, d_output)
+        return d_q, d_k, d_v, None, None
 
 
-@once_differentiable
-def _gradients_once(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _gradients(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return _backward(*ctx.saved_tensors, d_output, *ctx.mask)
+
+
+_gradients_once = once_differentiable(_gradients)
 
 
 def _forward(
@@ -152,3 +149,17 @@ for name, signature, implementation, fake in (
     torch.library.define(f"stepscope::{name}", signature)
     torch.library.impl(f"stepscope::{name}", ("cpu", "cuda"), implementation)
     torch.library.register_fake(f"stepscope::{name}", fake)
+
+
+def _keep(ctx, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
+    q, k, v, *ctx.mask = inputs
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.mark_non_differentiable(output[1])
+
+
+def _differentiate(ctx, d_output: Tensor, _d_lse: Tensor) -> tuple:
+    gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+    return *gradients, None, None, None
+
+
+torch.library.register_autograd("stepscope::flash_forward", _differentiate, setup_context=_keep)

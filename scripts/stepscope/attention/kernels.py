@@ -18,7 +18,7 @@ from stepscope.attention import (
     tiles,
 )
 from stepscope.attention.hopper_tiles import counter, processors
-from stepscope.attention.launching import Plan
+from stepscope.attention.launching import Empty, Plan
 from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
 
 # Triton decides when a kernel is defined: all that were imported above run in its interpreter, on the CPU, or none.
@@ -80,8 +80,8 @@ class Kernels:
             raise ValueError(reason)
         self._given = is_causal, window, lower_right
         self._mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-        self._rows = q.shape[:-1]
         self._device = q.device
+        self._empty_rows = Empty(q.shape[:-1], torch.float32, q.device)
         self._is_empty = q.numel() == 0 or k.numel() == 0
         hopper = q.dtype != torch.float32 and _is_hopper(q.device)
         self._forward_on_hopper, self._backward_on_hopper = (
@@ -94,18 +94,21 @@ class Kernels:
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Output and log-sum-exp."""
-        if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
+        addresses = [q.data_ptr(), k.data_ptr(), v.data_ptr()]
+        if not self._reads_as_they_are or (addresses[0] | addresses[1] | addresses[2]) % ALIGNED:
             copies = [readable(x, self._can_read) for x in (q, k, v)]
             output, lse = kernels(*copies, *self._given).forward(*copies)
             return empty_like(q).copy_(output), lse
-        output = empty_like(q)
-        lse = torch.empty(self._rows, dtype=torch.float32, device=self._device)
+        output, lse = torch.empty_like(q), self._empty_rows()
         if self._is_empty:
             return output.zero_(), lse.fill_(-math.inf)
         stream = _stream(self._device)
-        tensors = q, k, v, output, lse
+        tensors = [q, k, v, output, lse]
+        addresses += [output.data_ptr(), lse.data_ptr()]
         if self._forward_on_hopper:
-            tensors = *tensors, counter(self._device, stream)
+            count = counter(self._device, stream)
+            tensors.append(count)
+            addresses.append(count.data_ptr())
         if self._forward is None:
             plan = Plan(tensors)
             if self._forward_on_hopper:
@@ -117,29 +120,32 @@ class Kernels:
             else:
                 portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
             self._forward = plan
-        self._forward.run(tensors, stream)
+        self._forward.run(tensors, addresses, stream)
         return output, lse
 
     def backward(
         self, q: Tensor, k: Tensor, v: Tensor, output: Tensor, lse: Tensor, d_output: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of q, k and v."""
-        if not self._reads_as_they_are or (q.data_ptr() | k.data_ptr() | v.data_ptr()) % ALIGNED:
+        addresses = [q.data_ptr(), k.data_ptr(), v.data_ptr(), output.data_ptr(), lse.data_ptr(), d_output.data_ptr()]
+        if not self._reads_as_they_are or (addresses[0] | addresses[1] | addresses[2]) % ALIGNED:
             copies = [readable(x, self._can_read) for x in (q, k, v)]
             gradients = kernels(*copies, *self._given).backward(*copies, output, lse, d_output)
             return tuple(empty_like(x).copy_(of) for x, of in zip((q, k, v), gradients, strict=True))
-        gradients = empty_like(q), empty_like(k), empty_like(v)
+        if (addresses[3] | addresses[4]) % ALIGNED:
+            return self.backward(q, k, v, output.clone(), lse.clone(), d_output)
+        gradients = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         if self._is_empty:
             return tuple(gradient.zero_() for gradient in gradients)
-        if (output.data_ptr() | lse.data_ptr()) % ALIGNED:
-            output, lse = output.clone(), lse.clone()
         key = output.stride(), d_output.stride()
         plan = self._backward.get(key)
-        if plan is None or d_output.data_ptr() % ALIGNED:
+        if plan is None or addresses[5] % ALIGNED:
             d_output = readable(d_output, self._can_read)
+            addresses[5] = d_output.data_ptr()
             key = output.stride(), d_output.stride()
             plan = self._backward.get(key)
-        tensors = (q, k, v, output, lse, d_output, *gradients)
+        tensors = [q, k, v, output, lse, d_output, *gradients]
+        addresses += [gradient.data_ptr() for gradient in gradients]
         if plan is None:
             plan = Plan(tensors)
             on_hopper = _is_hopper(self._device)
@@ -153,7 +159,7 @@ class Kernels:
                 choose = tiles.backward_keys, tiles.backward_queries
                 portable_backward.add_to(plan, self._mask, *(of(q, on_hopper) for of in choose))
             self._backward[key] = plan
-        plan.run(tensors, _stream(self._device))
+        plan.run(tensors, addresses, _stream(self._device))
         return gradients
 
 

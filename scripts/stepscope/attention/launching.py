@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -51,6 +52,22 @@ class Described:
     round_f32_to_tf32: bool = False
 
 
+class Empty:
+    """Makes new contiguous tensors, in less of the host's time than `torch.empty`, which reads dtype and device of its
+    arguments anew; keeps a single element of memory."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device):
+        self._like = _element(dtype, device).expand(shape)
+
+    def __call__(self) -> Tensor:
+        return torch.empty_like(self._like, memory_format=torch.contiguous_format)
+
+
+@lru_cache(maxsize=32)
+def _element(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.empty(1, dtype=dtype, device=device)
+
+
 class Plan:
     """Kernels, one after the other, for tensors like those given: `slots` stand for them, in their order.
 
@@ -59,11 +76,13 @@ class Plan:
 
     def __init__(self, tensors: Sequence[Tensor]):
         self.device = tensors[0].device
+        self._index = self.device.index if self.device.type == "cuda" else None
         self.slots = [Slot(i, x.shape, x.stride(), x.dtype) for i, x in enumerate(tensors)]
         self._launches: list[_Launch] = []
         self._scratch: list[Slot] = []
         self._offsets: list[int] = []
         self._scratch_bytes = 0
+        self._memory: Empty | None = None
 
     def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
         """Memory of this shape, contiguous, for as long as the plan runs."""
@@ -73,6 +92,7 @@ class Plan:
         self._scratch.append(slot)
         self._offsets.append(self._scratch_bytes)
         self._scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
+        self._memory = Empty((self._scratch_bytes,), torch.uint8, self.device)
         return slot
 
     def launch(
@@ -82,21 +102,20 @@ class Plan:
         numbers; followed by its compile-time constants in their order. `options` are the compiler's."""
         self._launches.append(_Launch(kernel, (*grid, 1, 1)[:3], arguments, constants, options))
 
-    def run(self, tensors: Sequence[Tensor], stream: int) -> None:
-        """Launch all kernels on a stream of the tensors' device, whichever is the current one. The tensors are
-        like those for which the plan was made, aligned alike."""
-        if self.device.type == "cuda" and torch._C._cuda_getDevice() != self.device.index:
+    def run(self, tensors: Sequence[Tensor], addresses: list[int], stream: int) -> None:
+        """Launch all kernels on a stream of the tensors' device, whichever is the current one. The tensors, at these
+        addresses, are like those for which the plan was made, aligned alike."""
+        if self._index is not None and torch._C._cuda_getDevice() != self._index:
             with torch.cuda.device(self.device):  # a kernel runs where its code was loaded, on the current device
-                return self._run(tensors, stream)
-        return self._run(tensors, stream)
+                return self._run(tensors, addresses, stream)
+        return self._run(tensors, addresses, stream)
 
-    def _run(self, tensors: Sequence[Tensor], stream: int) -> None:
-        addresses = [x.data_ptr() for x in tensors]
+    def _run(self, tensors: Sequence[Tensor], addresses: list[int], stream: int) -> None:
         memory = None
-        if self._scratch:
-            memory = torch.empty(self._scratch_bytes, dtype=torch.uint8, device=self.device)
+        if self._memory is not None:
+            memory = self._memory()
             begin = memory.data_ptr()
-            addresses += [begin + offset for offset in self._offsets]
+            addresses = addresses + [begin + offset for offset in self._offsets]
         for launch in self._launches:
             if launch.again is not None:
                 launch.again(addresses, stream)

@@ -162,7 +162,7 @@ def test_heads_that_do_not_divide_are_an_error(device):
 def test_keys_are_not_copied_for_their_group(device, monkeypatch):
     """K and V of a group are read where they are: the kernels get the tensors that the caller has."""
     seen = []
-    monkeypatch.setattr(Plan, "run", lambda plan, tensors, stream: seen.extend(tensors[1:3]))
+    monkeypatch.setattr(Plan, "run", lambda plan, tensors, *_: seen.extend(tensors[1:3]))
     q, k, v = (torch.zeros(1, heads, 8, 16, device=device) for heads in (6, 2, 2))
     fused.attention(q, k, v, True)
     assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()] and math.prod(seen[0].shape) == k.numel()
