@@ -83,7 +83,7 @@ def add_with(
     sums = plan.scratch(sequences, queries, q.shape[-1], dtype=torch.float32)
     scale = q.shape[-1] ** -0.5
     shared_by = sharing(q, k)
-    waves = tiles.waves if shared_by == 1 else tiles.waves_shared
+    together = tiles.alone if shared_by == 1 else tiles.shared
     plan.launch(
         kernel,
         (sequences // shared_by * key_tiles,),
@@ -104,7 +104,7 @@ def add_with(
             key_tiles,
             keys,
             sequences // shared_by,
-            min(max(tiles.together, waves * processors(plan.device) // key_tiles), sequences // shared_by),
+            together.of(sequences // shared_by, key_tiles, processors(plan.device)),
             shared_by,
             mask.offset,
             mask.window,

@@ -4,7 +4,8 @@ As in `hopper_backward`, one kernel computes the 5 matrix products, a program ow
 queries that see them, and dQ is added up in a fixed order. But the sums of dK and dV of 64 keys fill the registers of
 two warpgroups, so that these do not share keys but work: one makes the weights and sums dV, the other makes the
 gradients of the scores and sums dK. Weights and gradients of scores go from one to the other through shared memory, and
-each computes dQ for half of the columns.
+each computes dQ for half of the columns. Two warps, one for each buffer, add dQ to memory: to add 64 KiB and tell the
+next program takes longer than a step, and a single one would hold up all others.
 
 dQ of a tile of queries is, in fp32, as large as the tiles of Q and dO together, and leaves through their buffers: dV
 is the last to read dO and is summed where one half of dQ is computed, dK is the last to read Q and is summed where the
@@ -43,7 +44,7 @@ HALF = gl.constexpr(128)  # columns of dQ that a warpgroup computes
 
 
 def add_to(plan: Plan, mask: Mask, tiles: HopperBackward) -> None:
-    """As `hopper_backward.add_to`. Of the tiles only the registers, `waves` and `together` can be chosen."""
+    """As `hopper_backward.add_to`. Only the registers and how many sequences take turns can be chosen."""
     unit = plan.slots[0].shape[-1] ** 0.5
     add_with(_backward_kernel, {"REGISTERS": tiles.registers}, ROWS.value, HALF.value, unit, plan, mask, tiles)
 
@@ -115,15 +116,19 @@ def _backward_kernel(
     made = (weights_tiles, d_scores_tiles)
     making = (weights_ready, d_scores_ready, d_q_ready, k_free)
     numbers = (keys, offset, window, scale_log2)
+    first: gl.constexpr = gl.constexpr(0)
+    second: gl.constexpr = gl.constexpr(1)
     # fmt: off
     gl.warp_specialize([
         (_sum_d_v, (d_v, sums, loaded, loading, made, making, place, steps, numbers,
                     SHARED, CAUSAL, SHIFTED, WINDOWED)),
         (_sum_d_k, (d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED)),
-        (_add_d_q, (sums, turns, counters, offset, window, loaded, loading, making, place, steps,
+        (_add_d_q, (first, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
+                    SHARED, WINDOWED)),
+        (_add_d_q, (second, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
                     SHARED, WINDOWED)),
         (_load, (inputs, loaded, loading, place, steps, SHARED)),
-    ], [4, 1, 1], [REGISTERS, LITTLE, LITTLE])
+    ], [4, 1, 1, 1], [REGISTERS, LITTLE, LITTLE, LITTLE])
     # fmt: on
 
 
@@ -311,17 +316,17 @@ def _sum_d_k(
 
 @gluon.jit
 def _add_d_q(
-    sums, turns, counters, offset, window, loaded, loading, making, place, steps,
+    slot: gl.constexpr, sums, turns, counters, offset, window, loaded, loading, making, place, steps,
     SHARED: gl.constexpr, WINDOWED: gl.constexpr,
 ):  # fmt: skip
-    """Add dQ of each tile of queries to its sum in memory, when it is this program's turn."""
+    """Add dQ of each tile of queries that leaves through one of the two buffers to its sum in memory, when it is this
+    program's turn."""
     q_tiles, _k_tiles, _v_tiles, d_output_tiles, _shift_tiles, _delta_tiles = loaded
     _kv_ready, _q_ready, q_free, _d_output_ready, d_output_free = loading
     _weights_ready, _d_scores_ready, d_q_ready, _k_free = making
     sequence, _batch, _head, key_tile = place
-    for n in range(steps[0], end_of(steps, SHARED)):
+    for n in range(steps[0] + slot, end_of(steps, SHARED), 2):
         step = n - steps[0]
-        slot = step & 1
         member, i = tile_of(n, steps, SHARED)
         begins = 0
         if WINDOWED:

@@ -4,6 +4,7 @@ Tuning at run time would cost seconds in every process and could choose other ti
 round differently. The tables hold what `benchmarks/attention_kernels.py --tune` measured.
 """
 
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -42,18 +43,30 @@ class HopperForward:
 
 
 @dataclass(frozen=True)
+class Together:
+    """How many sequences of keys take turns: as many as make up `waves` programs for each multiprocessor, at least
+    `least`, at most `most`."""
+
+    waves: int
+    least: int
+    most: int = sys.maxsize
+
+    def of(self, sequences: int, key_tiles: int, multiprocessors: int) -> int:
+        """Of so many sequences, which have a program for each tile of their keys."""
+        return min(max(self.least, self.waves * multiprocessors // key_tiles), self.most, sequences)
+
+
+@dataclass(frozen=True)
 class HopperBackward:
-    """Width of a tile, queries of a tile, tiles in flight, registers of a thread. So many sequences take turns as
-    make up `waves` programs for each multiprocessor, `waves_shared` where several heads share keys, and at least
-    `together`."""
+    """Width of a tile, queries of a tile, tiles in flight, registers of a thread; how many sequences take turns where
+    each head has keys of its own, and where several share them."""
 
     block: int
     queries: int
     stages: int
     registers: int
-    waves: int
-    waves_shared: int
-    together: int
+    alone: Together
+    shared: Together
 
 
 # Bytes of a row of a tile, at least 128 -> tiles that fit into the 99 KiB of shared memory of the smallest GPUs
@@ -128,15 +141,14 @@ _LONG = 1024
 # With 8 sequences of 4,096 queries, two rounds either way, it costs 25 %.
 _THIRD_GAINS = 1.15
 # Three stages are as fast or 2 % slower. Tiles of 8,192 elements: larger ones do not fit into the registers.
-_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, 4, 4, 16)
+_HOPPER_BACKWARD = HopperBackward(64, 128, 2, 240, Together(4, 16), Together(4, 16))
 # 32 heads that share the keys of 8, 4 x 4,096 tokens on an H200: 487 TFLOP/s with 1 wave, 512 with 2.
-_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, 1, 2, 2)
-# Its kernel is made for these tiles and stages. On an H200 with torch 2.11, TFLOP/s of 4 x 8 heads of 1,024, 4,096 and
-# 16,384 tokens (d_head 256, causal, bf16), so many sequences together: 2 189, 267 and 347; 8 189, 313 and 343; 16 204,
-# 309 and 314; 32 208, 282 and 199. Best are as many as make up 4 programs for each multiprocessor; fewer with 32 heads
-# on the keys of 8 and 4,096 tokens: 2 343, 8 329, 16 296. The portable kernels reach 102, 140 and 148, cuDNN 202, 376
-# and 418. To store dQ in the order of the registers, or to start the next product before dQ is stored, gains nothing.
-_HOPPER_BACKWARD_WIDEST = HopperBackward(256, 64, 2, 240, 4, 1, 2)
+_HOPPER_BACKWARD_WIDE = HopperBackward(128, 64, 2, 240, Together(1, 2), Together(2, 2))
+# Its kernel is made for these tiles and stages. The more sequences take turns, the fewer programs wait for each other;
+# but the queries that they read have to stay in the L2 cache. 32 sequences of 4,096 tokens on an H200, d_head 256:
+# 367 TFLOP/s with 8 together, 375 with 16, 298 with 24; of 16,384 tokens: 408 with 8, 313 with 16 (cuDNN 374 and 380).
+# To start the next products before dQ is stored lacks registers.
+_HOPPER_BACKWARD_WIDEST = HopperBackward(256, 64, 2, 240, Together(8, 8, 32), Together(1, 2))
 
 
 def input_precision(dtype: torch.dtype, tiles: Tiles) -> str:
