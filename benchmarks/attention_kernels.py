@@ -1,17 +1,18 @@
 """The fused attention of stepscope.attention against PyTorch's and cuDNN's on a GPU, causal, in bf16.
 
 python benchmarks/attention_kernels.py [--cells 64x4096 128x16384 ...] [--implementations ours flash cudnn] [--check]
+python benchmarks/attention_kernels.py --host [--cells 4x16x128x128] [--implementations ...]
 python benchmarks/attention_kernels.py --tune [--cells ...]
 
 Shapes as in the literature: batch x length = 16,384, heads x d_head = 2,048; a cell is d_head x length, or any batch x
 heads x length x d_head, as 4x48x4096x128. `single` is one sequence of 16,384 tokens with 16 heads of 64, forward and
-backward in one. All implementations run in one process, in
-turns, each sample with a cold L2 cache; what is compared are medians. 4 batch heads length^2 d_head operations forward,
-half of that if causal, and 2.5 times as many backward.
+backward in one. All implementations run in one process, in turns, each sample with a cold L2 cache; what is compared
+are medians. 4 batch heads length^2 d_head operations forward, half of that if causal, and 2.5 times as many backward.
 
-Should be: ahead of all others in every cell, and `single` below 5.3 ms on an H100; with a d_head of 256, at least 0.85
+Should be: ahead of all others in every cell, and `single` below 5.3 ms on an H100; with a d_head of 256, at least 0.98
 of `cudnn` backward.
---check first compares results with float64; --tune instead times other tiles of our kernels.
+--check first compares results with float64; --host instead times how long a call keeps the host busy, --tune other
+tiles of our kernels.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from stepscope.attention import fused, kernels, tiles
+from stepscope.measure.attention import host_seconds
 from stepscope.model.attention import flex
 
 CELLS = [f"{d_head}x{length}" for d_head in (64, 128) for length in (1024, 4096, 16384)] + ["single"]
@@ -46,6 +48,7 @@ def main() -> None:
     flags.add_argument("--implementations", nargs="+", choices=names, default=names, help="what to run (all)")
     flags.add_argument("--samples", type=int, default=30, help="of each (30)")
     flags.add_argument("--check", action="store_true", help="compare results with float64 first")
+    flags.add_argument("--host", action="store_true", help="time how long a call keeps the host busy")
     flags.add_argument("--tune", action="store_true", help="time other tiles of our kernels")
     given = flags.parse_args()
     print(torch.cuda.get_device_name(), "torch", torch.__version__, flush=True)
@@ -54,6 +57,8 @@ def main() -> None:
     for cell in given.cells:
         if given.tune:
             tune(cell, given.samples)
+        elif given.host:
+            compare_hosts(cell, given.implementations, given.samples)
         else:
             compare(cell, given.implementations, given.samples)
 
@@ -108,25 +113,42 @@ def operations(cell: str) -> dict[str, float]:
 
 def compare(cell: str, names: list[str], samples: int) -> None:
     """Time and print all implementations on a cell."""
-    torch._dynamo.reset()  # it stops compiling after a few shapes
-    phases = ["both"] if cell == "single" else ["forward", "backward"]
-    q, k, v, d_output = inputs(cell)
-    for phase in phases:
-        runs = {}
-        for name in names:
-            attention = implementations()[name]
-            try:
-                runs[name] = phase_of(attention, phase, q, k, v, d_output)
-                runs[name]()
-                torch.cuda.synchronize()
-            except Exception as error:  # whatever one of them cannot do, the others still run
-                runs.pop(name, None)
-                print(f"{cell:10} {phase:8} {name:9} {type(error).__name__}: {str(error).splitlines()[0][:150]}")
-        times = medians(runs, samples)
+    for phase in ["both"] if cell == "single" else ["forward", "backward"]:
+        times = medians(runs_of(cell, phase, names), samples)
         for name, milliseconds in times.items():
             rate = operations(cell)[phase] / milliseconds / 1e9
             ratio = f" ours/{name} {milliseconds / times['ours']:.3f}" if "ours" in times else ""
             print(f"{cell:10} {phase:8} {name:9} {milliseconds:8.3f} ms {rate:6.1f} TFLOP/s{ratio}", flush=True)
+
+
+def compare_hosts(cell: str, names: list[str], samples: int) -> None:
+    """Print how long a call of each implementation keeps the host busy, issued one after another without waiting."""
+    for phase in ("forward", "both"):
+        runs = runs_of(cell, phase, names)
+        found = {name: [] for name in runs}
+        for _ in range(samples):  # in turns: a host is twice as slow at times, for seconds
+            for name, run in runs.items():
+                found[name].append(1e6 * host_seconds(run, torch.cuda.synchronize, rounds=1))
+        times = {name: statistics.median(of) for name, of in found.items()}
+        for name, microseconds in times.items():
+            ratio = f" ours/{name} {microseconds / times['ours']:.3f}" if "ours" in times else ""
+            print(f"{cell:10} {phase:8} {name:9} {microseconds:8.1f} us of the host{ratio}", flush=True)
+
+
+def runs_of(cell: str, phase: str, names: list[str]) -> dict[str, Callable]:
+    """A call that runs the phase, of each implementation that can; says why another cannot."""
+    torch._dynamo.reset()  # it stops compiling after a few shapes
+    q, k, v, d_output = inputs(cell)
+    runs = {}
+    for name in names:
+        try:
+            runs[name] = phase_of(implementations()[name], phase, q, k, v, d_output)
+            runs[name]()
+            torch.cuda.synchronize()
+        except Exception as error:  # whatever one of them cannot do, the others still run
+            runs.pop(name, None)
+            print(f"{cell:10} {phase:8} {name:9} {type(error).__name__}: {str(error).splitlines()[0][:150]}")
+    return runs
 
 
 def phase_of(attention: Attention, phase: str, q: Tensor, k: Tensor, v: Tensor, d_output: Tensor) -> Callable:

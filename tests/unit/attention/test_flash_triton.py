@@ -213,6 +213,23 @@ def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
         torch.testing.assert_close(one, other)
 
 
+def test_what_was_first_called_in_inference_mode_can_be_trained(device, monkeypatch):
+    """What a call keeps for the next belongs to no mode."""
+    monkeypatch.setattr(kernels, "known", {})
+    launching._element.cache_clear()
+    _, q, k, v = heads_of_a_projection(device)
+    with torch.inference_mode():
+        fused.attention(q, k, v, True)
+    whole, q, k, v = heads_of_a_projection(device)
+    found, lse = fused.attention_and_lse(q, k, v, True)
+    assert not (found.is_inference() or lse.is_inference())
+    (got,) = torch.autograd.grad(found.square().sum(), whole)
+    other, *expected = heads_of_a_projection(device)
+    output = F.scaled_dot_product_attention(*(x.double() for x in expected), is_causal=True)
+    (right,) = torch.autograd.grad(output.square().sum(), other)
+    torch.testing.assert_close(got, right, rtol=1e-4, atol=2e-5)
+
+
 def test_the_precision_of_now_decides(device, monkeypatch):
     """A backward pass under another precision leaves nothing behind for the next."""
     monkeypatch.setattr(kernels, "known", {})

@@ -110,7 +110,8 @@ def hosted(name: str, forward: float, both: float, d_head=64, **more) -> list[di
 
 
 def test_the_hosts_time_over_d(tmp_path):
-    rows = [*hosted("naive", 90.0, 250.0), *hosted("triton", 30.0, 80.0), *hosted("triton", 32.06, 79.94, d_head=16)]
+    slow = [row | {"slow_host": True} for row in hosted("triton", 32.06, 79.94, d_head=16)]
+    rows = [*hosted("naive", 90.0, 250.0), *hosted("triton", 30.0, 80.0), *slow]
     (group,) = attention_of(tmp_path, rows).groups
     table = host_table(group)
     texts = [[cell.text for cell in row] for row in table.rows]
@@ -118,6 +119,7 @@ def test_the_hosts_time_over_d(tmp_path):
         ["bf16", "naive", "90.0", "90.0", "250.0", "250.0"],
         ["bf16", "triton", "30.0", "32.1", "79.9", "80.0"],
     ]
+    assert [[bool(cell.badges) for cell in row[2:]] for row in table.rows] == [[False] * 4, [False, True, True, False]]
 
 
 def test_no_table_where_the_hosts_time_is_not_known(tmp_path):

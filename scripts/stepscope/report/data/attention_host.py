@@ -9,7 +9,7 @@ from stepscope.report.kit.formatting import known
 
 @dataclass(frozen=True)
 class HostTime:
-    """One implementation in a precision at one d: µs of a forward pass, and of a forward and a backward pass."""
+    """One implementation in a precision at one d: µs of a forward pass and of both; whether the host was slow then."""
 
     implementation: str
     precision: str
@@ -17,6 +17,7 @@ class HostTime:
     forward: float
     both: float
     cell: str
+    slow_host: bool
 
 
 def host_times(group: Group) -> list[HostTime]:
@@ -28,6 +29,7 @@ def host_times(group: Group) -> list[HostTime]:
                 rows = [group.at(name, precision, d_head, length, way) for way in DIRECTIONS]
                 values = [row.get("host_us") for row in rows]
                 if all(map(known, values)):
-                    found.append(HostTime(name, precision, d_head, *values, rows[0]["cell"]))
+                    slow = rows[0].get("slow_host") is True
+                    found.append(HostTime(name, precision, d_head, *values, rows[0]["cell"], slow))
                     break
     return found

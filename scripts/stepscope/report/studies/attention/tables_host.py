@@ -1,11 +1,12 @@
 """The attention study's table of how long a call keeps the host busy."""
 
 from collections.abc import Callable
+from functools import partial
 
 from stepscope.report.data.attention import Group
 from stepscope.report.data.attention_host import HostTime, host_times
 from stepscope.report.kit import formatting, table
-from stepscope.report.kit.blocks import Column, Table
+from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.studies.attention.tables_series import SERIES
 
 _NOTE = (
@@ -22,14 +23,11 @@ def host_table(group: Group) -> Table | None:
     """A row for each precision and implementation: µs of a call, the least and the most over d; None without any."""
     rows: dict[tuple[str, str], dict] = {}
     for each in host_times(group):
-        row = rows.setdefault(
-            (each.precision, each.implementation), {"precision": each.precision, "implementation": each.implementation}
-        )
-        for name, value in _PARTS.items():
-            row.setdefault(name, []).append(value(each))
+        row = {"precision": each.precision, "implementation": each.implementation, "times": []}
+        rows.setdefault((each.precision, each.implementation), row)["times"].append(each)
     columns = [
-        Column(label, "µs", group=name, value=lambda row, name=name, end=end: end(row[name]), show=_show)
-        for name in _PARTS
+        Column(label, "µs", group=name, value=partial(_end, end, value))
+        for name, value in _PARTS.items()
         for label, end in (("least", min), ("most", max))
     ]
     caption = f"How long a call keeps the host busy, over d, {group.place}."
@@ -37,5 +35,8 @@ def host_table(group: Group) -> Table | None:
     return table.build(name, caption, [*SERIES, *columns], list(rows.values()), [_NOTE], grouped=True) if rows else None
 
 
-def _show(value: float) -> str:
-    return formatting.fixed(value, 1)
+def _end(end: Callable, value: Callable[[HostTime], float], row: dict) -> TableCell:
+    found = end(row["times"], key=value)
+    return TableCell(
+        formatting.fixed(value(found), 1), sort=value(found), badges=("slow_host",) if found.slow_host else ()
+    )
