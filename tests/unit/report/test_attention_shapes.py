@@ -1,5 +1,6 @@
 """Shapes whose keys, heads or mask are their own, and the host's time for a call: every number worked out by hand."""
 
+import pytest
 import synthetic_attention as made
 from stepscope.report.chapters.attention import implementations, main_group
 from stepscope.report.data.attention import Attention
@@ -136,3 +137,14 @@ def test_the_chapters_table_has_the_hosts_time_of_both_passes_at_the_shortest_le
     assert [table.columns[place].group for place in at] == ["shortest", "triton"]
     assert [[row[place].text for place in at] for row in table.rows] == [["80.0", "80.0"], ["–", "–"]]
     assert any("keeps it busy" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(("limited_by", "expected"), [("gpu", (False, True)), ("processor", (True, True))])
+def test_a_slow_host_is_told_of_its_own_time_and_of_what_it_slows(tmp_path, limited_by, expected):
+    """A pass that waited in the GPU's queue takes no longer for it."""
+    rows = [*hosted("naive", 90.0, 250.0), *hosted("triton", 30.0, 80.0)]
+    rows = [row | {"slow_host": row["implementation"] == "triton", "limited_by": limited_by} for row in rows]
+    (group,) = attention_of(tmp_path, rows).groups
+    table = implementations.speeds_table(group, ["bf16"])
+    of = {one.label: row for one, row in zip(table.columns, table.rows[0], strict=True) if one.group == "triton"}
+    assert tuple("slow_host" in of[label].badges for label in ("forward", "host")) == expected

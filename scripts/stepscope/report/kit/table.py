@@ -16,6 +16,7 @@ from stepscope.report.kit.compare import (
     interval_text,
     ratio_text,
 )
+from stepscope.tables.columns import GPU
 
 NOTHING = TableCell("–")
 LOST = ("oom", "unsupported", "failed", "missing")  # statuses of what has no result
@@ -164,11 +165,13 @@ def unsure(row: Mapping, prefix: str = "") -> tuple[str, ...]:
 
 
 def disturbed(row: Mapping) -> tuple[str, ...]:
-    """The badges of a cell that was measured on a GPU that throttled or was not its own, or while the host was slow."""
+    """The badges of a cell that was measured on a GPU that throttled or was not its own, or while the host was slow,
+    which does not disturb a pass that waited in the GPU's queue: what the GPU limits, where the row is of one series.
+    """
     others = row.get("other_processes")
     found = {
         "throttled": bool(row.get("throttle")),
-        "slow_host": row.get("slow_host") is True,
+        "slow_host": row.get("slow_host") is True and row.get("limited_by") != GPU,
         "shared": formatting.known(others) and others > 0,
     }
     return tuple(badge for badge, is_so in found.items() if is_so)

@@ -196,7 +196,8 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     shown = [
         _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
     ]
-    notes = [_HOST_NOTE] if any(_host(group, line, name) for line in lines for name in (line[2].name, OURS)) else []
+    hosts = [_host(group, line, name) for line in lines for name in (line[2].name, OURS)]
+    notes = [_HOST_NOTE] if any(each.sort for each in hosts) else []
     notes = [table.verdict_note(shown), *notes]
     return table.build(f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, notes)
 
@@ -205,11 +206,12 @@ def _has_ours(group: Group, line: tuple) -> bool:
     return any(_comparison(group, line, OURS, way) for way in DIRECTIONS)
 
 
-def _host(group: Group, line: tuple, name: str) -> float | None:
-    """µs for which a call, forward and backward, keeps the host busy; None where that was not measured."""
+def _host(group: Group, line: tuple, name: str) -> TableCell:
+    """µs for which a call, forward and backward, keeps the host busy; a dash where that was not measured."""
     precision, d_head, each = line
-    value = group.at(name, precision, d_head, each.length, DIRECTIONS[-1]).get("host_us")
-    return value if formatting.known(value) else None
+    row = group.at(name, precision, d_head, each.length, DIRECTIONS[-1])
+    is_slow = formatting.known(row.get("host_us")) and row.get("slow_host") is True
+    return table.number(row.get("host_us"), badges=("slow_host",) * is_slow)
 
 
 def _time(group: Group, line: tuple, name: str, way: str) -> float | None:

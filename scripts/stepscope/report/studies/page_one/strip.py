@@ -105,6 +105,8 @@ def doubtful(machine: Machine) -> dict[str, list[str]]:
         for name in _DOUBTS if len(frame) else ():
             flags = [_flags(frame, each) for each in frame if each == name or each.endswith(f"_{name}")]
             is_so = pd.concat(flags, axis=1).any(axis=1) if flags else pd.Series(False, index=frame.index)
+            if name == "slow_host" and "limited_by" in frame:  # it does not disturb what waited in the GPU's queue
+                is_so &= frame["limited_by"] != GPU
             found[name] += list(dict.fromkeys(frame.loc[is_so, "cell"]))
     return found
 
