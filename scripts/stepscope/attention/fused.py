@@ -43,21 +43,21 @@ def _attend(
     device = q.device.type
     if torch.is_autocast_enabled(device):
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
+    mask = is_causal, window, lower_right
     is_compiling = torch.compiler.is_compiling()
     if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
         check(q, k, v)
-        masks.check(is_causal, window, lower_right)
+        masks.check(*mask)
         if q.ndim != 4:
             shape = q.shape
-            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), is_causal, window, lower_right, True)
+            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), *mask, True)
             output = output.reshape(shape)
             return (output, lse.reshape(shape[:-1])) if with_lse else output
-    if is_compiling:
-        output, lse = torch.ops.stepscope.flash_forward.default(q, k, v, is_causal, window, lower_right)
-        return (output, lse) if with_lse else output
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        return _FlashAttention.apply(q, k, v, (is_causal, window, lower_right), with_lse)
-    output, lse = _forward(q, k, v, is_causal, window, lower_right)
+    if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
+        q, k, v = (x.view_as(x) for x in (q, k, v))
+    if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
+        return _FlashAttention.apply(q, k, v, mask, with_lse)
+    output, lse = kernels(q, k, v, *mask).forward(q, k, v)
     return (output, lse) if with_lse else output
 
 
@@ -68,7 +68,8 @@ class _FlashAttention(torch.autograd.Function):
         ctx, q: Tensor, k: Tensor, v: Tensor, mask: tuple[bool, int | None, bool], with_lse: bool
     ) -> Tensor | tuple[Tensor, Tensor]:
         ctx.mask = mask
-        output, lse = _forward(q, k, v, *mask)
+        forward = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else _forward
+        output, lse = forward(q, k, v, *mask)
         ctx.save_for_backward(q, k, v, output, lse)
         if not with_lse:
             return output
@@ -77,16 +78,18 @@ class _FlashAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
-        # With gradients enabled, those of the gradients are asked for, too.
-        d_q, d_k, d_v = (_gradients_once if torch.is_grad_enabled() else _gradients)(ctx, d_output)
-        return d_q, d_k, d_v, None, None
+        if torch.compiler.is_compiling():
+            gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+        elif torch.is_grad_enabled():  # the gradients shall have gradients, too
+            gradients = _gradients_once(ctx, d_output)
+        else:
+            gradients = _backward(*ctx.saved_tensors, d_output, *ctx.mask)
+        return *gradients, None, None
 
 
-def _gradients(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+@once_differentiable
+def _gradients_once(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return _backward(*ctx.saved_tensors, d_output, *ctx.mask)
-
-
-_gradients_once = once_differentiable(_gradients)
 
 
 def _forward(
@@ -149,17 +152,3 @@ for name, signature, implementation, fake in (
     torch.library.define(f"stepscope::{name}", signature)
     torch.library.impl(f"stepscope::{name}", ("cpu", "cuda"), implementation)
     torch.library.register_fake(f"stepscope::{name}", fake)
-
-
-def _keep(ctx, inputs: tuple, output: tuple[Tensor, Tensor]) -> None:
-    q, k, v, *ctx.mask = inputs
-    ctx.save_for_backward(q, k, v, *output)
-    ctx.mark_non_differentiable(output[1])
-
-
-def _differentiate(ctx, d_output: Tensor, _d_lse: Tensor) -> tuple:
-    gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
-    return *gradients, None, None, None
-
-
-torch.library.register_autograd("stepscope::flash_forward", _differentiate, setup_context=_keep)

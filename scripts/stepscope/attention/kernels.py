@@ -18,7 +18,7 @@ from stepscope.attention import (
     tiles,
 )
 from stepscope.attention.hopper_tiles import counter, processors
-from stepscope.attention.launching import Empty, Plan
+from stepscope.attention.launching import Plan
 from stepscope.attention.operands import ALIGNED, addressable_rows, check, contiguous_rows, empty_like, readable
 
 # Triton decides when a kernel is defined: all that were imported above run in its interpreter, on the CPU, or none.
@@ -80,8 +80,8 @@ class Kernels:
             raise ValueError(reason)
         self._given = is_causal, window, lower_right
         self._mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
+        self._rows = q.shape[:-1]
         self._device = q.device
-        self._empty_rows = Empty(q.shape[:-1], torch.float32, q.device)
         self._is_empty = q.numel() == 0 or k.numel() == 0
         hopper = q.dtype != torch.float32 and _is_hopper(q.device)
         self._forward_on_hopper, self._backward_on_hopper = (
@@ -99,9 +99,11 @@ class Kernels:
             copies = [readable(x, self._can_read) for x in (q, k, v)]
             output, lse = kernels(*copies, *self._given).forward(*copies)
             return empty_like(q).copy_(output), lse
-        output, lse = torch.empty_like(q), self._empty_rows()
+        output, lse = empty_like(q), torch.empty(self._rows, dtype=torch.float32, device=self._device)
         if self._is_empty:
             return output.zero_(), lse.fill_(-math.inf)
+        if 0 in addresses:
+            raise ValueError("fused attention needs tensors that have data, not those of a FakeTensorMode")
         stream = _stream(self._device)
         tensors = [q, k, v, output, lse]
         addresses += [output.data_ptr(), lse.data_ptr()]
@@ -132,9 +134,10 @@ class Kernels:
             copies = [readable(x, self._can_read) for x in (q, k, v)]
             gradients = kernels(*copies, *self._given).backward(*copies, output, lse, d_output)
             return tuple(empty_like(x).copy_(of) for x, of in zip((q, k, v), gradients, strict=True))
-        if (addresses[3] | addresses[4]) % ALIGNED:
-            return self.backward(q, k, v, output.clone(), lse.clone(), d_output)
-        gradients = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        if (addresses[3] | addresses[4]) % ALIGNED or output.stride(-1) != 1 or not lse.is_contiguous():
+            output, lse = (x.clone(memory_format=torch.contiguous_format) for x in (output, lse))
+            return self.backward(q, k, v, output, lse, d_output)
+        gradients = empty_like(q), empty_like(k), empty_like(v)
         if self._is_empty:
             return tuple(gradient.zero_() for gradient in gradients)
         key = output.stride(), d_output.stride()

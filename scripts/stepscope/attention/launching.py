@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -52,22 +51,6 @@ class Described:
     round_f32_to_tf32: bool = False
 
 
-class Empty:
-    """Makes new contiguous tensors, in less of the host's time than `torch.empty`, which reads dtype and device of its
-    arguments anew; keeps a single element of memory."""
-
-    def __init__(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device):
-        self._like = _element(dtype, device).expand(shape)
-
-    def __call__(self) -> Tensor:
-        return torch.empty_like(self._like, memory_format=torch.contiguous_format)
-
-
-@lru_cache(maxsize=32)
-def _element(dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.empty(1, dtype=dtype, device=device)
-
-
 class Plan:
     """Kernels, one after the other, for tensors like those given: `slots` stand for them, in their order.
 
@@ -82,7 +65,6 @@ class Plan:
         self._scratch: list[Slot] = []
         self._offsets: list[int] = []
         self._scratch_bytes = 0
-        self._memory: Empty | None = None
 
     def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
         """Memory of this shape, contiguous, for as long as the plan runs."""
@@ -92,7 +74,6 @@ class Plan:
         self._scratch.append(slot)
         self._offsets.append(self._scratch_bytes)
         self._scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
-        self._memory = Empty((self._scratch_bytes,), torch.uint8, self.device)
         return slot
 
     def launch(
@@ -112,8 +93,8 @@ class Plan:
 
     def _run(self, tensors: Sequence[Tensor], addresses: list[int], stream: int) -> None:
         memory = None
-        if self._memory is not None:
-            memory = self._memory()
+        if self._scratch:
+            memory = torch.empty(self._scratch_bytes, dtype=torch.uint8, device=self.device)
             begin = memory.data_ptr()
             addresses = addresses + [begin + offset for offset in self._offsets]
         for launch in self._launches:

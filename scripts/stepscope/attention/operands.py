@@ -76,8 +76,9 @@ def readable(x: Tensor, fits: Callable) -> Tensor:
 
 
 def empty_like(x: Tensor) -> Tensor:
-    """A new tensor with the dimensions of `x` in the same order in memory, as far as its rows are contiguous."""
-    return torch.empty_like(x) if x.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    """A new tensor with the dimensions of `x` in the same order in memory, as far as its rows are contiguous then."""
+    found = torch.empty_like(x)
+    return found if found.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from stepscope.attention import fused, kernels, launching, operands
 from stepscope.model.chosen import load
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 @pytest.mark.parametrize(
@@ -213,21 +214,79 @@ def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
         torch.testing.assert_close(one, other)
 
 
-def test_what_was_first_called_in_inference_mode_can_be_trained(device, monkeypatch):
-    """What a call keeps for the next belongs to no mode."""
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        (torch.inference_mode, contextlib.nullcontext()),
+        (FakeTensorMode, pytest.raises(ValueError, match="needs tensors that have data")),
+    ],
+)
+def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expected, monkeypatch):
     monkeypatch.setattr(kernels, "known", {})
-    launching._element.cache_clear()
-    _, q, k, v = heads_of_a_projection(device)
-    with torch.inference_mode():
-        fused.attention(q, k, v, True)
+    with mode(), expected:
+        fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
     whole, q, k, v = heads_of_a_projection(device)
-    found, lse = fused.attention_and_lse(q, k, v, True)
-    assert not (found.is_inference() or lse.is_inference())
-    (got,) = torch.autograd.grad(found.square().sum(), whole)
-    other, *expected = heads_of_a_projection(device)
-    output = F.scaled_dot_product_attention(*(x.double() for x in expected), is_causal=True)
-    (right,) = torch.autograd.grad(output.square().sum(), other)
-    torch.testing.assert_close(got, right, rtol=1e-4, atol=2e-5)
+    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    own, q, k, v = heads_of_a_projection(device)
+    fused.attention(q, k, v, True).square().sum().backward()
+    torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("what", ["output", "log-sum-exp"])
+def test_results_may_come_back_with_other_strides_too(device, what):
+    def transposed(x):
+        is_it = x.ndim == (4 if what == "output" else 3) and x.is_contiguous()
+        return x.mT.contiguous().mT if is_it else x
+
+    gradients = []
+    for pack in (lambda x: x, transposed):
+        q, k, v = (torch.randn(1, 2, 24, 16, generator=torch.Generator().manual_seed(i)).to(device) for i in range(3))
+        q.requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            output = fused.attention(q.mT.contiguous().mT, k, v, True)
+        gradients.append(torch.autograd.grad(output.square().sum(), q)[0])
+    torch.testing.assert_close(*gradients)
+
+
+def test_rows_that_overlap(device):
+    """As those of a sliding window over a signal."""
+    x = torch.randn(1, 2, 39, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
+    y = x.detach().double().requires_grad_()
+    q, right = x.unfold(-1, 16, 1), y.unfold(-1, 16, 1)
+    found, expected = (
+        fused.attention(q, q, q, True),
+        F.scaled_dot_product_attention(right, right, right, is_causal=True),
+    )
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=2e-5)
+    gradients = [torch.autograd.grad(output.square().sum(), of)[0] for output, of in ((found, x), (expected, y))]
+    torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
+
+
+def compiled(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="aot_eager", fullgraph=True)
+
+
+def test_torch_compile_of_the_gradients_of_a_mask(random_tensors):
+    """Of a window of 9 keys at the lower right corner; the log-sum-exp has none."""
+    q, k, v, d_output = (x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2))
+    output, lse = compiled(lambda q, k, v: fused.attention_and_lse(q, k, v, True, 9, True))(q, k, v)
+    assert output.requires_grad and not lse.requires_grad
+    expected = fused.attention(q, k, v, True, 9, True)
+    found, right = (torch.autograd.grad(of, (q, k, v), d_output) for of in (output, expected))
+    assert all(torch.equal(*both) for both in zip(found, right, strict=True))
+
+
+def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(random_tensors):
+    q, k, v, _ = (x.requires_grad_() for x in random_tensors((1, 2), 24, 24, 16, torch.float32))
+    right = torch.autograd.grad(fused.attention(q, k, v, True).square().sum(), q)[0]
+    loss = fused.attention(q, k, v, True).square().sum()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+        loss.backward()
+    torch.testing.assert_close(q.grad, right)
+    of_q = torch.func.grad(lambda q, k, v: fused.attention(q, k, v, True).square().sum())
+    torch.testing.assert_close(compiled(of_q)(*(x.detach() for x in (q, k, v))), right)
 
 
 def test_the_precision_of_now_decides(device, monkeypatch):
