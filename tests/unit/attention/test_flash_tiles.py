@@ -38,7 +38,7 @@ def test_no_more_than_3_percent_slower_than_the_best(sequences, queries):
     assert times[chosen.warpgroups] <= 1.03 * min(times.values())
 
 
-# TFLOP/s on an H200 with so many sequences of keys together: backward, causal, d_head 256, bf16, torch 2.11.
+# TFLOP/s on H200s with so many sequences of keys together: backward, causal, d_head 256, bf16, torch 2.11.
 # Sequences of keys, their tokens, and how many heads share each.
 TOGETHER = {
     (128, 1024, 1): {8: 220, 16: 253, 33: 259, 49: 237, 66: 199, 99: 179, 128: 154},
