@@ -75,6 +75,7 @@ def implementations() -> dict[str, Attention]:
 
     return {
         "ours": lambda q, k, v: fused.attention(q, k, v, True),
+        "sdpa": lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),  # PyTorch chooses
         "flash": pytorch(SDPBackend.FLASH_ATTENTION),
         "cudnn": pytorch(SDPBackend.CUDNN_ATTENTION),
         "efficient": pytorch(SDPBackend.EFFICIENT_ATTENTION),

@@ -6,10 +6,8 @@ into kernels that it cannot read.
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from stepscope.attention import masks
-from stepscope.attention.kernels import kernels
+from stepscope.attention import kernels, masks, native
 from stepscope.attention.kernels import unsupported as unsupported
 from stepscope.attention.operands import as_4d, check, empty_like
 
@@ -45,6 +43,10 @@ def _attend(
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
     mask = is_causal, window, lower_right
     is_compiling = torch.compiler.is_compiling()
+    if not (is_compiling or with_lse) and native.attend and (window is None or type(window) is int):
+        output = native.attend(q, k, v, *mask)
+        if output is not None:
+            return output
     if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
         check(q, k, v)
         masks.check(*mask)
@@ -57,7 +59,7 @@ def _attend(
         q, k, v = (x.view_as(x) for x in (q, k, v))
     if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
         return _FlashAttention.apply(q, k, v, mask, with_lse)
-    output, lse = kernels(q, k, v, *mask).forward(q, k, v)
+    output, lse = kernels.kernels(q, k, v, *mask).forward(q, k, v)
     return (output, lse) if with_lse else output
 
 
@@ -80,48 +82,22 @@ class _FlashAttention(torch.autograd.Function):
     def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
         if torch.compiler.is_compiling():
             gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
-        elif torch.is_grad_enabled():  # the gradients shall have gradients, too
-            gradients = _gradients_once(ctx, d_output)
         else:
-            gradients = _backward(*ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = kernels.gradients_once(*ctx.saved_tensors, d_output, *ctx.mask)
         return *gradients, None, None
-
-
-@once_differentiable
-def _gradients_once(ctx, d_output: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    return _backward(*ctx.saved_tensors, d_output, *ctx.mask)
 
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
 ) -> tuple[Tensor, Tensor]:
     """Output and log-sum-exp of 4D tensors."""
-    return kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
+    return kernels.kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
 
 
 def _empty_results(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
 ) -> tuple[Tensor, Tensor]:
     return empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
-
-
-def _backward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of q, k and v, all 4D.
-
-    What autograd saved may come back with other strides than it had (torch.autograd.graph.save_on_cpu, say): the
-    kernels are chosen by what there is now.
-    """
-    return kernels(q, k, v, is_causal, window, lower_right).backward(q, k, v, output, lse, d_output)
 
 
 def _empty_gradients(
@@ -145,7 +121,7 @@ for name, signature, implementation, fake in (
         "flash_backward",
         f"(Tensor q, Tensor k, Tensor v, Tensor output, Tensor lse, Tensor d_output, {_MASK})"
         " -> (Tensor, Tensor, Tensor)",
-        _backward,
+        kernels.gradients,
         _empty_gradients,
     ),
 ):

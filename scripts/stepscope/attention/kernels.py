@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from triton import knobs
 
 from stepscope.attention import (
@@ -12,6 +13,7 @@ from stepscope.attention import (
     hopper_backward_wide,
     hopper_forward,
     masks,
+    native,
     portable_backward,
     portable_forward,
     split_backward,
@@ -91,6 +93,7 @@ class Kernels:
         self._reads_as_they_are = all(self._can_read(x.shape, x.stride(), x.itemsize) for x in (q, k, v))
         self._forward: Plan | None = None
         self._backward: dict[tuple, Plan] = {}
+        self._remembered: set[tuple] = set()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Output and log-sum-exp."""
@@ -123,6 +126,8 @@ class Kernels:
                 portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
             self._forward = plan
         self._forward.run(tensors, addresses, stream)
+        if self._is_new(stream):
+            native.remember_forward((q, k, v, *self._given), self._forward, output, addresses, stream)
         return output, lse
 
     def backward(
@@ -162,8 +167,47 @@ class Kernels:
                 choose = tiles.backward_keys, tiles.backward_queries
                 portable_backward.add_to(plan, self._mask, *(of(q, on_hopper) for of in choose))
             self._backward[key] = plan
-        plan.run(tensors, addresses, _stream(self._device))
+        stream = _stream(self._device)
+        plan.run(tensors, addresses, stream)
+        if self._is_new(stream, *key):
+            native.remember_backward((q, k, v, *self._given), plan, output, d_output)
         return gradients
+
+    def _is_new(self, *case: object) -> bool:
+        """Whether a case, the first of which is a stream, came for the first time, on a GPU, not in a graph."""
+        if case in self._remembered or self._device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+            return False
+        self._remembered.add(case)
+        return True
+
+
+def gradients(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    output: Tensor,
+    lse: Tensor,
+    d_output: Tensor,
+    is_causal: bool,
+    window: int | None = None,
+    lower_right: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of q, k and v, all 4D, from that of the output.
+
+    What autograd saved may come back with other strides than it had (torch.autograd.graph.save_on_cpu, say): the
+    kernels are chosen by what there is now.
+    """
+    return kernels(q, k, v, is_causal, window, lower_right).backward(q, k, v, output, lse, d_output)
+
+
+def gradients_once(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
+    """The same, for autograd: it raises RuntimeError where they shall be differentiated again."""
+    return _once(None, *tensors_and_mask) if torch.is_grad_enabled() else gradients(*tensors_and_mask)
+
+
+@once_differentiable
+def _once(_ctx: None, *tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
+    return gradients(*tensors_and_mask)
 
 
 @lru_cache(maxsize=8)

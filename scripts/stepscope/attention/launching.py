@@ -12,8 +12,19 @@ from torch import Tensor
 from triton.experimental.gluon.language import NVMMASharedLayout
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
+from stepscope.attention.driver import recorded
+
 _MOST_KEPT = 4096  # encoded descriptors of an argument; a training step needs one for each layer
 _ALIGNED = 512  # bytes, as PyTorch's allocator aligns what it gives
+_DESCRIPTOR = 128  # bytes, as a kernel's parameter
+# What a launch may have beside its function and parameters, where it has none of it.
+_PLAIN = {
+    "num_ctas": 1,
+    "launch_cooperative_grid": False,
+    "launch_pdl": False,
+    "global_scratch_size": 0,
+    "profile_scratch_size": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,7 @@ class Plan:
         self._launches: list[_Launch] = []
         self._scratch: list[Slot] = []
         self._offsets: list[int] = []
-        self._scratch_bytes = 0
+        self.scratch_bytes = 0  # of all scratch(), in one piece
 
     def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
         """Memory of this shape, contiguous, for as long as the plan runs."""
@@ -72,8 +83,8 @@ class Plan:
         slot = Slot(len(self.slots), shape, strides, dtype)
         self.slots.append(slot)
         self._scratch.append(slot)
-        self._offsets.append(self._scratch_bytes)
-        self._scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
+        self._offsets.append(self.scratch_bytes)
+        self.scratch_bytes += -(-slot.size() // _ALIGNED) * _ALIGNED
         return slot
 
     def launch(
@@ -91,10 +102,25 @@ class Plan:
                 return self._run(tensors, addresses, stream)
         return self._run(tensors, addresses, stream)
 
+    def recorded(self) -> list[tuple] | None:
+        """What the driver is told of each launch, with the places in its parameters where addresses stand; None where
+        that is not all that belongs to a launch. After the first run.
+
+        Each is (function, grid, block, bytes of shared memory, parameters, places), a place (offset, number of the
+        tensor, bytes from its begin, whether it is in a descriptor); scratch counts as one tensor, after the others.
+        """
+        # Addresses that are apart and belong to nobody else: each is found again in the parameters.
+        memory = torch.empty(len(self.slots) * _ALIGNED, dtype=torch.uint8, device=self.device)
+        addresses = [memory.data_ptr() + i * _ALIGNED for i in range(len(self.slots))]
+        given = len(self.slots) - len(self._scratch)
+        starts = [(i, 0) for i in range(given)] + [(given, offset) for offset in self._offsets]
+        found = [launch.recorded(dict(zip(addresses, starts, strict=True))) for launch in self._launches]
+        return None if None in found else found
+
     def _run(self, tensors: Sequence[Tensor], addresses: list[int], stream: int) -> None:
         memory = None
         if self._scratch:
-            memory = torch.empty(self._scratch_bytes, dtype=torch.uint8, device=self.device)
+            memory = torch.empty(self.scratch_bytes, dtype=torch.uint8, device=self.device)
             begin = memory.data_ptr()
             addresses = addresses + [begin + offset for offset in self._offsets]
         for launch in self._launches:
@@ -131,6 +157,24 @@ class _Launch:
         )
         if self.compiled is not None:  # as in Triton's interpreter
             self.again = self._prepared(self.compiled)
+
+    def recorded(self, starts: dict[int, tuple[int, int]]) -> tuple | None:
+        """As Plan.recorded() has it. `starts` are the addresses of all tensors, and how places name them."""
+        metadata = getattr(self.compiled, "metadata", None)
+        if self.again is None or any(getattr(metadata, name, than) != than for name, than in _PLAIN.items()):
+            return None
+        found = recorded(lambda stream: self.again(list(starts), stream))
+        if found is None:
+            return None
+        descriptors = [offset for offset, size in found.places if size == _DESCRIPTOR]
+        numbers = [(o, int.from_bytes(found.parameters[o : o + size], "little")) for o, size in found.places]
+        pointers = [(offset, *starts[number], False) for offset, number in numbers if number in starts]
+        if (len(descriptors), len(pointers)) != (len(self._described), len(self._pointers)):
+            return None
+        described = zip(descriptors, self._described, strict=True)
+        in_order = list(starts.values())
+        places = [*((offset, *in_order[x.base.number], True) for offset, x in described), *pointers]
+        return found.function, found.grid, found.block, found.shared_bytes, found.parameters, places
 
     def _prepared(self, compiled: object) -> Callable[[Sequence[int], int], None] | None:
         run, encoded = copy.copy(compiled.run), []

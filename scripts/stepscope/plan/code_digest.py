@@ -1,7 +1,8 @@
 """A digest of the code that a job really runs, and what of it can change a measured number.
 
 It covers the program and the modules of this library that it imports, transitively, as parsed code without docstrings:
-a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest.
+a comment or a reformat changes nothing, and Python 3.11 to 3.13 give the same digest. C++ that a module builds, the
+file of its name beside it, counts as it is written.
 """
 
 import ast
@@ -135,6 +136,8 @@ class Sources:
             for name, path in sorted(self._reachable(program, by_name).items()):
                 if not measured or counts(name):
                     total.update(f"{name}\0{self._read(path)[0]}\0".encode())
+                    built = path.with_suffix(".cpp")  # what a module builds lies beside it
+                    total.update(built.read_bytes() if built.is_file() else b"")
             self._digests[key] = total.hexdigest()[:16]
         return self._digests[key]
 

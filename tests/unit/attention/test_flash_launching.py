@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from stepscope.attention import fused, launching
+from stepscope.attention.driver import Launched
 from stepscope.attention.launching import Described, Plan, Slot
 from triton.backends.nvidia.driver import CudaLauncher
 
@@ -90,7 +91,51 @@ def test_scratch_is_apart_and_aligned():
     plan = Plan([torch.empty(1)])
     first, second = plan.scratch(3, 5, dtype=torch.float32), plan.scratch(7, dtype=torch.int32)
     assert (first.strides, second.strides) == ((5, 1), (1,)) and first.size() == 60
-    assert plan._offsets == [0, 512] and plan._scratch_bytes == 1024
+    assert plan._offsets == [0, 512] and plan.scratch_bytes == 1024
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """What a plan with descriptors of a tensor and of scratch records, where the driver saw these parameters."""
+
+    def make(changed=None, **metadata):
+        plan = Plan([torch.empty(2, 16) for _ in range(3)])
+        small, large = plan.scratch(3, 5, dtype=torch.float32), plan.scratch(2, 16, dtype=torch.float32)
+        described = [Described(slot, slot.shape, slot.strides, (1, 16), None) for slot in (plan.slots[0], large)]
+        plan.launch(None, (9,), (*described, plan.slots[2], small, plan.slots[1], 7), {})
+        (launch,) = plan._launches
+        known = {"num_ctas": 1, "launch_pdl": False, "launch_cooperative_grid": False, "global_scratch_size": 0}
+        launch.compiled = SimpleNamespace(metadata=SimpleNamespace(**known | metadata))
+        given = []
+        launch.again = lambda addresses, stream: given.append((addresses, stream))
+
+        def seen(make_launch):
+            make_launch(55)
+            ((addresses, stream),) = given
+            assert stream == 55 and len(set(addresses)) == 5
+            words = [addresses[2], addresses[3], addresses[1], 7]
+            parameters = bytes(256) + b"".join(word.to_bytes(8, "little") for word in words) + (9).to_bytes(4, "little")
+            places = [(0, 128), (128, 128), (256, 8), (264, 8), (272, 8), (280, 8), (288, 4)]
+            return Launched(5, (9, 1, 1), (128, 1, 1), 64, parameters, tuple(places[changed:]))
+
+        monkeypatch.setattr(launching, "recorded", seen)
+        return plan.recorded()
+
+    return make
+
+
+def test_each_address_is_found_in_what_the_driver_saw(recorded):
+    ((function, grid, block, shared_bytes, parameters, places),) = recorded()
+    assert (function, grid, block, shared_bytes, len(parameters)) == (5, (9, 1, 1), (128, 1, 1), 64, 292)
+    # Scratch is one tensor after the three: the small part at its begin, the large one 512 bytes on.
+    expected = [(0, 0, 0, True), (128, 3, 512, True), (256, 2, 0, False), (264, 3, 0, False), (272, 1, 0, False)]
+    assert sorted(places) == expected
+
+
+def test_a_launch_of_which_more_is_to_be_known_is_not_recorded(recorded):
+    assert recorded(changed=1) is None and recorded(changed=3) is None
+    for more in ({"num_ctas": 2}, {"launch_pdl": True}, {"global_scratch_size": 8}, {"launch_cooperative_grid": True}):
+        assert recorded(**more) is None
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")

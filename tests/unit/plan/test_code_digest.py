@@ -155,3 +155,12 @@ def test_kept_files_are_read_again_only_if_they_changed(scripts, tmp_path, monke
             assert Sources(scripts.folder, kept_in=kept).digest("program.py") == plain
     scripts.write({"a/b": "x = 22"})
     assert Sources(scripts.folder, kept_in=kept).digest("program.py") != plain
+
+
+def test_what_a_module_builds_counts(scripts):
+    scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
+    digests = [scripts.digest()]
+    for name, content in (("b", "int f() { return 1; }"), ("b", "int f() { return 2; }"), ("c", "int g();")):
+        (scripts.folder / "stepscope" / "a" / f"{name}.cpp").write_text(content)
+        digests.append(scripts.digest())
+    assert len(set(digests[:3])) == 3 and digests[3] == digests[2]

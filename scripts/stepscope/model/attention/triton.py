@@ -2,8 +2,10 @@
 
 from torch import Tensor
 
-from stepscope.attention import fused
+from stepscope.attention import fused, native
 from stepscope.model.ranges import named
+
+native.library()  # built, if need be, before anything is timed
 
 
 def attention(

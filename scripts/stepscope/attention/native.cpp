@@ -1,0 +1,310 @@
+// Attention's calls, made again without Python: what `remember_*` was told of tensors of some shapes and strides,
+// `attend` does for others like them. Python's part takes the host four times as long as the launches themselves.
+//
+// What is not plain goes back to Python, where every case is known: `attend` returns None, and a backward pass calls
+// stepscope.attention.kernels.gradients_once.
+
+#include <torch/csrc/autograd/python_variable.h>
+
+#include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/record_function.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+using Strides = std::vector<int64_t>;
+
+constexpr int64_t ALIGNED = 16;               // bytes of addresses, as stepscope.attention.operands has it
+constexpr size_t MOST_PARAMETERS = 4096;      // bytes that a kernel takes
+constexpr size_t MOST_KNOWN = 1024;           // shapes; a node of autograd's graph may need one for ever
+
+// Functions of the CUDA driver, found by Python: there need be no CUDA toolkit to build with.
+struct Driver {
+  int (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
+                void* stream, void** parameters, void** extra) = nullptr;  // cuLaunchKernel
+  int (*replace_address)(void* tensor_map, void* address) = nullptr;       // cuTensorMapReplaceAddress
+  int (*is_capturing)(void* stream, int* status) = nullptr;                // cuStreamIsCapturing
+} driver;
+
+// Where in a kernel's parameters an address stands: (offset, number of the tensor, bytes from its begin, whether it
+// stands in a descriptor of a tensor).
+using Place = std::tuple<size_t, size_t, int64_t, bool>;
+
+struct Launch {
+  void* function;
+  std::array<unsigned, 3> grid, block;
+  unsigned shared_bytes;
+  std::string parameters;
+  std::vector<Place> places;
+
+  void run(const int64_t* addresses, void* stream) const {
+    alignas(64) char filled[MOST_PARAMETERS];
+    size_t size = parameters.size();
+    std::memcpy(filled, parameters.data(), size);
+    for (const auto& [offset, number, more, is_described] : places) {
+      int64_t address = addresses[number] + more;
+      if (!is_described) {
+        std::memcpy(filled + offset, &address, sizeof(address));
+      } else {
+        check(driver.replace_address(filled + offset, reinterpret_cast<void*>(address)));
+      }
+    }
+    // The driver's markers: 1, a buffer of all parameters follows; 2, its size; 0, the end.
+    void* extra[] = {reinterpret_cast<void*>(1), filled, reinterpret_cast<void*>(2), &size, nullptr};
+    check(driver.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream,
+                        nullptr, extra));
+  }
+
+  static void check(int status) {
+    TORCH_CHECK(status == 0, "fused attention: the CUDA driver's error ", status, " in a launch");
+  }
+};
+using Given = std::tuple<uint64_t, std::array<unsigned, 3>, std::array<unsigned, 3>, unsigned, std::string,
+                         std::vector<Place>>;
+using Plan = std::vector<Launch>;
+
+Plan plan_of(const std::vector<Given>& launches) {
+  Plan plan;
+  for (const auto& [function, grid, block, shared_bytes, parameters, places] : launches) {
+    TORCH_CHECK(parameters.size() <= MOST_PARAMETERS, "more parameters than a kernel takes");
+    plan.push_back({reinterpret_cast<void*>(function), grid, block, shared_bytes, parameters, places});
+  }
+  return plan;
+}
+
+void run(const Plan& plan, const int64_t* addresses, void* stream) {
+  for (const auto& launch : plan) launch.run(addresses, stream);
+}
+
+int64_t address_of(const Tensor& x) { return reinterpret_cast<int64_t>(x.const_data_ptr()); }
+
+c10::StreamId current_stream(at::Device device) {
+  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).id();
+}
+
+struct Mask {
+  bool is_causal;
+  std::optional<int64_t> window;
+  bool lower_right;
+};
+
+// All that a plan depends on; the stream, too, since kernels count in memory of its own.
+struct Key {
+  std::array<int64_t, 30> words{};
+
+  Key(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) {
+    auto word = words.begin();
+    for (const auto* x : {&q, &k, &v}) {
+      for (auto size : x->sizes()) *word++ = size;
+      for (auto stride : x->strides()) *word++ = stride;
+      *word++ = static_cast<int64_t>(x->scalar_type()) * 256 + x->device().index();
+    }
+    auto precision = at::globalContext().float32MatmulPrecision();
+    *word++ = mask.is_causal + 2 * mask.lower_right + 4 * mask.window.has_value() +
+              8 * (q.scalar_type() == at::kFloat ? 1 + static_cast<int64_t>(precision) : 0);
+    *word++ = mask.window.value_or(0);
+    *word++ = current_stream(q.device());
+  }
+  bool operator==(const Key& other) const { return words == other.words; }
+};
+
+struct Hash {
+  size_t operator()(const Key& key) const {
+    uint64_t found = 0xcbf29ce484222325;  // Fowler-Noll-Vo, a word at a time
+    for (auto word : key.words) found = (found ^ static_cast<uint64_t>(word)) * 0x100000001b3;
+    return found ^ (found >> 32);
+  }
+};
+
+struct Backward {
+  Strides output, d_output;
+  Plan plan;
+  int64_t scratch_bytes;
+};
+
+struct Known {
+  Key key;
+  Mask mask;
+  Plan forward;
+  Strides output;
+  std::array<Strides, 3> gradients;
+  int64_t counter;
+  void* stream;
+  std::list<Backward> backward;
+};
+
+std::mutex guard;
+std::unordered_map<Key, Known, Hash> all_known;
+
+Known* find(const Key& key) {
+  std::lock_guard lock(guard);
+  auto found = all_known.find(key);
+  return found == all_known.end() ? nullptr : &found->second;
+}
+
+const Backward* find_backward(const Known& known, const Tensor& output, const Tensor& d_output) {
+  std::lock_guard lock(guard);
+  for (const auto& each : known.backward)
+    if (output.strides() == each.output && d_output.strides() == each.d_output) return &each;
+  return nullptr;
+}
+
+// Whether all are tensors of a device's memory, with gradients or without, and nothing changes what operations mean.
+bool are_plain(std::initializer_list<const Tensor*> tensors) {
+  using c10::DispatchKey;
+  constexpr c10::DispatchKeySet plain{
+      DispatchKey::CPU,         DispatchKey::CUDA,         DispatchKey::AutogradCPU,     DispatchKey::AutogradCUDA,
+      DispatchKey::AutocastCPU, DispatchKey::AutocastCUDA, DispatchKey::ADInplaceOrView, DispatchKey::BackendSelect};
+  auto local = c10::impl::tls_local_dispatch_key_set();
+  auto keys = local.included_;
+  for (const auto* x : tensors) {
+    if (!x->defined()) return false;
+    keys = keys | x->key_set();
+  }
+  return !((keys - local.excluded_).raw_repr() & ~plain.raw_repr());
+}
+
+bool are_4d(const Tensor& q, const Tensor& k, const Tensor& v) { return q.dim() == 4 && k.dim() == 4 && v.dim() == 4; }
+
+std::tuple<Tensor, Tensor> forward(const Known& known, const Tensor& q, const Tensor& k, const Tensor& v) {
+  c10::OptionalDeviceGuard device(q.device());
+  auto output = at::empty_strided(q.sizes(), known.output, q.options());
+  auto lse = at::empty(q.sizes().slice(0, 3), q.options().dtype(at::kFloat));
+  const int64_t addresses[] = {address_of(q),      address_of(k),   address_of(v),
+                               address_of(output), address_of(lse), known.counter};
+  run(known.forward, addresses, known.stream);
+  return {output, lse};
+}
+
+variable_list gradients_by_python(const Known& known, const variable_list& saved, const Tensor& d_output) {
+  py::gil_scoped_acquire acquire;
+  auto in_python = py::module_::import("stepscope.attention.kernels").attr("gradients_once");
+  auto found = in_python(saved[0], saved[1], saved[2], saved[3], saved[4], d_output, known.mask.is_causal,
+                         known.mask.window, known.mask.lower_right);
+  return found.cast<variable_list>();
+}
+
+variable_list gradients(const Known& known, const variable_list& saved, const Tensor& d_output) {
+  const auto& [q, k, v, output, lse] = std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
+  const Backward* found = nullptr;
+  std::array<int64_t, 10> addresses{};
+  // What was saved may come back as other tensors than it was.
+  if (!at::GradMode::is_enabled() && are_plain({&q, &k, &v, &output, &lse, &d_output}) && are_4d(q, k, v) &&
+      Key(q, k, v, known.mask) == known.key && output.options().type_equal(q.options()) && lse.is_contiguous()) {
+    int64_t together = 0;
+    for (size_t i = 0; i < 6; ++i) together |= addresses[i] = address_of(i < 5 ? saved[i] : d_output);
+    if (together % ALIGNED == 0) found = find_backward(known, output, d_output);
+  }
+  if (!found) return gradients_by_python(known, saved, d_output);
+  c10::OptionalDeviceGuard device(q.device());
+  variable_list results;
+  for (size_t i = 0; i < 3; ++i) {
+    results.push_back(at::empty_strided(saved[i].sizes(), known.gradients[i], saved[i].options()));
+    addresses[6 + i] = address_of(results[i]);
+  }
+  Tensor scratch;
+  if (found->scratch_bytes) {
+    scratch = at::empty({found->scratch_bytes}, q.options().dtype(at::kByte));
+    addresses[9] = address_of(scratch);
+  }
+  run(found->plan, addresses.data(), known.stream);
+  return results;
+}
+
+}  // namespace
+
+namespace stepscope {  // autograd's node shows its name
+
+struct FlashAttention : public torch::autograd::Function<FlashAttention> {
+  static Tensor forward(AutogradContext* ctx, const Tensor& q, const Tensor& k, const Tensor& v, int64_t known) {
+    auto [output, lse] = ::forward(*reinterpret_cast<const Known*>(known), q, k, v);
+    ctx->saved_data["known"] = known;
+    ctx->save_for_backward({q, k, v, output, lse});
+    return output;
+  }
+
+  static variable_list backward(AutogradContext* ctx, variable_list d_outputs) {
+    auto known = ctx->saved_data["known"].toInt();
+    auto results = gradients(*reinterpret_cast<const Known*>(known), ctx->get_saved_variables(), d_outputs[0]);
+    results.emplace_back();  // what is known has no gradient
+    return results;
+  }
+};
+
+}  // namespace stepscope
+
+namespace {
+
+std::optional<Tensor> attend(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
+                             std::optional<int64_t> window, bool lower_right) {
+  py::gil_scoped_release release;
+  if (!are_plain({&q, &k, &v}) || !are_4d(q, k, v)) return {};
+  auto* known = find(Key(q, k, v, {is_causal, window, lower_right}));
+  if (!known || (address_of(q) | address_of(k) | address_of(v)) % ALIGNED) return {};
+  int capturing = 0;  // what is captured in a graph may run beside others: it needs a counter of its own
+  Launch::check(driver.is_capturing(known->stream, &capturing));
+  if (capturing) return {};
+  RECORD_FUNCTION("FlashAttention", c10::ArrayRef<const c10::IValue>{});
+  bool any = false;
+  for (const auto* x : {&q, &k, &v}) {
+    if (x->_fw_grad(0).defined()) return {};
+    any |= x->requires_grad();
+  }
+  if (!any || !at::GradMode::is_enabled()) return std::get<0>(forward(*known, q, k, v));
+  return stepscope::FlashAttention::apply(q, k, v, reinterpret_cast<int64_t>(known));
+}
+
+void remember_forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, std::optional<int64_t> window,
+                      bool lower_right, const std::vector<Given>& launches, const Strides& output,
+                      const std::array<Strides, 3>& gradients, int64_t counter, int64_t stream) {
+  Mask mask{is_causal, window, lower_right};
+  Key key(q, k, v, mask);
+  std::lock_guard lock(guard);
+  if (all_known.size() < MOST_KNOWN) {
+    all_known.try_emplace(
+        key, Known{key, mask, plan_of(launches), output, gradients, counter, reinterpret_cast<void*>(stream), {}});
+  }
+}
+
+void remember_backward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, std::optional<int64_t> window,
+                       bool lower_right, const std::vector<Given>& launches, const Strides& output,
+                       const Strides& d_output, int64_t scratch_bytes) {
+  auto* known = find(Key(q, k, v, {is_causal, window, lower_right}));
+  if (!known) return;
+  std::lock_guard lock(guard);
+  known->backward.push_back({output, d_output, plan_of(launches), scratch_bytes});
+}
+
+void use(uint64_t launch, uint64_t replace_address, uint64_t is_capturing) {
+  driver = {reinterpret_cast<decltype(driver.launch)>(launch),
+            reinterpret_cast<decltype(driver.replace_address)>(replace_address),
+            reinterpret_cast<decltype(driver.is_capturing)>(is_capturing)};
+}
+
+}  // namespace
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  module.def("attend", &attend);
+  module.def("remember_forward", &remember_forward);
+  module.def("remember_backward", &remember_backward);
+  module.def("use", &use);
+}
