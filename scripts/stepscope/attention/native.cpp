@@ -1,5 +1,5 @@
 // Attention's calls, made again without Python: what `remember_*` was told of tensors of some shapes and strides,
-// `attend` does for others like them. Python's part takes the host four times as long as the launches themselves.
+// `attend` does for others like them. In Python a call takes the host four times as long as its launches.
 //
 // What is not plain goes back to Python, where every case is known: `attend` returns None, and a backward pass calls
 // stepscope.attention.kernels.gradients_once.
@@ -109,7 +109,7 @@ struct Mask {
 
 // All that a plan depends on; the stream, too, since kernels count in memory of its own.
 struct Key {
-  std::array<int64_t, 30> words{};
+  std::array<int64_t, 31> words{};
 
   Key(const Tensor& q, const Tensor& k, const Tensor& v, const Mask& mask) {
     auto word = words.begin();
@@ -118,9 +118,8 @@ struct Key {
       for (auto stride : x->strides()) *word++ = stride;
       *word++ = static_cast<int64_t>(x->scalar_type()) * 256 + x->device().index();
     }
-    auto precision = at::globalContext().float32MatmulPrecision();
-    *word++ = mask.is_causal + 2 * mask.lower_right + 4 * mask.window.has_value() +
-              8 * (q.scalar_type() == at::kFloat ? 1 + static_cast<int64_t>(precision) : 0);
+    *word++ = mask.is_causal + 2 * mask.lower_right + 4 * mask.window.has_value();
+    *word++ = q.scalar_type() == at::kFloat ? static_cast<int64_t>(at::globalContext().float32MatmulPrecision()) : 0;
     *word++ = mask.window.value_or(0);
     *word++ = current_stream(q.device());
   }
@@ -256,7 +255,6 @@ namespace {
 
 std::optional<Tensor> attend(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal,
                              std::optional<int64_t> window, bool lower_right) {
-  py::gil_scoped_release release;
   if (!are_plain({&q, &k, &v}) || !are_4d(q, k, v)) return {};
   auto* known = find(Key(q, k, v, {is_causal, window, lower_right}));
   if (!known || (address_of(q) | address_of(k) | address_of(v)) % ALIGNED) return {};
@@ -303,8 +301,8 @@ void use(uint64_t launch, uint64_t replace_address, uint64_t is_capturing) {
 }  // namespace
 
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
-  module.def("attend", &attend);
-  module.def("remember_forward", &remember_forward);
-  module.def("remember_backward", &remember_backward);
+  module.def("attend", torch::wrap_pybind_function_no_gil(attend));
+  module.def("remember_forward", torch::wrap_pybind_function(remember_forward));
+  module.def("remember_backward", torch::wrap_pybind_function(remember_backward));
   module.def("use", &use);
 }

@@ -3,11 +3,13 @@ they give what the first call gave."""
 
 import ctypes
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 import torch
 from stepscope.attention import fused, kernels, native
+from torch.utils.checkpoint import checkpoint
 
 STREAM, COUNTER = 77, 4096
 FORWARD, PREPARE, BACKWARD = 11, 12, 13  # functions
@@ -41,8 +43,9 @@ class Driver:
         words = (ctypes.c_int64 * (size // 8)).from_address(extra[1])
         if self.status:
             return self.status
-        with torch.inference_mode(False), torch.enable_grad():
-            getattr(self, {FORWARD: "_forward", PREPARE: "_prepare", BACKWARD: "_backward"}[function])(list(words))
+        kernel = {FORWARD: self._forward, PREPARE: self._prepare, BACKWARD: self._backward}[function]
+        with ThreadPoolExecutor(1) as elsewhere:  # apart from the caller's modes and hooks
+            elsewhere.submit(kernel, list(words)).result()
         return 0
 
     def _replace(self, described, address):
@@ -302,10 +305,43 @@ def test_a_second_backward_pass_needs_the_graph_kept(known, inputs):
         torch.autograd.grad(output, (q, k, v), inputs.d_output)
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_activations_may_be_computed_again(known, inputs, exact, reentrant):
+    q, k, v = inputs.qkv
+    driver = known(q, k, v, True, None, False)
+
+    def attend(q, k, v):
+        return fused.attention(q, k, v, True)
+
+    checkpoint(attend, q, k, v, use_reentrant=reentrant).backward(inputs.d_output)
+    for x, expected in zip((q, k, v), exact(q, k, v, inputs.d_output, True)[2:], strict=True):
+        torch.testing.assert_close(x.grad, expected.float())
+    assert [function for function, *_ in driver.launched] == [FORWARD, FORWARD, PREPARE, BACKWARD]
+
+
+class Refused(Exception):
+    pass
+
+
+def test_what_python_raises_meanwhile_comes_out_as_it_is(known, inputs, monkeypatch):
+    q, k, v = inputs.qkv
+    known(q, k, v, True, None, False, backward=False)
+
+    def refuse(*_):
+        raise Refused
+
+    with torch.autograd.graph.saved_tensors_hooks(refuse, refuse), pytest.raises(Refused):
+        fused.attention(q, k, v, True)
+    output = fused.attention(q, k, v, True)
+    monkeypatch.setattr(kernels, "gradients_once", refuse)
+    with pytest.raises(Refused):
+        output.backward(inputs.d_output)
+
+
 def test_an_error_of_the_driver_is_told(known, inputs):
     driver = known(*inputs.qkv, True, None, False)
     driver.status = 719
-    with pytest.raises(RuntimeError, match="CUDA driver's error 719"):
+    with pytest.raises(RuntimeError, match=r"^fused attention: the CUDA driver's error 719 in a launch$"):
         fused.attention(*inputs.qkv, True)
 
 
