@@ -6,6 +6,7 @@ into kernels that it cannot read.
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from stepscope.attention import kernels, masks, native
 from stepscope.attention.kernels import unsupported as unsupported
@@ -57,7 +58,10 @@ def _attend(
             return (output, lse.reshape(shape[:-1])) if with_lse else output
     if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
         q, k, v = (x.view_as(x) for x in (q, k, v))
-    if is_compiling or (torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)):
+    else:  # the kernels read memory as it is
+        q, k, v = q.resolve_neg(), k.resolve_neg(), v.resolve_neg()
+    wants_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if is_compiling or wants_gradient or forward_ad._current_level >= 0:  # which raises for forward-mode gradients
         return _FlashAttention.apply(q, k, v, mask, with_lse)
     output, lse = kernels.kernels(q, k, v, *mask).forward(q, k, v)
     return (output, lse) if with_lse else output

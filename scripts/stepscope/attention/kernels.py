@@ -197,7 +197,8 @@ def gradients(
     What autograd saved may come back with other strides than it had (torch.autograd.graph.save_on_cpu, say): the
     kernels are chosen by what there is now.
     """
-    return kernels(q, k, v, is_causal, window, lower_right).backward(q, k, v, output, lse, d_output)
+    found = kernels(q, k, v, is_causal, window, lower_right)
+    return found.backward(q, k, v, output, lse, d_output.resolve_neg())
 
 
 def gradients_once(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:

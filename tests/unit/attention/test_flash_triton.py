@@ -313,3 +313,19 @@ def test_a_window_is_a_number_of_keys(device):
     q, k, v = (torch.randn(1, 1, 40, 16, device=device) for _ in range(3))
     with pytest.raises(ValueError, match=r"at least 1, not 2\.5"):
         fused.attention(q, k, v, True, 2.5)
+
+
+def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_close):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    inputs = [x.requires_grad_() for x in (torch._neg_view(q), k, v)]
+    output, lse = fused.attention_and_lse(*inputs, True)
+    gradients = torch.autograd.grad(output, inputs, torch._neg_view(d_output))
+    assert_close((output.detach(), lse, *gradients), exact(-q, k, v, -d_output, True), 1e-5)
+
+
+def test_forward_mode_gradients_are_refused_instead_of_lost(random_tensors):
+    q, k, v, _ = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(k, v)
+        with pytest.raises(NotImplementedError, match="forward mode AD"):
+            fused.attention(q, dual, v, True)
