@@ -34,15 +34,16 @@ class _KernelNode(ctypes.Structure):  # CUDA_KERNEL_NODE_PARAMS_v2 in cuda.h
 
 
 @lru_cache(maxsize=1)
-def functions() -> tuple[int, int, int] | None:
-    """Addresses of cuLaunchKernel, cuTensorMapReplaceAddress and cuStreamIsCapturing; None where one is missing, or
-    what `recorded` needs (cuFuncGetParamInfo, from CUDA 12.4 on)."""
+def functions() -> tuple[int, int, int, int] | None:
+    """Addresses of cuLaunchKernel, cuTensorMapReplaceAddress, cuStreamIsCapturing and cuCtxGetCurrent; None where one
+    is missing, or what `recorded` needs (cuFuncGetParamInfo, from CUDA 12.4 on)."""
+    names = ("cuLaunchKernel", "cuTensorMapReplaceAddress", "cuStreamIsCapturing", "cuCtxGetCurrent")
     try:
         driver = _driver()
-        names = ("cuLaunchKernel", "cuTensorMapReplaceAddress", "cuStreamIsCapturing", "cuFuncGetParamInfo")
-        return tuple(ctypes.cast(getattr(driver, name), ctypes.c_void_p).value for name in names)[:3]
+        found = [getattr(driver, name) for name in (*names, "cuFuncGetParamInfo")]
     except (OSError, AttributeError):
         return None
+    return tuple(ctypes.cast(function, ctypes.c_void_p).value for function in found[: len(names)])
 
 
 def recorded(launch: Callable[[int], None]) -> Launched | None:
@@ -52,28 +53,31 @@ def recorded(launch: Callable[[int], None]) -> Launched | None:
     an error of the driver.
     """
     driver = _driver()
-    stream, graph, node = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    stream, graph = ctypes.c_void_p(), ctypes.c_void_p()
     _check(driver.cuStreamCreate(ctypes.byref(stream), _NON_BLOCKING))
     try:
         _check(driver.cuStreamBeginCapture_v2(stream, _RELAXED))
         try:
             launch(stream.value)
-        finally:
-            _check(driver.cuStreamEndCapture(stream, ctypes.byref(graph)))
-        try:
-            count, found = ctypes.c_size_t(), _KernelNode()
-            _check(driver.cuGraphGetNodes(graph, None, ctypes.byref(count)))
-            if count.value != 1:
-                return None
-            _check(driver.cuGraphGetNodes(graph, ctypes.byref(node), ctypes.byref(count)))
-            _check(driver.cuGraphKernelNodeGetParams_v2(node, ctypes.byref(found)))
-            if not found.function or not found.parameters:
-                return None
-            return _launched(driver, found)
-        finally:
-            driver.cuGraphDestroy(graph)
+        except BaseException:
+            driver.cuStreamEndCapture(stream, ctypes.byref(graph))
+            raise
+        _check(driver.cuStreamEndCapture(stream, ctypes.byref(graph)))
+        return _only_kernel(driver, graph)
     finally:
+        if graph.value:
+            driver.cuGraphDestroy(graph)
         driver.cuStreamDestroy_v2(stream)
+
+
+def _only_kernel(driver: ctypes.CDLL, graph: ctypes.c_void_p) -> Launched | None:
+    node, count, found = ctypes.c_void_p(), ctypes.c_size_t(), _KernelNode()
+    _check(driver.cuGraphGetNodes(graph, None, ctypes.byref(count)))
+    if count.value != 1:
+        return None
+    _check(driver.cuGraphGetNodes(graph, ctypes.byref(node), ctypes.byref(count)))
+    _check(driver.cuGraphKernelNodeGetParams_v2(node, ctypes.byref(found)))
+    return _launched(driver, found) if found.function and found.parameters else None
 
 
 def _launched(driver: ctypes.CDLL, node: _KernelNode) -> Launched:

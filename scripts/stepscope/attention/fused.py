@@ -44,7 +44,7 @@ def _attend(
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
     mask = is_causal, window, lower_right
     is_compiling = torch.compiler.is_compiling()
-    if not (is_compiling or with_lse) and native.attend and (window is None or type(window) is int):
+    if not (is_compiling or with_lse) and native.attend and _is_plain(q, k, v, window):
         output = native.attend(q, k, v, *mask)
         if output is not None:
             return output
@@ -65,6 +65,12 @@ def _attend(
         return _FlashAttention.apply(q, k, v, mask, with_lse)
     output, lse = kernels.kernels(q, k, v, *mask).forward(q, k, v)
     return (output, lse) if with_lse else output
+
+
+def _is_plain(q: Tensor, k: Tensor, v: Tensor, window: int | None) -> bool:
+    """Whether C++ sees all that there is to these: no subclass that results take over, no number beyond its own."""
+    has_window = type(window) is int and window < 2**31
+    return type(q) is type(k) is type(v) is Tensor and (window is None or has_window)
 
 
 class _FlashAttention(torch.autograd.Function):

@@ -1,6 +1,7 @@
 """Which kernels attend to which tensors, worked out once for all tensors of the same shapes, strides and types."""
 
 import math
+from collections import Counter
 from functools import lru_cache
 
 import torch
@@ -93,7 +94,7 @@ class Kernels:
         self._reads_as_they_are = all(self._can_read(x.shape, x.stride(), x.itemsize) for x in (q, k, v))
         self._forward: Plan | None = None
         self._backward: dict[tuple, Plan] = {}
-        self._remembered: set[tuple] = set()
+        self._seen: Counter[tuple] = Counter()
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Output and log-sum-exp."""
@@ -126,7 +127,7 @@ class Kernels:
                 portable_forward.add_to(plan, self._mask, tiles.forward(q, _is_hopper(q.device)))
             self._forward = plan
         self._forward.run(tensors, addresses, stream)
-        if self._is_new(stream):
+        if self._comes_again(stream):
             native.remember_forward((q, k, v, *self._given), self._forward, output, addresses, stream)
         return output, lse
 
@@ -169,16 +170,16 @@ class Kernels:
             self._backward[key] = plan
         stream = _stream(self._device)
         plan.run(tensors, addresses, stream)
-        if self._is_new(stream, *key):
-            native.remember_backward((q, k, v, *self._given), plan, output, d_output)
+        if self._comes_again(stream, *key):
+            native.remember_backward((q, k, v, *self._given), plan, output, d_output, gradients)
         return gradients
 
-    def _is_new(self, *case: object) -> bool:
-        """Whether a case, the first of which is a stream, came for the first time, on a GPU, not in a graph."""
-        if case in self._remembered or self._device.type != "cuda" or torch.cuda.is_current_stream_capturing():
+    def _comes_again(self, *case: object) -> bool:
+        """Whether a case, the first of which is a stream, came for the second time, on a GPU, and not in a graph."""
+        if self._device.type != "cuda" or self._seen[case] > 1 or torch.cuda.is_current_stream_capturing():
             return False
-        self._remembered.add(case)
-        return True
+        self._seen[case] += 1
+        return self._seen[case] == 2
 
 
 def gradients(

@@ -2,6 +2,7 @@
 change. Triton's own search for the compiled kernel, and its description of a tensor to the tensor memory accelerator
 (TMA), each take the host longer than the launch."""
 
+import contextlib
 import copy
 import math
 from collections.abc import Callable, Sequence
@@ -114,7 +115,8 @@ class Plan:
         addresses = [memory.data_ptr() + i * _ALIGNED for i in range(len(self.slots))]
         given = len(self.slots) - len(self._scratch)
         starts = [(i, 0) for i in range(given)] + [(given, offset) for offset in self._offsets]
-        found = [launch.recorded(dict(zip(addresses, starts, strict=True))) for launch in self._launches]
+        with torch.cuda.device(self.device) if self._index is not None else contextlib.nullcontext():
+            found = [launch.recorded(dict(zip(addresses, starts, strict=True))) for launch in self._launches]
         return None if None in found else found
 
     def _run(self, tensors: Sequence[Tensor], addresses: list[int], stream: int) -> None:

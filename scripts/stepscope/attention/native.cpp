@@ -7,9 +7,9 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <ATen/Context.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -35,7 +35,7 @@ using Strides = std::vector<int64_t>;
 
 constexpr int64_t ALIGNED = 16;               // bytes of addresses, as stepscope.attention.operands has it
 constexpr size_t MOST_PARAMETERS = 4096;      // bytes that a kernel takes
-constexpr size_t MOST_KNOWN = 1024;           // shapes; a node of autograd's graph may need one for ever
+constexpr size_t MOST_KNOWN = 4096;           // shapes, of a few KiB; a node of autograd's graph may need one for ever
 
 // Functions of the CUDA driver, found by Python: there need be no CUDA toolkit to build with.
 struct Driver {
@@ -43,6 +43,25 @@ struct Driver {
                 void* stream, void** parameters, void** extra) = nullptr;  // cuLaunchKernel
   int (*replace_address)(void* tensor_map, void* address) = nullptr;       // cuTensorMapReplaceAddress
   int (*is_capturing)(void* stream, int* status) = nullptr;                // cuStreamIsCapturing
+  int (*current_context)(void** context) = nullptr;                        // cuCtxGetCurrent
+
+  static void check(int status) {
+    // One string: what the compiler's own streams write, a library's linked statically can spoil.
+    TORCH_CHECK(status == 0, "fused attention: the CUDA driver's error " + std::to_string(status) + " in a launch");
+  }
+
+  // Whether this thread has used the GPU. Its first launch has to be Triton's, which sees to that.
+  bool is_ready() const {
+    void* context = nullptr;
+    check(current_context(&context));
+    return context;
+  }
+
+  bool captures(void* stream) const {
+    int status = 0;
+    check(is_capturing(stream, &status));
+    return status;
+  }
 } driver;
 
 // Where in a kernel's parameters an address stands: (offset, number of the tensor, bytes from its begin, whether it
@@ -65,17 +84,13 @@ struct Launch {
       if (!is_described) {
         std::memcpy(filled + offset, &address, sizeof(address));
       } else {
-        check(driver.replace_address(filled + offset, reinterpret_cast<void*>(address)));
+        Driver::check(driver.replace_address(filled + offset, reinterpret_cast<void*>(address)));
       }
     }
     // The driver's markers: 1, a buffer of all parameters follows; 2, its size; 0, the end.
     void* extra[] = {reinterpret_cast<void*>(1), filled, reinterpret_cast<void*>(2), &size, nullptr};
-    check(driver.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream,
-                        nullptr, extra));
-  }
-
-  static void check(int status) {
-    TORCH_CHECK(status == 0, "fused attention: the CUDA driver's error ", status, " in a launch");
+    Driver::check(driver.launch(function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream,
+                                nullptr, extra));
   }
 };
 using Given = std::tuple<uint64_t, std::array<unsigned, 3>, std::array<unsigned, 3>, unsigned, std::string,
@@ -136,6 +151,7 @@ struct Hash {
 
 struct Backward {
   Strides output, d_output;
+  std::array<Strides, 3> gradients;
   Plan plan;
   int64_t scratch_bytes;
 };
@@ -145,7 +161,6 @@ struct Known {
   Mask mask;
   Plan forward;
   Strides output;
-  std::array<Strides, 3> gradients;
   int64_t counter;
   void* stream;
   std::list<Backward> backward;
@@ -160,11 +175,21 @@ Known* find(const Key& key) {
   return found == all_known.end() ? nullptr : &found->second;
 }
 
-const Backward* find_backward(const Known& known, const Tensor& output, const Tensor& d_output) {
+const Backward* find(const Known& known, at::IntArrayRef output, at::IntArrayRef d_output) {
   std::lock_guard lock(guard);
   for (const auto& each : known.backward)
-    if (output.strides() == each.output && d_output.strides() == each.d_output) return &each;
+    if (output == each.output && d_output == each.d_output) return &each;
   return nullptr;
+}
+
+// Whether all these addresses are of memory, and as the kernels need them.
+bool are_aligned(const int64_t* addresses, size_t number) {
+  int64_t together = 0;
+  for (size_t i = 0; i < number; ++i) {
+    if (!addresses[i]) return false;
+    together |= addresses[i];
+  }
+  return together % ALIGNED == 0;
 }
 
 // Whether all are tensors of a device's memory, with gradients or without, and nothing changes what operations mean.
@@ -206,18 +231,17 @@ variable_list gradients(const Known& known, const variable_list& saved, const Te
   const auto& [q, k, v, output, lse] = std::tie(saved[0], saved[1], saved[2], saved[3], saved[4]);
   const Backward* found = nullptr;
   std::array<int64_t, 10> addresses{};
+  c10::OptionalDeviceGuard device(d_output.device());
   // What was saved may come back as other tensors than it was.
-  if (!at::GradMode::is_enabled() && are_plain({&q, &k, &v, &output, &lse, &d_output}) && are_4d(q, k, v) &&
+  if (driver.is_ready() && !at::GradMode::is_enabled() && are_plain({&q, &k, &v, &output, &lse, &d_output}) && are_4d(q, k, v) &&
       Key(q, k, v, known.mask) == known.key && output.options().type_equal(q.options()) && lse.is_contiguous()) {
-    int64_t together = 0;
-    for (size_t i = 0; i < 6; ++i) together |= addresses[i] = address_of(i < 5 ? saved[i] : d_output);
-    if (together % ALIGNED == 0) found = find_backward(known, output, d_output);
+    for (size_t i = 0; i < 6; ++i) addresses[i] = address_of(i < 5 ? saved[i] : d_output);
+    if (are_aligned(addresses.data(), 6)) found = find(known, output.strides(), d_output.strides());
   }
   if (!found) return gradients_by_python(known, saved, d_output);
-  c10::OptionalDeviceGuard device(q.device());
   variable_list results;
   for (size_t i = 0; i < 3; ++i) {
-    results.push_back(at::empty_strided(saved[i].sizes(), known.gradients[i], saved[i].options()));
+    results.push_back(at::empty_strided(saved[i].sizes(), found->gradients[i], saved[i].options()));
     addresses[6 + i] = address_of(results[i]);
   }
   Tensor scratch;
@@ -257,45 +281,53 @@ std::optional<Tensor> attend(const Tensor& q, const Tensor& k, const Tensor& v, 
                              std::optional<int64_t> window, bool lower_right) {
   if (!are_plain({&q, &k, &v}) || !are_4d(q, k, v)) return {};
   auto* known = find(Key(q, k, v, {is_causal, window, lower_right}));
-  if (!known || (address_of(q) | address_of(k) | address_of(v)) % ALIGNED) return {};
-  int capturing = 0;  // what is captured in a graph may run beside others: it needs a counter of its own
-  Launch::check(driver.is_capturing(known->stream, &capturing));
-  if (capturing) return {};
-  RECORD_FUNCTION("FlashAttention", c10::ArrayRef<const c10::IValue>{});
+  const int64_t addresses[] = {address_of(q), address_of(k), address_of(v)};
+  if (!known || !are_aligned(addresses, 3)) return {};
+  c10::OptionalDeviceGuard device(q.device());
+  // What is captured in a graph may run beside others: it needs a counter of its own.
+  if (!driver.is_ready() || driver.captures(known->stream)) return {};
   bool any = false;
   for (const auto* x : {&q, &k, &v}) {
     if (x->_fw_grad(0).defined()) return {};
     any |= x->requires_grad();
   }
-  if (!any || !at::GradMode::is_enabled()) return std::get<0>(forward(*known, q, k, v));
+  any &= at::GradMode::is_enabled();
+  RECORD_FUNCTION("FlashAttention", (std::vector<c10::IValue>{q, k, v}), any ? at::sequence_number::peek() : -1);
+  if (!any) return std::get<0>(forward(*known, q, k, v));
   return stepscope::FlashAttention::apply(q, k, v, reinterpret_cast<int64_t>(known));
 }
 
 void remember_forward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, std::optional<int64_t> window,
-                      bool lower_right, const std::vector<Given>& launches, const Strides& output,
-                      const std::array<Strides, 3>& gradients, int64_t counter, int64_t stream) {
+                      bool lower_right, const std::vector<Given>& launches, const Strides& output, int64_t counter,
+                      int64_t stream) {
   Mask mask{is_causal, window, lower_right};
   Key key(q, k, v, mask);
   std::lock_guard lock(guard);
   if (all_known.size() < MOST_KNOWN) {
     all_known.try_emplace(
-        key, Known{key, mask, plan_of(launches), output, gradients, counter, reinterpret_cast<void*>(stream), {}});
+        key, Known{key, mask, plan_of(launches), output, counter, reinterpret_cast<void*>(stream), {}});
   }
 }
 
 void remember_backward(const Tensor& q, const Tensor& k, const Tensor& v, bool is_causal, std::optional<int64_t> window,
                        bool lower_right, const std::vector<Given>& launches, const Strides& output,
-                       const Strides& d_output, int64_t scratch_bytes) {
+                       const Strides& d_output, const std::array<Strides, 3>& gradients, int64_t scratch_bytes) {
   auto* known = find(Key(q, k, v, {is_causal, window, lower_right}));
-  if (!known) return;
+  if (!known || find(*known, output, d_output)) return;
   std::lock_guard lock(guard);
-  known->backward.push_back({output, d_output, plan_of(launches), scratch_bytes});
+  known->backward.push_back({output, d_output, gradients, plan_of(launches), scratch_bytes});
 }
 
-void use(uint64_t launch, uint64_t replace_address, uint64_t is_capturing) {
+bool has_room() {
+  std::lock_guard lock(guard);
+  return all_known.size() < MOST_KNOWN;
+}
+
+void use(uint64_t launch, uint64_t replace_address, uint64_t is_capturing, uint64_t current_context) {
   driver = {reinterpret_cast<decltype(driver.launch)>(launch),
             reinterpret_cast<decltype(driver.replace_address)>(replace_address),
-            reinterpret_cast<decltype(driver.is_capturing)>(is_capturing)};
+            reinterpret_cast<decltype(driver.is_capturing)>(is_capturing),
+            reinterpret_cast<decltype(driver.current_context)>(current_context)};
 }
 
 }  // namespace
@@ -304,5 +336,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("attend", torch::wrap_pybind_function_no_gil(attend));
   module.def("remember_forward", torch::wrap_pybind_function(remember_forward));
   module.def("remember_backward", torch::wrap_pybind_function(remember_backward));
+  module.def("has_room", &has_room);
   module.def("use", &use);
 }

@@ -8,6 +8,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import os
+import shlex
 import subprocess
 import sysconfig
 import tempfile
@@ -23,12 +24,10 @@ from triton.runtime.cache import get_cache_manager
 
 from stepscope.attention import driver
 from stepscope.attention.launching import Plan
-from stepscope.attention.operands import empty_like
 
 _NAME = "stepscope_native_attention"
 _SOURCE = Path(__file__).with_suffix(".cpp")
 _TORCH = Path(torch.__file__).parent
-_SLOWER = "attention's calls will take the host longer than need be"
 
 # What has been remembered, called again: the output for 4D q, k and v and a mask, or None for what Python has to do.
 attend: Callable[[Tensor, Tensor, Tensor, bool, int | None, bool], Tensor | None] | None = None
@@ -43,14 +42,8 @@ def library() -> ModuleType | None:
         return None
     try:
         found = built()
-    except (OSError, ImportError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", None) or str(error)
-        line = next((line for line in said.splitlines() if "error" in line.lower()), said.splitlines()[0])
-        warnings.warn(
-            f"{_SLOWER}: no library could be built of {_SOURCE.name} with {_compiler()} ({line.strip()});"
-            " install a C++ compiler, or name it in CXX",
-            stacklevel=2,
-        )
+    except (OSError, ImportError, RuntimeError, subprocess.CalledProcessError) as error:
+        _warn(error)
         return None
     found.use(*functions)
     return found
@@ -62,32 +55,46 @@ def remember_forward(given: Sequence, plan: Plan, output: Tensor, addresses: Seq
     addresses: of q, k, v, output, log-sum-exp and, if the plan has one, a counter, which stays.
     """
     global attend
-    launches = _recorded(plan)
-    if launches is not None:
-        strides = [empty_like(x).stride() for x in given[:3]]
-        counter = addresses[5] if len(addresses) > 5 else 0
-        library().remember_forward(*given, launches, output.stride(), strides, counter, stream)
+    counter = addresses[5] if len(addresses) > 5 else 0
+    if library() and library().has_room() and _remember("forward", given, plan, output.stride(), counter, stream):
         attend = library().attend
 
 
-def remember_backward(given: Sequence, plan: Plan, output: Tensor, d_output: Tensor) -> None:
+def remember_backward(
+    given: Sequence, plan: Plan, output: Tensor, d_output: Tensor, gradients: Sequence[Tensor]
+) -> None:
     """The same of the backward pass, for an output and its gradient with such strides, after remember_forward."""
-    launches = _recorded(plan) if attend else None
-    if launches is not None:
-        library().remember_backward(*given, launches, output.stride(), d_output.stride(), plan.scratch_bytes)
+    if attend:
+        strides = output.stride(), d_output.stride(), [x.stride() for x in gradients]
+        _remember("backward", given, plan, *strides, plan.scratch_bytes)
 
 
-def _recorded(plan: Plan) -> list[tuple] | None:
+def _remember(direction: str, given: Sequence, plan: Plan, *more: object) -> bool:
     try:
-        return plan.recorded() if library() else None
-    except RuntimeError as error:
-        warnings.warn(f"{_SLOWER}: {error}", stacklevel=2)
-        return None
+        launches = plan.recorded()
+        if launches is not None:
+            getattr(library(), f"remember_{direction}")(*given, launches, *more)
+    except (RuntimeError, TypeError) as error:  # the call itself has been made
+        _warn(error)
+        return False
+    return launches is not None
+
+
+def _warn(error: Exception) -> None:
+    if isinstance(error, subprocess.CalledProcessError):
+        lines = error.stderr.splitlines() or [str(error)]
+        reason = f"{' '.join(_compiler())}: {next((line for line in lines if 'error' in line), lines[0]).strip()}"
+    elif isinstance(error, FileNotFoundError) and error.filename == _compiler()[0]:
+        reason = f"there is no {error.filename}; install a C++ compiler, or name it in CXX"
+    else:
+        reason = str(error).splitlines()[0]
+    warnings.warn(f"attention's calls will take the host longer than need be: {reason}", stacklevel=3)
 
 
 def built() -> ModuleType:
-    """The library, built if need be. Raises OSError, ImportError or CalledProcessError where it cannot be."""
-    command = [_compiler(), *_flags()]
+    """The library, built if need be. Raises OSError, ImportError, RuntimeError or CalledProcessError where it cannot
+    be."""
+    command = [*_compiler(), *_flags()]
     identity = "\0".join([_SOURCE.read_text(), torch.__version__, sysconfig.get_config_var("SOABI"), *command])
     cache = get_cache_manager(hashlib.sha256(identity.encode()).hexdigest())
     name = f"{_NAME}.so"
@@ -106,8 +113,8 @@ def built() -> ModuleType:
     return module
 
 
-def _compiler() -> str:
-    return os.environ.get("CXX", "c++")
+def _compiler() -> list[str]:
+    return shlex.split(os.environ.get("CXX", "")) or ["c++"]
 
 
 def _flags() -> list[str]:

@@ -16,6 +16,7 @@ from stepscope.trace.nesting import climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"
 _ENGINE = "autograd::engine"
+_IN_CPP = "torch::autograd::CppNode<"
 _RUNS_AGAIN = "CheckpointFunctionBackward"
 
 
@@ -73,8 +74,9 @@ def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_backward(name: str) -> bool:
-    """Whether this is the name of a function that autograd runs backward, such as MmBackward0."""
-    return name.rstrip("0123456789").endswith("Backward") and not name.startswith(_ENGINE)
+    """Whether this is the name of a function that autograd runs backward, such as MmBackward0, or that of one in an
+    extension's C++."""
+    return name.startswith(_IN_CPP) or (name.rstrip("0123456789").endswith("Backward") and not name.startswith(_ENGINE))
 
 
 def _modules_of_functions(found: Attribution, function: np.ndarray, numbered: np.ndarray) -> np.ndarray:

@@ -3,6 +3,8 @@ they give what the first call gave."""
 
 import ctypes
 import shutil
+import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -23,6 +25,7 @@ LAUNCH = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p),
 )
 REPLACE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64)
+CONTEXT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
 CAPTURING = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int))
 
 
@@ -31,8 +34,9 @@ class Driver:
 
     def __init__(self, shape, mask, exact):
         self.shape, self.mask, self.exact = shape, mask, exact
-        self.launched, self.is_capturing, self.status = [], 0, 0
-        self.functions = LAUNCH(self._launch), REPLACE(self._replace), CAPTURING(self._capturing)
+        self.launched, self.is_capturing, self.context, self.status = [], 0, 9, 0
+        made = LAUNCH(self._launch), REPLACE(self._replace), CAPTURING(self._capturing), CONTEXT(self._current_context)
+        self.functions = made
         self.addresses = tuple(ctypes.cast(function, ctypes.c_void_p).value for function in self.functions)
 
     def _launch(self, function, *numbers):
@@ -56,6 +60,10 @@ class Driver:
     def _capturing(self, stream, status):
         assert stream == STREAM
         status[0] = self.is_capturing
+        return 0
+
+    def _current_context(self, context):
+        context[0] = self.context
         return 0
 
     def _at(self, address, shape=None, dtype=torch.float32):
@@ -92,7 +100,7 @@ class Driver:
 def library():
     if torch.cuda.is_available():
         pytest.skip("launches on a real GPU, here")
-    if not shutil.which(native._compiler()):
+    if not shutil.which(native._compiler()[0]):
         pytest.skip("no C++ compiler")
     return native.built()
 
@@ -110,7 +118,7 @@ def known(library, monkeypatch, exact):
         # Parameters: k, v, output, lse, counter, padding and a descriptor of q.
         places = [(MAP, 0, 0, True), *((8 * i, 1 + i, 0, False) for i in range(5))]
         launches = [(FORWARD, (3, 2, 1), (128, 1, 1), 99, bytes(MAP + 128), places)]
-        library.remember_forward(q, k, v, *mask, launches, step, [step] * 3, COUNTER, STREAM)
+        library.remember_forward(q, k, v, *mask, launches, step, COUNTER, STREAM)
         prepare = [(0, 3, 0, False), (8, 5, 0, False), (16, 9, 0, False), (24, 9, 512, False)]
         numbers = [(0, 0), (1, 0), (2, 0), (5, 0), (6, 0), (7, 0), (8, 0), (4, 0), (9, 512)]
         main = [(8 * i, number, more, False) for i, (number, more) in enumerate(numbers)]
@@ -120,7 +128,7 @@ def known(library, monkeypatch, exact):
         ]
         if backward:
             scratch = 512 + 4 * q.shape[:-1].numel()
-            library.remember_backward(q, k, v, *mask, launches, step, step, scratch)
+            library.remember_backward(q, k, v, *mask, launches, step, step, [step] * 3, scratch)
         return driver
 
     yield make
@@ -201,7 +209,45 @@ def test_what_is_not_remembered_is_left_to_python(known, library, inputs):
         assert attend(q, k, v, *mask) is None
     driver.is_capturing = 1
     assert attend(q, k, v, True, None, False) is None
+    driver.is_capturing, driver.context = 0, None  # a thread that has not used the GPU
+    assert attend(q, k, v, True, None, False) is None
+    driver.context = 9
     assert len(driver.launched) == 1
+    given_up = q.clone()
+    given_up.untyped_storage().resize_(0)
+    assert attend(given_up, k, v, True, None, False) is None
+    assert len(driver.launched) == 1
+
+
+class Marked(torch.Tensor):
+    pass
+
+
+def test_a_subclass_stays_one(known, inputs):
+    q, k, v = (x.detach() for x in inputs.qkv)
+    known(q, k, v, True, None, False)
+    assert [type(fused.attention(q.as_subclass(kind), k, v, True)) for kind in (torch.Tensor, Marked)] == [
+        torch.Tensor,
+        Marked,
+    ]
+
+
+def test_a_window_may_be_any_number(known, inputs):
+    q, k, v = (x.detach() for x in inputs.qkv)
+    driver = known(q, k, v, True, None, False)
+    torch.testing.assert_close(fused.attention(q, k, v, True, window=2**64), fused.attention(q, k, v, True))
+    assert len(driver.launched) == 1
+
+
+def test_a_profiler_sees_which_call_made_a_backward_function(known, inputs):
+    q, k, v = inputs.qkv
+    known(q, k, v, True, None, False)
+    with torch.profiler.profile(record_shapes=True) as profile:
+        fused.attention(q, k, v, True).backward(inputs.d_output)
+    (forward,) = (event for event in profile.events() if event.name == "FlashAttention")
+    (backward,) = (event for event in profile.events() if event.name == NODE)
+    assert forward.sequence_nr == backward.sequence_nr >= 0
+    assert forward.input_shapes == [list(q.shape)] * 3
 
 
 def test_the_precision_of_fp32_products_belongs_to_what_is_remembered(known, library, inputs):
@@ -365,14 +411,24 @@ def test_compiled_autograd_runs_it(known, inputs, exact):
 
 def test_a_library_that_cannot_be_built_is_said_once_and_missed_no_more(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(tmp_path / "no-compiler"))
-    monkeypatch.setattr(native.driver, "functions", lambda: (1, 2, 3))
+    monkeypatch.setattr(native.driver, "functions", lambda: (1, 2, 3, 4))
     native.library.cache_clear()
     try:
-        with pytest.warns(UserWarning, match=r"longer than need be: .*no-compiler.*name it in CXX"):
+        with pytest.warns(UserWarning, match=r"longer than need be: there is no .*no-compiler; .*name it in CXX"):
             assert native.library() is None
         assert native.library() is None
+        monkeypatch.setenv("CXX", f"{sys.executable} -c 'import sys; sys.exit(\"an error in it\")'")
+        native.library.cache_clear()
+        with pytest.warns(UserWarning, match="longer than need be: .*: an error in it"):
+            assert native.library() is None
     finally:
         native.library.cache_clear()
+
+
+def test_a_compiler_may_be_named_with_what_starts_it(monkeypatch):
+    for given, expected in (("ccache g++", ["ccache", "g++"]), ("", ["c++"]), ("/a/b", ["/a/b"])):
+        monkeypatch.setenv("CXX", given)
+        assert native._compiler() == expected
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -383,11 +439,11 @@ def test_on_a_gpu_calls_made_again_give_the_same(random_tensors, exact, dtype, d
     q, k, v, d_output = random_tensors((2, 8), 300, 300, d_head, dtype, sharing=sharing)
     inputs = [x.requires_grad_() for x in (q, k, v)]
     nodes, results = [], []
-    for _ in range(3):
+    for _ in range(4):
         output = fused.attention(*inputs, True, window=100)
         nodes.append(output.grad_fn.name())
         results.append((output, *torch.autograd.grad(output, inputs, d_output)))
-    assert nodes == ["_FlashAttentionBackward", NODE, NODE]
+    assert nodes == ["_FlashAttentionBackward"] * 2 + [NODE] * 2
     for other in results[1:]:
         assert all(map(torch.equal, results[0], other))
     right = exact(q, k, v, d_output, True, 100)
@@ -399,8 +455,8 @@ def test_on_a_gpu_calls_made_again_give_the_same(random_tensors, exact, dtype, d
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_a_graph_captures_calls_of_its_own(random_tensors):
     q, k, v, _ = random_tensors((2, 8), 300, 300, 64, torch.bfloat16)
-    first = fused.attention(q, k, v, True)
-    assert torch.equal(fused.attention(q, k, v, True), first)
+    first, *others = (fused.attention(q, k, v, True) for _ in range(3))
+    assert all(torch.equal(first, other) for other in others)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         output = fused.attention(q, k, v, True)
@@ -415,7 +471,7 @@ def test_on_a_gpu_each_stream_has_its_own(random_tensors):
     q, k, v, d_output = random_tensors((2, 8), 300, 300, 64, torch.bfloat16)
     inputs = [x.requires_grad_() for x in (q, k, v)]
     results = []
-    for stream in [torch.cuda.Stream() for _ in range(2)] * 3:
+    for stream in [torch.cuda.Stream() for _ in range(2)] * 4:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             output = fused.attention(*inputs, True)
@@ -423,4 +479,37 @@ def test_on_a_gpu_each_stream_has_its_own(random_tensors):
         torch.cuda.current_stream().wait_stream(stream)
     for other in results[1:]:
         assert all(map(torch.equal, results[0], other))
-    assert kernels.kernels(*inputs, True, None, False)._remembered
+    assert set(kernels.kernels(*inputs, True, None, False)._seen.values()) == {2}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_a_new_thread_may_begin_with_attention(random_tensors):
+    q, k, v, d_output = random_tensors((2, 8), 260, 260, 64, torch.bfloat16)
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+    results = []
+
+    def both():
+        output = fused.attention(*inputs, True)
+        results.append((output, *torch.autograd.grad(output, inputs, d_output)))
+
+    for _ in range(3):
+        both()
+    thread = threading.Thread(target=both)
+    thread.start()
+    thread.join()
+    assert len(results) == 4 and all(map(torch.equal, results[0], results[3]))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_an_error_of_the_driver_is_told(random_tensors):
+    q, k, v, _ = random_tensors((2, 8), 270, 270, 64, torch.bfloat16)
+    for _ in range(2):
+        fused.attention(q, k, v, True)
+    refuse = CAPTURING(lambda stream, status: 400)
+    launch, replace, _, context = native.driver.functions()
+    native.library().use(launch, replace, ctypes.cast(refuse, ctypes.c_void_p).value, context)
+    try:
+        with pytest.raises(RuntimeError, match="driver's error 400"):
+            fused.attention(q, k, v, True)
+    finally:
+        native.library().use(*native.driver.functions())

@@ -263,7 +263,7 @@ def test_backward_kernels_belong_to_the_modules_of_their_sequence_numbers(export
         export.launch(GEMM, start + 30, start + 31, start + 36)
     export.range("backward", 400, 900, MAIN)
     backward(export, AUTOGRAD, 410, "MmBackward0", 2, 7)
-    backward(export, AUTOGRAD, 510, "MmBackward0", 1, 5)
+    backward(export, AUTOGRAD, 510, "torch::autograd::CppNode<ffn::Multiplied>", 1, 5)
     # Run by the backward function of FFN, with a number of its own thread's: no forward operator of this pass.
     export.range("aten::add, seq = 0, op_id = 8", 530, 540, AUTOGRAD)
     backward(export, AUTOGRAD, 610, "_CrossEntropyBackward", 0, 3)
