@@ -33,9 +33,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Strides = std::vector<int64_t>;
 
-constexpr int64_t ALIGNED = 16;               // bytes of addresses, as stepscope.attention.operands has it
-constexpr size_t MOST_PARAMETERS = 4096;      // bytes that a kernel takes
-constexpr size_t MOST_KNOWN = 4096;           // shapes, of a few KiB; a node of autograd's graph may need one for ever
+constexpr int64_t ALIGNED = 16;           // bytes of addresses, as stepscope.attention.operands has it
+constexpr size_t MOST_PARAMETERS = 4096;  // bytes that a kernel takes
+constexpr size_t MOST_KNOWN = 4096;       // shapes, of a few KiB each; a node of autograd's graph may need any of them
 
 // Functions of the CUDA driver, found by Python: there need be no CUDA toolkit to build with.
 struct Driver {
@@ -210,7 +210,6 @@ bool are_plain(std::initializer_list<const Tensor*> tensors) {
 bool are_4d(const Tensor& q, const Tensor& k, const Tensor& v) { return q.dim() == 4 && k.dim() == 4 && v.dim() == 4; }
 
 std::tuple<Tensor, Tensor> forward(const Known& known, const Tensor& q, const Tensor& k, const Tensor& v) {
-  c10::OptionalDeviceGuard device(q.device());
   auto output = at::empty_strided(q.sizes(), known.output, q.options());
   auto lse = at::empty(q.sizes().slice(0, 3), q.options().dtype(at::kFloat));
   const int64_t addresses[] = {address_of(q),      address_of(k),   address_of(v),
@@ -233,8 +232,9 @@ variable_list gradients(const Known& known, const variable_list& saved, const Te
   std::array<int64_t, 10> addresses{};
   c10::OptionalDeviceGuard device(d_output.device());
   // What was saved may come back as other tensors than it was.
-  if (driver.is_ready() && !at::GradMode::is_enabled() && are_plain({&q, &k, &v, &output, &lse, &d_output}) && are_4d(q, k, v) &&
-      Key(q, k, v, known.mask) == known.key && output.options().type_equal(q.options()) && lse.is_contiguous()) {
+  if (driver.is_ready() && !at::GradMode::is_enabled() && are_plain({&q, &k, &v, &output, &lse, &d_output}) &&
+      are_4d(q, k, v) && Key(q, k, v, known.mask) == known.key && output.options().type_equal(q.options()) &&
+      lse.is_contiguous()) {
     for (size_t i = 0; i < 6; ++i) addresses[i] = address_of(i < 5 ? saved[i] : d_output);
     if (are_aligned(addresses.data(), 6)) found = find(known, output.strides(), d_output.strides());
   }
