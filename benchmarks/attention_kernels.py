@@ -31,7 +31,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from stepscope.attention import fused, kernels, tiles
-from stepscope.measure.attention import host_seconds
+from stepscope.measure.attention_host import seconds_of
 from stepscope.model.attention import flex
 
 CELLS = [f"{d_head}x{length}" for d_head in (64, 128) for length in (1024, 4096, 16384)] + ["single"]
@@ -126,11 +126,8 @@ def compare_hosts(cell: str, names: list[str], samples: int) -> None:
     """Print how long a call of each implementation keeps the host busy, issued one after another without waiting."""
     for phase in ("forward", "both"):
         runs = runs_of(cell, phase, names)
-        found = {name: [] for name in runs}
-        for _ in range(samples):  # in turns: a host is twice as slow at times, for seconds
-            for name, run in runs.items():
-                found[name].append(1e6 * host_seconds(run, torch.cuda.synchronize, rounds=1))
-        times = {name: statistics.median(of) for name, of in found.items()}
+        found = seconds_of(list(runs.values()), torch.cuda.synchronize, rounds=samples)
+        times = {name: 1e6 * statistics.median(of) for name, of in zip(runs, found, strict=True)}
         for name, microseconds in times.items():
             ratio = f" ours/{name} {microseconds / times['ours']:.3f}" if "ours" in times else ""
             print(f"{cell:10} {phase:8} {name:9} {microseconds:8.1f} us of the host{ratio}", flush=True)

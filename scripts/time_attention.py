@@ -49,6 +49,7 @@ def _say(spec: dict, outcome) -> None:
     sizes = "".join("" if size is None else f"  {size / 2**20:,.1f} MiB" for size in memory)
     rate = f"{flops / found.median / 1e12:.1f} TFLOP/s"
     host = "" if entry["host_seconds"] is None else f"  host {1e6 * entry['host_seconds']:.1f} µs"
+    host += "" if entry["host_over_sdpa"] is None else f", {entry['host_over_sdpa']:.2f} times SDPA's"
     print(f"{name}{found.count:>4}  {1000 * found.median:.4f} ms ({found.each(4)})  {rate}{sizes}{host}")
 
 

@@ -6,7 +6,8 @@ finds its inputs there, and a pass is queued as a whole before it begins, so tha
 host's for launching it, which is noted beside it.
 
 Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are issued one after
-the other without waiting for the GPU, and the host's clock is read before and after.
+the other without waiting for the GPU, in turns with as many of PyTorch's own attention, and the host's clock is read
+before and after.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ import torch
 from torch import Tensor
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT, mask_of
-from stepscope.measure import memory, precision
+from stepscope.measure import attention_host, memory, precision
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.series import ATTENTION_TIMES, FixedNumber, PhaseTimes, Series
 from stepscope.measure.summary import STATUSES, of_processes
@@ -32,7 +33,6 @@ from stepscope.model import flops
 from stepscope.model.chosen import load
 
 LEAST = 3  # passes, however long they take
-ROUNDS, CALLS = 9, 10  # of calls whose time on the host is taken; a GPU's queue holds many more
 
 
 class Unsupported(Exception):
@@ -43,7 +43,8 @@ class Unsupported(Exception):
 class Outcome:
     """One length and direction: status, reason, the first pass's time, memory in bytes, a row for each pass.
 
-    host_seconds: of each process, how long one call keeps the host busy (see host_seconds()).
+    host_seconds, host_over_sdpa: of each process, how long one call keeps the host busy, in seconds and over a call of
+    PyTorch's own; the latter is empty where the mask is one that PyTorch has no kernel for.
     """
 
     length: int
@@ -55,6 +56,7 @@ class Outcome:
     peak_bytes: int | None = None
     rows: list[dict] = field(default_factory=list)
     host_seconds: list[float] = field(default_factory=list)
+    host_over_sdpa: list[float] = field(default_factory=list)
 
 
 def batch_of(spec: dict, length: int) -> int:
@@ -123,7 +125,7 @@ class _Passes:
             outcome.peak_bytes = memory.peaks(self._device)["peak_allocated_bytes"] - self._base
             if with_host and outcome.status == "ok":
                 with contextlib.suppress(torch.OutOfMemoryError):
-                    outcome.host_seconds.append(self._host(inputs, outcome.direction))
+                    self._host(inputs, outcome)
         inputs = one = None  # let go of, before memory is given back
         memory.release(self._device)
 
@@ -150,18 +152,25 @@ class _Passes:
 
         return one
 
-    def _host(self, inputs: list[Tensor], direction: str) -> float:
-        """Seconds for which a call keeps the host busy: a forward pass, or for `backward` both passes."""
+    def _host(self, inputs: list[Tensor], outcome: Outcome) -> None:
+        """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
+        ways, mask = [self._attend], mask_of(self._spec)
+        if mask != LOWER_RIGHT and "window" not in self._spec:
+            ways.append(lambda inputs: _with_heads(attention_host.pytorchs, *inputs, mask != FULL))
         gradient = torch.randn_like(self._attend(inputs))
 
-        def call() -> None:
-            output = self._attend(inputs)
-            if direction == "backward":
+        def call(attend: Callable[[list[Tensor]], Tensor]) -> None:
+            output = attend(inputs)
+            if outcome.direction == "backward":
                 for tensor in inputs:
                     tensor.grad = None
                 output.backward(gradient)
 
-        return host_seconds(call, Clock(self._device).synchronize)
+        calls = [functools.partial(call, way) for way in ways]
+        own, *pytorchs = attention_host.seconds_of(calls, Clock(self._device).synchronize)
+        outcome.host_seconds.append(statistics.median(own))
+        for other in pytorchs:
+            outcome.host_over_sdpa.append(statistics.median(a / b for a, b in zip(own, other, strict=True)))
 
     def _time(self, work: Callable[[], object]) -> tuple[float, float | None]:
         """(seconds of the pass, seconds that the host took to launch it; None on a CPU)."""
@@ -192,29 +201,6 @@ class _Passes:
             series.warm_up(step, spec["warmup"] - 1)
         series.measure(step, FixedNumber(spec["steps"], LEAST, spec["max_seconds"]))
         self._telemetry.read()
-
-
-def host_seconds(
-    call: Callable[[], None],
-    wait: Callable[[], None],
-    rounds: int = ROUNDS,
-    calls: int = CALLS,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:
-    """Seconds for which one call keeps the host busy: of rounds of so many calls, the median of their means.
-
-    wait: waits until the GPU has done what it was given. It is called between rounds and never within one.
-    """
-    call()
-    means = []
-    for _ in range(rounds):
-        wait()
-        start = clock()
-        for _ in range(calls):
-            call()
-        means.append((clock() - start) / calls)
-    wait()
-    return statistics.median(means)
 
 
 def function(spec: dict) -> Callable[..., Tensor]:
@@ -323,7 +309,9 @@ def _entry(outcome: Outcome) -> dict:
     entry["processes"] = of_processes(outcome.rows) if outcome.status == "ok" else []
     launches = [found["launch"] for found in entry["processes"] if found["launch"] is not None]
     entry["launch_seconds"] = statistics.median(launches) if launches else None
-    entry["host_seconds"] = statistics.median(outcome.host_seconds) if outcome.host_seconds else None
+    for key in ("host_seconds", "host_over_sdpa"):
+        found = getattr(outcome, key)
+        entry[key] = statistics.median(found) if found else None
     return entry
 
 
@@ -344,5 +332,6 @@ def _merged(found: tuple[Outcome, ...]) -> Outcome:
         reason=worst.reason,
         rows=[row for outcome in found for row in outcome.rows],
         host_seconds=[one for outcome in found for one in outcome.host_seconds],
+        host_over_sdpa=[one for outcome in found for one in outcome.host_over_sdpa],
         **memory_of,
     )

@@ -79,6 +79,13 @@ TABLES = (
                 "shortest length, on a GPU",
                 is_optional=True,
             ),
+            number(
+                "host_over_sdpa",
+                "",
+                "`host_us` over what PyTorch's own `scaled_dot_product_attention` takes in turns with it, median over "
+                "rounds and processes; none with a window or `causal-lower-right`",
+                is_optional=True,
+            ),
             number("first_pass_ms", "ms", "the first pass with all that is set up in it"),
             number("before_backward_bytes", "bytes", "memory in tensors between forward and backward pass"),
             number("peak_bytes", "bytes", "most memory in tensors"),
@@ -154,6 +161,7 @@ def _row(cell: CellResult, entry: dict) -> dict:
         "tflops": done / median / 1e9 if median else None,
         "launch_ms": milliseconds(entry.get("launch_seconds")),
         "host_us": 1e6 * host if host else None,
+        "host_over_sdpa": entry.get("host_over_sdpa"),
         "first_pass_ms": milliseconds(entry.get("first_seconds")),
         "before_backward_bytes": entry.get("before_backward_bytes"),
         "peak_bytes": entry.get("peak_bytes"),

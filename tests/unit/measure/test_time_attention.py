@@ -1,11 +1,12 @@
 """The attention program: run as a person runs it, and its parts with an implementation that does as it is told."""
 
 import csv
+import functools
 import json
 
 import pytest
 import torch
-from stepscope.measure import attention
+from stepscope.measure import attention, attention_host
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model import flops
 
@@ -179,21 +180,23 @@ def spread(x, shared):
     return x.repeat_interleave(shared, dim=-3) if shared > 1 else x
 
 
-def test_what_a_call_costs_the_host_is_the_median_of_rounds_that_are_not_waited_for():
-    """A clock that goes on by what calls cost, of which the third round is disturbed, and by waiting between them."""
+def test_what_calls_cost_the_host_is_taken_in_turns_that_are_not_waited_for():
+    """A clock that goes on by what calls cost, of which the third turn is disturbed, and by waiting between them."""
     now, calls, waits = [0.0], [], []
 
-    def call():
-        calls.append(now[0])
-        now[0] += 5.0 if len(waits) == 3 else 0.25
+    def call(name, cost):
+        calls.append(name)
+        now[0] += 5.0 if len(waits) == 3 else cost
 
     def wait():
         waits.append(len(calls))
         now[0] += 100.0
 
-    assert attention.host_seconds(call, wait, rounds=5, calls=4, clock=lambda: now[0]) == 0.25
-    assert len(calls) == 1 + 5 * 4
-    assert waits == [1, 5, 9, 13, 17, 21]
+    ways = [functools.partial(call, "a", 0.25), functools.partial(call, "b", 0.5)]
+    found = attention_host.seconds_of(ways, wait, rounds=3, times=4, clock=lambda: now[0])
+    assert found == [[0.25, 5.0, 0.25], [0.5, 0.5, 0.5]]
+    assert "".join(calls) == "ab" + 3 * ("aaaa" + "bbbb")
+    assert waits == [2, 6, 10, 14, 18, 22, 26]
 
 
 @pytest.mark.parametrize(("direction", "backwards"), [("forward", 0), ("backward", 1)])
@@ -202,20 +205,59 @@ def test_a_call_of_the_host_is_a_forward_pass_or_both(direction, backwards, monk
     told = Told(monkeypatch, OOM)
     passes = attention._Passes(SPEC, Telemetry(None))
     passes._attention = attention.function(SPEC)
-    calls = 1 + attention.ROUNDS * attention.CALLS
-    assert passes._host(attention._inputs(SPEC, 4), direction) > 0
+    calls = 1 + attention_host.ROUNDS * attention_host.CALLS
+    outcome = attention.Outcome(4, direction)
+    passes._host(attention._inputs(SPEC, 4), outcome)
     assert (len(told.forward_lengths), len(told.backward_lengths)) == (1 + calls, backwards * calls)
+    (seconds,), (ratio,) = outcome.host_seconds, outcome.host_over_sdpa
+    assert seconds > 0 and ratio > 0
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"causal": "yes"}, [2.0]),
+        ({}, [2.0]),
+        ({"mask": "causal-lower-right"}, []),
+        ({"causal": "yes", "window": 2}, []),
+    ],
+)
+def test_the_hosts_time_is_held_against_pytorchs_own(direction, more, expected, monkeypatch, one_thread):
+    """Both compute the same, forward or both ways; rounds of 2 and 1 s, 9 and 3, 4 and 2 have the median ratio 2."""
+    spec = {name: value for name, value in SPEC.items() if name != "causal"} | more
+    given = []
+
+    def seconds_of(calls, wait):
+        for call in calls:
+            inputs = [x.grad for x in tensors]
+            call()
+            given.append([x.grad for x in tensors] if direction == "backward" else inputs)
+        return [[2.0, 9.0, 4.0], [1.0, 3.0, 2.0]][: len(calls)]
+
+    monkeypatch.setattr(attention_host, "seconds_of", seconds_of)
+    passes = attention._Passes(spec, Telemetry(None))
+    passes._attention = attention.function(spec)
+    outcome, tensors = attention.Outcome(4, direction), attention._inputs(spec, 4)
+    passes._host(tensors, outcome)
+    assert (outcome.host_seconds, outcome.host_over_sdpa) == ([4.0], expected)
+    assert len(given) == 1 + len(expected)
+    if direction == "backward" and expected:
+        for own, pytorchs in zip(*given, strict=True):
+            torch.testing.assert_close(own, pytorchs)
 
 
 def test_a_cpu_has_no_time_of_a_host_beside_its_own(one_thread):
-    assert {entry["host_seconds"] for entry in attention.summary(measured())["series"]} == {None}
+    series = attention.summary(measured())["series"]
+    assert {(entry["host_seconds"], entry["host_over_sdpa"]) for entry in series} == {(None, None)}
 
 
-def test_what_processes_say_of_the_host_is_their_median():
-    found = [[attention.Outcome(4, "forward", host_seconds=[each])] for each in (3e-6, 9e-6, 4e-6)]
+@pytest.mark.parametrize("name", ["host_seconds", "host_over_sdpa"])
+def test_what_processes_say_of_the_host_is_their_median(name):
+    found = [[attention.Outcome(4, "forward", **{name: [each]})] for each in (3e-6, 9e-6, 4e-6)]
     merged = attention.merged(found)
-    assert attention.summary(merged)["series"][0]["host_seconds"] == 4e-6
-    assert attention.summary(found[0])["series"][0]["host_seconds"] == 3e-6
+    assert attention.summary(merged)["series"][0][name] == 4e-6
+    assert attention.summary(found[0])["series"][0][name] == 3e-6
 
 
 def test_the_program_writes_a_record_and_every_sample(run_program, tmp_path):

@@ -123,6 +123,30 @@ def test_the_hosts_time_over_d(tmp_path):
     assert [[bool(cell.badges) for cell in row[2:]] for row in table.rows] == [[False] * 4, [False, True, True, False]]
 
 
+def test_the_hosts_time_over_pytorchs_own(tmp_path):
+    """What was called in turns on a slow host is no less true."""
+    ratios = {"naive": (2.5, 1.25), "triton": (0.654, 0.7)}
+    rows = [
+        row | {"host_over_sdpa": ratios[name][row["direction"] == "backward"], "slow_host": True}
+        for name in ratios
+        for d_head in (16, 64)
+        for row in hosted(name, 30.0, 80.0, d_head=d_head)
+    ]
+    rows = [row | {"host_over_sdpa": 0.75} if row["d_head"] == 16 else row for row in rows]
+    (group,) = attention_of(tmp_path, rows).groups
+    table = host_table(group)
+    assert [(one.group, one.unit, one.label) for one in table.columns[4:6]] == [
+        ("forward", "× SDPA's", "least"),
+        ("forward", "× SDPA's", "most"),
+    ]
+    assert [[cell.text for cell in (*row[4:6], *row[8:])] for row in table.rows] == [
+        ["0.75", "2.50", "0.75", "1.25"],
+        ["0.65", "0.75", "0.70", "0.75"],
+    ]
+    assert not any(cell.badges for row in table.rows for cell in (*row[4:6], *row[8:]))
+    assert any("in turns" in note for note in table.notes)
+
+
 def test_no_table_where_the_hosts_time_is_not_known(tmp_path):
     (group,) = attention_of(tmp_path, made.cpu([*made.cell("naive", 64), *made.cell("triton", 64)])).groups
     assert host_table(group) is None
@@ -136,7 +160,20 @@ def test_the_chapters_table_has_the_hosts_time_of_both_passes_at_the_shortest_le
     at = [place for place, one in enumerate(table.columns) if one.label == "host"]
     assert [table.columns[place].group for place in at] == ["shortest", "triton"]
     assert [[row[place].text for place in at] for row in table.rows] == [["80.0", "80.0"], ["–", "–"]]
-    assert any("keeps it busy" in note for note in table.notes)
+    assert any("keeps it busy" in note and "PyTorch" not in note for note in table.notes)
+
+
+def test_the_chapters_table_holds_the_hosts_time_against_pytorchs_own_where_it_can(tmp_path):
+    rows = [*hosted("naive", 90.0, 250.0), *hosted("sdpa-flash", 25.0, 95.0), *hosted("triton", 30.0, 80.0)]
+    ratios = {"sdpa-flash": 1.9, "triton": 0.7}
+    rows = [row | {"host_over_sdpa": ratios.get(row["implementation"]), "slow_host": True} for row in rows]
+    (group,) = attention_of(tmp_path, rows).groups
+    table = implementations.speeds_table(group, ["bf16"])
+    at = [place for place, one in enumerate(table.columns) if one.label == "host"]
+    assert {table.columns[place].unit for place in at} == {"× SDPA's"}
+    assert [table.rows[0][place].text for place in at] == ["0.70", "0.70"]
+    assert not any(table.rows[0][place].badges for place in at)
+    assert any("over PyTorch's own in turns" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(("limited_by", "expected"), [("gpu", (False, True)), ("processor", (True, True))])

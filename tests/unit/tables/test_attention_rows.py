@@ -71,7 +71,7 @@ def test_keys_and_masks_of_their_own(results, written):
     more = {"heads": 6, "key_value_heads": 2, "keys": 900, "mask": "causal-lower-right", "window": 50}
     spec = {name: value for name, value in SPEC.items() if name != "causal"} | more
     results.expect(NAME, spec, None)
-    series = [SERIES[0] | {"host_seconds": 12.5e-6}, SERIES[1]]
+    series = [SERIES[0] | {"host_seconds": 12.5e-6, "host_over_sdpa": 0.75}, SERIES[1]]
     results.measure(NAME, spec, {"series": series})
     row, lost = written()
     assert (row["heads"], row["key_value_heads"], row["keys"], row["window"]) == ("6", "2", "900", "50")
@@ -79,6 +79,7 @@ def test_keys_and_masks_of_their_own(results, written):
     # each of 100 queries sees 50 of the 900 keys, all of which stand before the first query or beside one
     assert float(row["operations"]) == 4 * 4 * 6 * 100 * 50 * 16
     assert (float(row["host_us"]), lost["host_us"]) == (12.5, "")
+    assert (float(row["host_over_sdpa"]), lost["host_over_sdpa"]) == (0.75, "")
 
 
 def test_a_missing_cell_has_a_row_for_each_length_and_direction(results, written):

@@ -9,7 +9,10 @@ from stepscope.report.kit.formatting import known
 
 @dataclass(frozen=True)
 class HostTime:
-    """One implementation in a precision at one d: µs of a forward pass and of both; whether the host was slow then."""
+    """One implementation in a precision at one d: µs of a forward pass and of both; whether the host was slow then.
+
+    forward_over_sdpa, both_over_sdpa: the same over PyTorch's own, called in turns; None where that was not measured.
+    """
 
     implementation: str
     precision: str
@@ -18,6 +21,8 @@ class HostTime:
     both: float
     cell: str
     slow_host: bool
+    forward_over_sdpa: float | None
+    both_over_sdpa: float | None
 
 
 def host_times(group: Group) -> list[HostTime]:
@@ -30,6 +35,8 @@ def host_times(group: Group) -> list[HostTime]:
                 values = [row.get("host_us") for row in rows]
                 if all(map(known, values)):
                     slow = rows[0].get("slow_host") is True
-                    found.append(HostTime(name, precision, d_head, *values, rows[0]["cell"], slow))
+                    ratios = [row.get("host_over_sdpa") for row in rows]
+                    ratios = [ratio if known(ratio) else None for ratio in ratios]
+                    found.append(HostTime(name, precision, d_head, *values, rows[0]["cell"], slow, *ratios))
                     break
     return found

@@ -1,6 +1,7 @@
 """Which implementation of attention takes the least time, by length and precision, and what disturbed it."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
 from stepscope.axes import DIRECTIONS
@@ -18,8 +19,8 @@ from stepscope.report.kit.order import precision_rank
 LOW_RATE = 0.5  # of the measured matrix product's, below which the arithmetic of a kernel is called slow
 _NO_INTERVAL = "no interval: no verdict"
 _HOST_NOTE = (
-    "host: how long a call, forward and backward, keeps it busy, at the shortest length. What the GPU finishes sooner "
-    "takes as long."
+    "host: how long a call, forward and backward, keeps it busy, at the shortest length{over}. What the GPU finishes "
+    "sooner takes as long."
 )
 
 
@@ -174,6 +175,8 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     lines = lines[-MOST_ROWS:]
     has_naive = any(_time(group, line, NAIVE, way) for line in lines for way in DIRECTIONS)
     show, unit = (_speed, "× naive") if has_naive else (_time, "ms")
+    has_ratio = any(formatting.known(row.get("host_over_sdpa")) for row in _host_rows(group, lines))
+    host, host_unit = partial(_host, group, has_ratio), "× SDPA's" if has_ratio else "µs"
     columns = [
         Column("precision", value=lambda line: line[0], number=False),
         Column("length", "tokens", value=lambda line: line[2].length, show=formatting.count),
@@ -182,10 +185,10 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
         Column("implementation", "", "shortest", value=lambda line: line[2].name, number=False),
         *(Column(way, unit, "shortest", value=lambda line, way=way: show(group, line, line[2].name, way))
           for way in DIRECTIONS),
-        Column("host", "µs", "shortest", value=lambda line: _host(group, line, line[2].name), optional=True),
+        Column("host", host_unit, "shortest", value=lambda line: host(line, line[2].name), optional=True),
         *(Column(way, unit, OURS, value=lambda line, way=way: show(group, line, OURS, way), optional=True)
           for way in DIRECTIONS),
-        Column("host", "µs", OURS, value=lambda line: _host(group, line, OURS), optional=True),
+        Column("host", host_unit, OURS, value=lambda line: host(line, OURS), optional=True),
     ]  # fmt: skip
     d_heads = formatting.listing([f"{value:,.0f}" for value in dict.fromkeys(line[1] for line in lines)])
     ours = f" and {OURS}, this project's kernel, run" if any(_has_ours(group, line) for line in lines) else " runs"
@@ -196,8 +199,9 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     shown = [
         _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
     ]
-    hosts = [_host(group, line, name) for line in lines for name in (line[2].name, OURS)]
-    notes = [_HOST_NOTE] if any(each.sort for each in hosts) else []
+    hosts = [host(line, name) for line in lines for name in (line[2].name, OURS)]
+    over = ", over PyTorch's own in turns" * has_ratio
+    notes = [_HOST_NOTE.format(over=over)] if any(each.sort for each in hosts) else []
     notes = [table.verdict_note(shown), *notes]
     return table.build(f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, notes)
 
@@ -206,12 +210,23 @@ def _has_ours(group: Group, line: tuple) -> bool:
     return any(_comparison(group, line, OURS, way) for way in DIRECTIONS)
 
 
-def _host(group: Group, line: tuple, name: str) -> TableCell:
-    """µs for which a call, forward and backward, keeps the host busy; a dash where that was not measured."""
-    precision, d_head, each = line
-    row = group.at(name, precision, d_head, each.length, DIRECTIONS[-1])
+def _host(group: Group, as_ratio: bool, line: tuple, name: str) -> TableCell:
+    """How long a call, forward and backward, keeps the host busy, in µs or over PyTorch's own; a dash where that was
+    not measured."""
+    row = _host_row(group, line, name)
+    if as_ratio:
+        return table.number(row.get("host_over_sdpa"), partial(formatting.fixed, decimals=2))
     is_slow = formatting.known(row.get("host_us")) and row.get("slow_host") is True
     return table.number(row.get("host_us"), badges=("slow_host",) * is_slow)
+
+
+def _host_rows(group: Group, lines: list[tuple]) -> list[dict]:
+    return [_host_row(group, line, name) for line in lines for name in (line[2].name, OURS)]
+
+
+def _host_row(group: Group, line: tuple, name: str) -> dict:
+    precision, d_head, each = line
+    return group.at(name, precision, d_head, each.length, DIRECTIONS[-1])
 
 
 def _time(group: Group, line: tuple, name: str, way: str) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from stepscope.report.data.attention import Group
-from stepscope.report.data.attention_host import HostTime, host_times
+from stepscope.report.data.attention_host import host_times
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell
 from stepscope.report.studies.attention.tables_series import SERIES
@@ -13,30 +13,45 @@ _NOTE = (
     "By the host's clock: calls are issued one after another without waiting for the GPU, at the shortest length. "
     "A pass that the GPU finishes sooner takes as long as its call."
 )
-_PARTS: dict[str, Callable[[HostTime], float]] = {
-    "forward": lambda each: each.forward,
-    "forward + backward": lambda each: each.both,
-}
+_RATIO_NOTE = (
+    "SDPA's: over a call of PyTorch's scaled_dot_product_attention, in turns with it in one process; a host that is "
+    "slow is so for both."
+)
 
 
 def host_table(group: Group) -> Table | None:
-    """A row for each precision and implementation: µs of a call, the least and the most over d; None without any."""
+    """A row for each precision and implementation: µs of a call, and that over SDPA's, the least and the most over
+    d; None without any."""
     rows: dict[tuple[str, str], dict] = {}
     for each in host_times(group):
         row = {"precision": each.precision, "implementation": each.implementation, "times": []}
         rows.setdefault((each.precision, each.implementation), row)["times"].append(each)
     columns = [
-        Column(label, "µs", group=name, value=partial(_end, end, value))
-        for name, value in _PARTS.items()
-        for label, end in (("least", min), ("most", max))
+        _column(end, unit, name, field, digits)
+        for name, time in (("forward", "forward"), ("forward + backward", "both"))
+        for unit, field, digits in (("µs", time, 1), ("× SDPA's", f"{time}_over_sdpa", 2))
+        for end in _ENDS
     ]
     caption = f"How long a call keeps the host busy, over d, {group.place}."
     name = f"attention-host-{group.hardware}"
-    return table.build(name, caption, [*SERIES, *columns], list(rows.values()), [_NOTE], grouped=True) if rows else None
+    if not rows:
+        return None
+    has_ratio = any(each.forward_over_sdpa for row in rows.values() for each in row["times"])
+    notes = [_NOTE, *[_RATIO_NOTE] * has_ratio]
+    return table.build(name, caption, [*SERIES, *columns], list(rows.values()), notes, grouped=True)
 
 
-def _end(end: Callable, value: Callable[[HostTime], float], row: dict) -> TableCell:
-    found = end(row["times"], key=value)
-    return TableCell(
-        formatting.fixed(value(found), 1), sort=value(found), badges=("slow_host",) if found.slow_host else ()
-    )
+_ENDS: dict[str, Callable] = {"least": min, "most": max}
+
+
+def _column(end: str, unit: str, group: str, field: str, digits: int) -> Column:
+    return Column(end, unit, group, value=partial(_end, _ENDS[end], field, digits), optional=digits == 2)
+
+
+def _end(end: Callable, field: str, digits: int, row: dict) -> TableCell:
+    found = [(value, each) for each in row["times"] if (value := getattr(each, field)) is not None]
+    if not found:
+        return table.number(None)
+    value, each = end(found, key=lambda one: one[0])
+    is_slow = each.slow_host and not field.endswith("_over_sdpa")
+    return table.number(value, partial(formatting.fixed, decimals=digits), badges=("slow_host",) * is_slow)
