@@ -136,8 +136,8 @@ def test_the_hosts_time_over_pytorchs_own(tmp_path):
     (group,) = attention_of(tmp_path, rows).groups
     table = host_table(group)
     assert [(one.group, one.unit, one.label) for one in table.columns[4:6]] == [
-        ("forward", "× SDPA's", "least"),
-        ("forward", "× SDPA's", "most"),
+        ("forward", "×\u00a0SDPA's", "least"),
+        ("forward", "×\u00a0SDPA's", "most"),
     ]
     assert [[cell.text for cell in (*row[4:6], *row[8:])] for row in table.rows] == [
         ["0.75", "2.50", "0.75", "1.25"],
@@ -170,7 +170,7 @@ def test_the_chapters_table_holds_the_hosts_time_against_pytorchs_own_where_it_c
     (group,) = attention_of(tmp_path, rows).groups
     table = implementations.speeds_table(group, ["bf16"])
     at = [place for place, one in enumerate(table.columns) if one.label == "host"]
-    assert {table.columns[place].unit for place in at} == {"× SDPA's"}
+    assert {table.columns[place].unit for place in at} == {"×\u00a0SDPA's"}
     assert [table.rows[0][place].text for place in at] == ["0.70", "0.70"]
     assert not any(table.rows[0][place].badges for place in at)
     assert any("over PyTorch's own in turns" in note for note in table.notes)

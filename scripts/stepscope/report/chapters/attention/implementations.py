@@ -176,7 +176,7 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     has_naive = any(_time(group, line, NAIVE, way) for line in lines for way in DIRECTIONS)
     show, unit = (_speed, "× naive") if has_naive else (_time, "ms")
     has_ratio = any(formatting.known(row.get("host_over_sdpa")) for row in _host_rows(group, lines))
-    host, host_unit = partial(_host, group, has_ratio), "× SDPA's" if has_ratio else "µs"
+    host, host_unit = partial(_host, group, has_ratio), "×\u00a0SDPA's" if has_ratio else "µs"
     columns = [
         Column("precision", value=lambda line: line[0], number=False),
         Column("length", "tokens", value=lambda line: line[2].length, show=formatting.count),

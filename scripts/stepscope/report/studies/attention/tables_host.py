@@ -29,7 +29,7 @@ def host_table(group: Group) -> Table | None:
     columns = [
         _column(end, unit, name, field, digits)
         for name, time in (("forward", "forward"), ("forward + backward", "both"))
-        for unit, field, digits in (("µs", time, 1), ("× SDPA's", f"{time}_over_sdpa", 2))
+        for unit, field, digits in (("µs", time, 1), ("×\u00a0SDPA's", f"{time}_over_sdpa", 2))
         for end in _ENDS
     ]
     caption = f"How long a call keeps the host busy, over d, {group.place}."
