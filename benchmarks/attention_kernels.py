@@ -10,7 +10,7 @@ backward in one. All implementations run in one process, in turns, each sample w
 are medians. 4 batch heads length^2 d_head operations forward, half of that if causal, and 2.5 times as many backward.
 
 Should be: ahead of all others in every cell, and `single` below 5.3 ms on an H100; with a d_head of 256, at least 0.98
-of `cudnn` backward.
+of `cudnn` backward. With --host less than all others, `sdpa` among them, which is PyTorch's own choice.
 --check first compares results with float64; --host instead times how long a call keeps the host busy, --tune other
 tiles of our kernels.
 """

@@ -49,8 +49,8 @@ def functions() -> tuple[int, int, int, int] | None:
 def recorded(launch: Callable[[int], None]) -> Launched | None:
     """The one kernel that `launch` launches on the stream whose handle it is given; it does not run.
 
-    None if that is not one kernel, or more than its function and its parameters belong to it. Raises RuntimeError for
-    an error of the driver.
+    None if that is not one kernel with parameters; how a launch may be special, its attributes, is not told. Raises
+    RuntimeError for an error of the driver.
     """
     driver = _driver()
     stream, graph = ctypes.c_void_p(), ctypes.c_void_p()

@@ -104,23 +104,11 @@ def _forward(
     return kernels.kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
 
 
-def _empty_results(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
-) -> tuple[Tensor, Tensor]:
+def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
     return empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
 
 
-def _empty_gradients(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    output: Tensor,
-    lse: Tensor,
-    d_output: Tensor,
-    is_causal: bool,
-    window: int | None = None,
-    lower_right: bool = False,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, Tensor, Tensor]:
     return empty_like(q), empty_like(k), empty_like(v)
 
 

@@ -156,7 +156,10 @@ class _Passes:
         """How long a call keeps the host busy: a forward pass, or for `backward` both passes."""
         ways, mask = [self._attend], mask_of(self._spec)
         if mask != LOWER_RIGHT and "window" not in self._spec:
-            ways.append(lambda inputs: _with_heads(attention_host.pytorchs, *inputs, mask != FULL))
+            sdpa = functools.partial(_with_heads, attention_host.sdpa, is_causal=mask != FULL)
+            with contextlib.suppress(Unsupported, torch.OutOfMemoryError):
+                sdpa(*inputs)
+                ways.append(lambda inputs: sdpa(*inputs))
         gradient = torch.randn_like(self._attend(inputs))
 
         def call(attend: Callable[[list[Tensor]], Tensor]) -> None:
@@ -167,9 +170,9 @@ class _Passes:
                 output.backward(gradient)
 
         calls = [functools.partial(call, way) for way in ways]
-        own, *pytorchs = attention_host.seconds_of(calls, Clock(self._device).synchronize)
+        own, *others = attention_host.seconds_of(calls, Clock(self._device).synchronize)
         outcome.host_seconds.append(statistics.median(own))
-        for other in pytorchs:
+        for other in others:
             outcome.host_over_sdpa.append(statistics.median(a / b for a, b in zip(own, other, strict=True)))
 
     def _time(self, work: Callable[[], object]) -> tuple[float, float | None]:

@@ -12,7 +12,7 @@ from torch import Tensor
 ROUNDS, CALLS = 9, 10  # of calls whose time on the host is taken; a GPU's queue holds many more
 
 
-def pytorchs(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
+def sdpa(q: Tensor, k: Tensor, v: Tensor, is_causal: bool) -> Tensor:
     """PyTorch's own attention, which chooses its kernel: q, k and v (batch, heads or key heads, length, d_head)."""
     return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=q.shape[1] != k.shape[1])
 

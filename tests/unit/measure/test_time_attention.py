@@ -247,6 +247,19 @@ def test_the_hosts_time_is_held_against_pytorchs_own(direction, more, expected, 
             torch.testing.assert_close(own, pytorchs)
 
 
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("no memory"), ValueError("no such shape")])
+def test_where_pytorchs_own_cannot_the_hosts_time_stands_alone(error, monkeypatch, one_thread):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(attention_host, "sdpa", refuse)
+    passes = attention._Passes(SPEC, Telemetry(None))
+    passes._attention = attention.function(SPEC)
+    outcome = attention.Outcome(4, "backward")
+    passes._host(attention._inputs(SPEC, 4), outcome)
+    assert len(outcome.host_seconds) == 1 and outcome.host_over_sdpa == []
+
+
 def test_a_cpu_has_no_time_of_a_host_beside_its_own(one_thread):
     series = attention.summary(measured())["series"]
     assert {(entry["host_seconds"], entry["host_over_sdpa"]) for entry in series} == {(None, None)}

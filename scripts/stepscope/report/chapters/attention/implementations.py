@@ -175,7 +175,8 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     lines = lines[-MOST_ROWS:]
     has_naive = any(_time(group, line, NAIVE, way) for line in lines for way in DIRECTIONS)
     show, unit = (_speed, "× naive") if has_naive else (_time, "ms")
-    has_ratio = any(formatting.known(row.get("host_over_sdpa")) for row in _host_rows(group, lines))
+    both = [(line, name) for line in lines for name in (line[2].name, OURS)]
+    has_ratio = any(formatting.known(_host_row(group, *each).get("host_over_sdpa")) for each in both)
     host, host_unit = partial(_host, group, has_ratio), "×\u00a0SDPA's" if has_ratio else "µs"
     columns = [
         Column("precision", value=lambda line: line[0], number=False),
@@ -196,12 +197,9 @@ def speeds_table(group: Group, precisions: list[str]) -> Table | None:
     caption = (
         f"The implementation with the shortest forward plus backward pass{over_naive}. d = {d_heads}, {group.place}."
     )
-    shown = [
-        _comparison(group, line, name, way) for line in lines for name in (line[2].name, OURS) for way in DIRECTIONS
-    ]
-    hosts = [host(line, name) for line in lines for name in (line[2].name, OURS)]
+    shown = [_comparison(group, *each, way) for each in both for way in DIRECTIONS]
     over = ", over PyTorch's own in turns" * has_ratio
-    notes = [_HOST_NOTE.format(over=over)] if any(each.sort for each in hosts) else []
+    notes = [_HOST_NOTE.format(over=over)] if any(host(*each).sort for each in both) else []
     notes = [table.verdict_note(shown), *notes]
     return table.build(f"chapter-attention-speeds-{group.hardware}", caption, columns, lines, notes)
 
@@ -218,10 +216,6 @@ def _host(group: Group, as_ratio: bool, line: tuple, name: str) -> TableCell:
         return table.number(row.get("host_over_sdpa"), partial(formatting.fixed, decimals=2))
     is_slow = formatting.known(row.get("host_us")) and row.get("slow_host") is True
     return table.number(row.get("host_us"), badges=("slow_host",) * is_slow)
-
-
-def _host_rows(group: Group, lines: list[tuple]) -> list[dict]:
-    return [_host_row(group, line, name) for line in lines for name in (line[2].name, OURS)]
 
 
 def _host_row(group: Group, line: tuple, name: str) -> dict:

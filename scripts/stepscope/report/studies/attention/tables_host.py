@@ -13,6 +13,7 @@ _NOTE = (
     "By the host's clock: calls are issued one after another without waiting for the GPU, at the shortest length. "
     "A pass that the GPU finishes sooner takes as long as its call."
 )
+_RATIOS = "forward_over_sdpa", "both_over_sdpa"
 _RATIO_NOTE = (
     "SDPA's: over a call of PyTorch's scaled_dot_product_attention, in turns with it in one process; a host that is "
     "slow is so for both."
@@ -27,10 +28,10 @@ def host_table(group: Group) -> Table | None:
         row = {"precision": each.precision, "implementation": each.implementation, "times": []}
         rows.setdefault((each.precision, each.implementation), row)["times"].append(each)
     columns = [
-        _column(end, unit, name, field, digits)
-        for name, time in (("forward", "forward"), ("forward + backward", "both"))
-        for unit, field, digits in (("µs", time, 1), ("×\u00a0SDPA's", f"{time}_over_sdpa", 2))
-        for end in _ENDS
+        Column(label, unit, name, value=partial(_end, end, field, decimals), optional=field in _RATIOS)
+        for name, fields in (("forward", ("forward", _RATIOS[0])), ("forward + backward", ("both", _RATIOS[1])))
+        for field, unit, decimals in zip(fields, ("µs", "×\u00a0SDPA's"), (1, 2), strict=True)
+        for label, end in (("least", min), ("most", max))
     ]
     caption = f"How long a call keeps the host busy, over d, {group.place}."
     name = f"attention-host-{group.hardware}"
@@ -41,17 +42,10 @@ def host_table(group: Group) -> Table | None:
     return table.build(name, caption, [*SERIES, *columns], list(rows.values()), notes, grouped=True)
 
 
-_ENDS: dict[str, Callable] = {"least": min, "most": max}
-
-
-def _column(end: str, unit: str, group: str, field: str, digits: int) -> Column:
-    return Column(end, unit, group, value=partial(_end, _ENDS[end], field, digits), optional=digits == 2)
-
-
-def _end(end: Callable, field: str, digits: int, row: dict) -> TableCell:
+def _end(end: Callable, field: str, decimals: int, row: dict) -> TableCell:
     found = [(value, each) for each in row["times"] if (value := getattr(each, field)) is not None]
     if not found:
         return table.number(None)
     value, each = end(found, key=lambda one: one[0])
-    is_slow = each.slow_host and not field.endswith("_over_sdpa")
-    return table.number(value, partial(formatting.fixed, decimals=digits), badges=("slow_host",) * is_slow)
+    is_slow = each.slow_host and field not in _RATIOS
+    return table.number(value, partial(formatting.fixed, decimals=decimals), badges=("slow_host",) * is_slow)
