@@ -1,5 +1,6 @@
 """What the kernels for Hopper GPUs share: tensor descriptors, barriers, and the number of multiprocessors."""
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
 import torch
@@ -53,8 +54,23 @@ def counter(device: torch.device, stream: int) -> Tensor:
         return torch.zeros(1, dtype=torch.int32, device=device)
     found = _counters.get((device, stream))
     if found is None:
-        found = _counters[device, stream] = torch.zeros(1, dtype=torch.int32, device=device)
+        found = _counters[device, stream] = _lasting_zero(device)
     return found
+
+
+def _lasting_zero(device: torch.device) -> Tensor:
+    """One int32 of value 0 for the current stream. A thread that prepares a graph allocates in the graph's own memory,
+    which is used again for the graph (`torch.compile(mode="reduce-overhead")`): this is made in another thread."""
+    stream = torch.cuda.Stream(device)
+
+    def zero() -> Tensor:
+        with torch.cuda.stream(stream):
+            return torch.zeros(1, dtype=torch.int32, device=device)
+
+    with ThreadPoolExecutor(1) as other_thread:
+        made = other_thread.submit(zero).result()
+    torch.cuda.current_stream(device).wait_stream(stream)
+    return made
 
 
 _counters: dict[tuple[torch.device, int], Tensor] = {}

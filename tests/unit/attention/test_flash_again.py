@@ -46,6 +46,22 @@ def test_a_graph_captures_calls_of_its_own(random_tensors):
         assert torch.equal(output, first)
 
 
+def test_graphs_of_a_compiled_function_hold_it(random_tensors):
+    q, k, v, d_output = random_tensors((2, 8), 300, 300, 64, torch.bfloat16)
+    inputs = [x.requires_grad_() for x in (q, k, v)]
+
+    def twice(q, k, v):
+        return fused.attention(q, k, v, True) * 2
+
+    expected = (twice(*inputs), *torch.autograd.grad(twice(*inputs), inputs, d_output))
+    compiled = torch.compile(twice, mode="reduce-overhead")
+    for _ in range(5):
+        torch.compiler.cudagraph_mark_step_begin()
+        output = compiled(*inputs)
+        results = (output.detach().clone(), *torch.autograd.grad(output, inputs, d_output))
+        assert all(map(torch.equal, results, expected))
+
+
 def test_each_stream_has_its_own(random_tensors):
     q, k, v, d_output = random_tensors((2, 8), 300, 300, 64, torch.bfloat16)
     inputs = [x.requires_grad_() for x in (q, k, v)]
