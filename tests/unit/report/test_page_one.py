@@ -481,9 +481,8 @@ def test_of_the_figure_a_step_that_is_noisy_counts_not_a_phase(tmp_path):
     timing[0] |= {"step_noisy": False, "forward_noisy": True}
     timing[1] |= {"step_noisy": True, "forward_noisy": False}
     shown = section.context(made.write(tmp_path / "figure", cells, timing))
-    assert shown["doubts"][0] == (
-        "Noisy: 1 of 2 bars of the figure and 1 other cell. Read the interval, not the median."
-    )
+    assert shown["doubts"][0] == "Noisy: 1 of 2 bars of the figure. Read the interval, not the median."
+    assert "(2 noisy" in dict(shown["strip"])["Cells"]
     assert "(± half its 95 % interval between processes; ~: noisy)" in shown["picture"].caption
     timing[1] |= {"step_noisy": False}
     assert "~" not in section.context(made.write(tmp_path / "steady", cells, timing))["picture"].caption
@@ -494,7 +493,7 @@ def test_of_the_figure_a_step_that_is_noisy_counts_not_a_phase(tmp_path):
     rows["step_noisy"] = rows.index == 2
     rows.to_csv(tmp_path / "ladder" / "ladder.csv", index=False)
     told = section.context(Tables(tmp_path / "ladder", made.STUDIES))["doubts"]
-    assert "Noisy: 1 of 8 rungs of the ladder above and 2 other cells. Read the interval, not the median." in told
+    assert "Noisy: 1 of 8 rungs of the ladder above. Read the interval, not the median." in told
 
 
 def test_cells_are_counted_against_the_plan_where_some_are_missing(tmp_path):

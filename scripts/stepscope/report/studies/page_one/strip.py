@@ -123,6 +123,7 @@ def doubts(machine: Machine) -> list[str]:
 
 
 def _cells_in_doubt(machine: Machine) -> list[str]:
+    """Of what stands on the page; of other cells only where nothing there is in doubt: the strip counts them all."""
     ladder, parts = largest_ladder(machine), []
     shown = [row for row in ladder.rungs if time(row, "step")] if ladder else []
     drawn_steps = [each for own in side_by_side(machine.steps)[1].values() for each in own]
@@ -136,10 +137,9 @@ def _cells_in_doubt(machine: Machine) -> list[str]:
         )
         places = [f"{len(rungs):,} of {len(shown):,} rungs of the ladder above"] * bool(rungs)
         places += [f"{sum(map(bool, drawn)):,} of {len(bars):,} bars of the figure"] * any(drawn)
-        rest = len(cells) - len(rungs.union(*drawn))
-        places += [f"{rest:,} other cell{'s' * (rest != 1)}" if places else formatting.cells(rest)] * bool(rest)
         is_so, advice = _MEANING[name]
-        parts.append(f"{is_so}: {formatting.listing(places)}. {advice}".strip())
+        told = formatting.listing(places) if places else formatting.cells(len(cells))
+        parts.append(f"{is_so}: {told}. {advice}".strip())
     return parts
 
 
