@@ -193,7 +193,7 @@ def test_kernels_of_a_block_and_their_length(tmp_path):
     # the table of kernels has 15 + 5 ms of 25 + 1,500
     assert found.kernel_us == pytest.approx(20_000 / 1525)
     assert texts(launching.launch_findings(own, own.reference.row)) == [
-        "A bf16 step launches 500 kernels for each block."
+        "A bf16 step launches 500 kernels a block."
     ]
 
 
@@ -201,7 +201,7 @@ def test_kernels_of_a_block_and_their_length(tmp_path):
 def test_the_width_adds_no_kernels_only_where_widths_differ_and_counts_do_not(tmp_path, kernels_of_b, alike):
     own = with_kernels(several(tmp_path, (12.0, 12.0), size=("a", "b")), "b", kernels_of_b)
     said = launching.launch_findings(own, own.reference.row)[0].text
-    assert ("for each block, whatever its width." in said) is alike
+    assert ("a block, whatever its width." in said) is alike
 
 
 def test_a_call_of_attention_is_told_with_its_softmax(tmp_path):
@@ -280,7 +280,7 @@ def test_the_time_for_each_kernel_stands_beside_that_of_a_kernel(tmp_path):
     own = with_kernels(several(tmp_path, (10.0, 10.0), size=("a", "b")), "b", 1250.0)
     # 20 ms of 1,000 and of 1,250 kernels; the table of kernels has 20 ms of 1,525
     assert texts(launching.limit_findings(own))[1] == (
-        "Where launches limit, a step takes 16.0 to 20.0 µs for each kernel; a kernel runs for 13.1."
+        "Where launches limit, a step takes 16.0 to 20.0 µs a kernel, which runs for 13.1."
     )
 
 
@@ -336,7 +336,7 @@ def test_a_slow_host_of_the_ladder_is_told(tmp_path, timed, told):
                                "step_median_ms": timed})  # fmt: skip
     own = Machine(page_one_maker.write(tmp_path, cells, timing, rungs=rungs))
     said = texts(graphs.graph_findings(own))
-    slow = f"That ladder ran slowly: its uncompiled bf16 step took 20.0 ms, in the timing study {timed}."
+    slow = f"That ladder ran slowly: plain bf16 took 20.0 ms, in the timing study {timed}."
     assert (slow in said) is told and len(said) == 1 + told
 
 

@@ -195,10 +195,10 @@ def test_kernels_for_each_block_are_of_sizes(tmp_path):
     mine["cell"] = mine["cell"].replace("/s/", "/mine/")
     rows = [made.timed(size, 20.0), made.timed(mine, 20.0, **nothing, model_flop=1e9)]
     both = Machine(own.write(tmp_path / "both", rows, [own.about()], cells=[size, mine]))
-    (found,) = [each for each in launch_findings(both, size) if "for each block" in each.answer]
+    (found,) = [each for each in launch_findings(both, size) if "kernels a block" in each.answer]
     assert values(found) == {"blocks": [500]}  # 1,000 kernels, 2 blocks, of the size alone
     alone = Machine(own.write(tmp_path / "alone", rows[1:], [own.about()], cells=[mine]))
-    assert not [each for each in launch_findings(alone, mine) if "for each block" in each.answer]
+    assert not [each for each in launch_findings(alone, mine) if "kernels a block" in each.answer]
     (step,) = every_step(alone.profile)
     assert step.attention == 0 and step.total == pytest.approx(20)  # its kernels stay among the others
 

@@ -47,7 +47,5 @@ def _slow_host(machine: Machine, made: Change) -> Finding | None:
     cells = (cell, made.ladder.again[cell].cell)
     numbers = {"ladder": Number(ladder, cells), "timing": Number(timing, cells)}
     precision = (made.ladder.at(cell) or {}).get("precision", "")
-    answer = (
-        f"That ladder ran slowly: its uncompiled {precision} step took {{ladder}} ms, in the timing study {{timing}}."
-    )
+    answer = f"That ladder ran slowly: plain {precision} took {{ladder}} ms, in the timing study {{timing}}."
     return Finding(_QUESTION, answer, numbers, machine.hardware)

@@ -34,7 +34,7 @@ def _per_block(machine: Machine, own: dict) -> Finding | None:
     numbers = {"blocks": of_range(counts, _rows(found))}
     widths = {row["d_model"] for row in _rows(found)}
     alike = ", whatever its width" if len(widths) > 1 and max(counts) <= _ALIKE * min(counts) else ""
-    answer = f"A {own['precision']} step launches {{blocks}} kernels for each block{alike}."
+    answer = f"A {own['precision']} step launches {{blocks}} kernels a block{alike}."
     return Finding(_MANY, answer, numbers, machine.hardware)
 
 
@@ -153,5 +153,5 @@ def _cause(machine: Machine, found: list[Launches]) -> Finding | None:
         "step": of_range([each.step_us for each in bound], _rows(bound)),
         "kernel": of_range([each.kernel_us for each in bound], _rows(bound)),
     }
-    answer = "Where launches limit, a step takes {step} µs for each kernel; a kernel runs for {kernel}."
+    answer = "Where launches limit, a step takes {step} µs a kernel, which runs for {kernel}."
     return Finding(_LIMITS, answer, numbers, machine.hardware)
