@@ -192,9 +192,7 @@ def test_kernels_of_a_block_and_their_length(tmp_path):
     assert found.per_block == 500.0 and found.step_us == 20.0  # 1,000 kernels of 2 blocks in 20 ms
     # the table of kernels has 15 + 5 ms of 25 + 1,500
     assert found.kernel_us == pytest.approx(20_000 / 1525)
-    assert texts(launching.launch_findings(own, own.reference.row)) == [
-        "A bf16 step launches 500 kernels a block."
-    ]
+    assert texts(launching.launch_findings(own, own.reference.row)) == ["A bf16 step launches 500 kernels a block."]
 
 
 @pytest.mark.parametrize(("kernels_of_b", "alike"), [(1099, True), (1101, False)])  # beside 1,000: the mark is 1.1
