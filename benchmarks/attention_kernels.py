@@ -1,4 +1,4 @@
-"""The fused attention of stepscope.attention against PyTorch's and cuDNN's on a GPU, causal, in bf16.
+"""The fused attention of stepscope.kernels against PyTorch's and cuDNN's on a GPU, causal, in bf16.
 
 python benchmarks/attention_kernels.py [--cells 64x4096 128x16384 ...] [--implementations ours flash cudnn] [--check]
 python benchmarks/attention_kernels.py --host [--cells 4x16x128x128] [--implementations ...]
@@ -30,7 +30,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
-from stepscope.attention import fused, kernels, tiles
+from stepscope.kernels import fused, kernels, tiles
 from stepscope.measure.attention_host import seconds_of
 from stepscope.model.attention import flex
 

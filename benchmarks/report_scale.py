@@ -26,9 +26,9 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
+from stepscope.config.studies import CEILINGS, TIMING  # noqa: E402
 from stepscope.measure.series import CEILINGS_COLUMNS, TRAINING_COLUMNS  # noqa: E402
 from stepscope.measure.summary import of_processes  # noqa: E402
-from stepscope.plan.studies import CEILINGS, TIMING  # noqa: E402
 
 LABEL = "made-up-gpu"
 MACHINE = {"device": "cuda", "gpu": "Made-up GPU", "torch": "2.13.0", "python": "3.12"}

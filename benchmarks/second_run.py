@@ -29,7 +29,7 @@ from pathlib import Path
 
 import planted_step
 import two_runs
-from stepscope.plan.grid import flags_of  # two_runs lets Python find it
+from stepscope.config.grid import flags_of  # two_runs lets Python find it
 from stepscope.report.kit.compare import Floors
 from stepscope.report.kit.formatting import known
 from stepscope.tables import timing

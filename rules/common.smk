@@ -19,14 +19,14 @@ from stepscope.axes import PRECISIONS
 from snakemake.exceptions import WorkflowError
 from stepscope.files import complaint, is_full, write_whole
 from stepscope.machine import gpus, identity
-from stepscope.plan import archives, hardware, snakemake_internals
-from stepscope.plan.code_digest import Sources
-from stepscope.plan.config import ConfigError, checked, read_yaml, with_preset
-from stepscope.plan.published import published_files
-from stepscope.plan.registry import Registry
-from stepscope.plan.run import missing, unusable
-from stepscope.plan.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
-from stepscope.plan.training import figure_name
+from stepscope.config import archives, hardware, snakemake_internals
+from stepscope.config.code_digest import Sources
+from stepscope.config.config import ConfigError, checked, read_yaml, with_preset
+from stepscope.config.published import published_files
+from stepscope.config.registry import Registry
+from stepscope.config.run import missing, unusable
+from stepscope.config.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
+from stepscope.config.training import figure_name
 from stepscope.tables.cells import finished_cells
 from stepscope.tables.registry import more_tables
 from stepscope.turns import TurnsError

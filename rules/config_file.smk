@@ -5,7 +5,7 @@ from pathlib import Path
 
 sys.path.insert(0, f"{workflow.basedir}/scripts")
 
-from stepscope.plan import config_file, snakemake_internals
+from stepscope.config import config_file, snakemake_internals
 
 CONFIG_FILE = Path(workflow.basedir) / "config.yaml"
 if CONFIG_FILE.exists() or not snakemake_internals.given_files(workflow):

@@ -4,8 +4,8 @@ import contextlib
 import shutil
 
 from stepscope.machine.memory import capacity
-from stepscope.plan import estimate, summary
-from stepscope.plan.time_left import TimeLeft
+from stepscope.config import estimate, summary
+from stepscope.config.time_left import TimeLeft
 from stepscope.tables import estimate as estimate_table
 from stepscope.tables.staleness import stale_cells
 

@@ -4,8 +4,8 @@ import json
 import shlex
 
 from stepscope.machine import arrival, slurm
-from stepscope.plan.hardware import wrong_baseline
-from stepscope.plan.run import RunLock, tell_jobs, unlockable, unwritable
+from stepscope.config.hardware import wrong_baseline
+from stepscope.config.run import RunLock, tell_jobs, unlockable, unwritable
 
 RUN_LOCK = RunLock()
 

@@ -1,5 +1,5 @@
 # The cells of each study (rules time_step, measure_ceilings, profile_step …, by the table in
-# scripts/stepscope/plan/studies.py): a rule that measures one and, where its raw output has to be taken apart, one that does that.
+# scripts/stepscope/config/studies.py): a rule that measures one and, where its raw output has to be taken apart, one that does that.
 # Needs nothing but the configuration and the table of studies; makes a record and samples for each cell, and what the
 # study's own program leaves beside them.
 

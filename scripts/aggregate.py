@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.plan import run
+from stepscope.config import run
 from stepscope.tables import cells
 from stepscope.tables.control import between_cells
 

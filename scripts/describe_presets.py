@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from stepscope.plan.config import checked, read_yaml, with_preset
-from stepscope.plan.cost import LAUNCHES, RATE, Cost, cost
-from stepscope.plan.studies import STUDIES
+from stepscope.config.config import checked, read_yaml, with_preset
+from stepscope.config.cost import LAUNCHES, RATE, Cost, cost
+from stepscope.config.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PRESETS = ROOT / "rules/presets"

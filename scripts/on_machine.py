@@ -13,8 +13,8 @@ import os
 import sys
 from pathlib import Path
 
+from stepscope.config import run
 from stepscope.machine import arrival, cores, gpus, identity, locks
-from stepscope.plan import run
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 
 from stepscope.axes import option
+from stepscope.config.profilers import tools
 from stepscope.machine import identity
 from stepscope.measure import arguments, nsys, printing, process, training
 from stepscope.measure.cell import Settings
 from stepscope.measure.series import TRAINING_COLUMNS
-from stepscope.plan.profilers import tools
 
 
 def main() -> None:

@@ -84,9 +84,9 @@ def project_in(tmp_path):
         project = SlurmProject(folder, lab)
         made.append(project)
         for name, value in TIMING_ALONE.items():
-            source = (folder / "scripts/stepscope/plan/studies.py").read_text()
+            source = (folder / "scripts/stepscope/config/studies.py").read_text()
             (line,) = re.findall(rf"^{name} = .*$", source, re.MULTILINE)
-            project.edit("scripts/stepscope/plan/studies.py", line, f"{name} = {value}")
+            project.edit("scripts/stepscope/config/studies.py", line, f"{name} = {value}")
         grid = [{"size": ["alpha"], "context": contexts, "precision": ["fp32"]}]
         limits = [{"memory": 1.5, "cpus": 2}]
         project.configure(

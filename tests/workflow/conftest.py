@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from stepscope.plan.studies import DRAWN, STUDIES
+from stepscope.config.studies import DRAWN, STUDIES
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")

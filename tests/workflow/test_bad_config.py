@@ -2,7 +2,7 @@
 
 import pytest
 import yaml
-from stepscope.plan.config import merged
+from stepscope.config.config import merged
 
 SIZE = {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}
 ENTRY = {"size": ["alpha"], "context": [8], "precision": ["fp32"]}

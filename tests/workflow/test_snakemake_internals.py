@@ -10,7 +10,7 @@ SNAKEFILE = """
 import json, sys
 from pathlib import Path
 sys.path.insert(0, {scripts!r})
-from stepscope.plan import snakemake_internals as internals, time_left
+from stepscope.config import snakemake_internals as internals, time_left
 
 said = {{}}
 
@@ -117,7 +117,7 @@ def test_a_cell_is_measured_again_and_counted(small):
 KILLED = """
 import sys
 sys.path.insert(0, {scripts!r})
-from stepscope.plan import snakemake_internals as internals, time_left
+from stepscope.config import snakemake_internals as internals, time_left
 
 SPEC = config.get("spec", "one")
 print("was killed:", internals.was_killed(workflow))

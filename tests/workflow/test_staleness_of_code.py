@@ -84,9 +84,9 @@ def test_the_analysis_of_snapshots_measures_nothing_again(project):
 
 
 def test_what_is_declared_as_changing_no_number_counts_for_no_cell(project):
-    text = (project.folder / "scripts/stepscope/plan/code_digest.py").read_text()
+    text = (project.folder / "scripts/stepscope/config/code_digest.py").read_text()
     declared = dict(re.findall(r'^ +Declared\("(stepscope\.[\w.]+)", (True|False)', text, re.MULTILINE))
-    assert (declared["stepscope.measure.record"], declared["stepscope.plan.profilers"]) == ("False", "True")
+    assert (declared["stepscope.measure.record"], declared["stepscope.config.profilers"]) == ("False", "True")
     scripts = project.folder / "scripts"
     files = {name: scripts.joinpath(*name.split(".")) for name in declared}
     counted = {path.with_suffix(".py") for name, path in files.items() if declared[name] == "True"}

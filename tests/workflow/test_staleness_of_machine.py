@@ -44,7 +44,7 @@ def test_the_same_torch_elsewhere_measures_nothing(project, fake_torch):
 def test_a_tool_that_appears_measures_the_studies_that_use_it(project, fake_tool):
     without = {"PATH": "/usr/bin:/bin"}
     expand = "    expand=operations.ceilings_cells,\n"
-    project.edit("scripts/stepscope/plan/studies.py", expand, f'{expand}    tools=lambda device: ["tracer"],\n')
+    project.edit("scripts/stepscope/config/studies.py", expand, f'{expand}    tools=lambda device: ["tracer"],\n')
     project.edit("scripts/measure_ceilings.py", "settings, chosen={})", 'settings, chosen={}, tools=("tracer",))')
     declared = project.run("--cores", 1, "report", *project.UNTIL_TABLES, environment=without)
     assert declared.code == 0, declared.text

@@ -53,7 +53,7 @@ def take_free_gpu(uuids: list[str]) -> str:
     """The UUID of a GPU that is free now; waits for one, and says so on stderr.
 
     This process keeps its place on the GPU, and passes it on to the program that it becomes (execve(2)). The folder of
-    the locks has to be there: stepscope.plan.run.unlockable sees to it.
+    the locks has to be there: stepscope.config.run.unlockable sees to it.
     """
     folder = lock_folder()
     said = False

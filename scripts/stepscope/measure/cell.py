@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from stepscope import files
+from stepscope.config.code_digest import Sources, chosen_modules
+from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process, processes
 from stepscope.measure.telemetry import Telemetry
-from stepscope.plan.code_digest import Sources, chosen_modules
-from stepscope.plan.grid import command_of
 
 Outcomes = TypeVar("Outcomes")  # each with a status and the rows of its samples
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty

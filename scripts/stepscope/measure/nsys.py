@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope.axes import option
+from stepscope.config.grid import flags_of
+from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.measure import process
 from stepscope.measure import record as cell_record
-from stepscope.plan.grid import flags_of
-from stepscope.plan.profilers import NSYS_NEUTRAL
 from stepscope.trace import TraceError, nsys_export
 
 FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
+from stepscope.config import own_models
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
@@ -15,7 +16,6 @@ from stepscope.measure.cell import Outcomes, Settings
 from stepscope.measure.model_in_words import lines
 from stepscope.measure.own_attention import chosen_attention
 from stepscope.measure.training import TrainingCell
-from stepscope.plan import own_models
 
 
 class OwnCell(TrainingCell):

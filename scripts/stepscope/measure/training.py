@@ -8,11 +8,11 @@ import json
 from pathlib import Path
 
 from stepscope.axes import MODES, NEUTRAL, PRECISIONS
+from stepscope.config import own_models
 from stepscope.measure import arguments
 from stepscope.measure.cell import Cell, Settings
 from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
-from stepscope.plan import own_models
 
 GPU_ONLY = ("flex", "triton")  # attention that cannot be trained on a CPU
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"

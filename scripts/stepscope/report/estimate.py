@@ -1,6 +1,6 @@
 """The data page's table of what the plan expected a run to take, beside what it took."""
 
-from stepscope.plan.estimate import BASES, SAID
+from stepscope.config.estimate import BASES, SAID
 from stepscope.report.data.estimate import by_study
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Column, Table, TableCell

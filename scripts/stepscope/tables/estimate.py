@@ -4,7 +4,7 @@ import csv
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from stepscope.plan.estimate import SAID, UNKNOWN, Estimate
+from stepscope.config.estimate import SAID, UNKNOWN, Estimate
 from stepscope.tables.columns import CELL, HARDWARE
 from stepscope.tables.schema import Table, number, text
 from stepscope.tables.writer import write_table

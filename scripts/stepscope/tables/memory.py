@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from stepscope.axes import NEUTRAL
+from stepscope.config import recordings
 from stepscope.model import footprint, footprint_peak
 from stepscope.model.footprint import Contribution, Setup
 from stepscope.model.footprint_formulas import formula_of
-from stepscope.plan import recordings
 from stepscope.snapshot.table_names import COLUMNS as OF_SNAPSHOTS
 from stepscope.tables import models
 from stepscope.tables.cells import CellResult, Rows, read_analysis

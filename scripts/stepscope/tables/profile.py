@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stepscope.axes import NEUTRAL
-from stepscope.plan import recordings
+from stepscope.config import recordings
 from stepscope.tables.cells import CellResult, read_analysis
 from stepscope.tables.columns import REASON, RUN, STATISTICS, STATUS, run_columns, statistics_columns
 from stepscope.tables.profile_fields import ANALYSES

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepscope.config.grid import flags_of
 from stepscope.machine import identity
-from stepscope.plan.grid import flags_of
 from stepscope.turns import TurnsError
 
 # Programs that measure time in processes of their own, one of which can be had by itself.

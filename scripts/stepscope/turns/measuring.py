@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from stepscope.config.time_left import in_words
 from stepscope.machine import gpus, locks
-from stepscope.plan.time_left import in_words
 from stepscope.turns import TurnsError
 from stepscope.turns.cells import Turn
 from stepscope.turns.sides import Side

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from stepscope.plan import archives
-from stepscope.plan.config import ConfigError
+from stepscope.config import archives
+from stepscope.config.config import ConfigError
 
 CELL = "timing/nano/ctx64/fp32"
 

@@ -10,6 +10,7 @@ from drawing import Made, draw, texts
 from drawing import cell_row as row_of
 from matplotlib.patches import PathPatch, Rectangle
 from stepscope import colours
+from stepscope.config.training import figure_name
 from stepscope.figures import figures_of, theme
 from stepscope.figures.facets import cells_in_order
 from stepscope.figures.labels import tick
@@ -18,7 +19,6 @@ from stepscope.figures.profile.bound import bound_rows, draw_bound
 from stepscope.figures.profile.cell import LANE, draw_cell
 from stepscope.figures.profile.data import by_category
 from stepscope.figures.profile.kernels import draw_categories, draw_launches, draw_matmul_share, matmul_shares
-from stepscope.plan.training import figure_name
 
 # ms a step by category: matmul is 6 of 10, 15 of 20, and 21 of 35 of the whole step, whose optimizer has none.
 TIMES = {

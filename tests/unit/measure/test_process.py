@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from stepscope.config.studies import STUDIES
 from stepscope.measure import process
-from stepscope.plan.studies import STUDIES
 
 SCRIPTS = Path(process.__file__).resolve().parents[2]
 PARENT = """

@@ -5,7 +5,7 @@ import re
 import pytest
 import synthetic_memory as made
 from pages import Page, markdown_page, undrawn_pages
-from stepscope.plan.training import figure_name
+from stepscope.config.training import figure_name
 from stepscope.report.data.memory import Memory, limits
 from stepscope.report.kit.finding import texts
 from stepscope.report.studies.memory.findings import opening

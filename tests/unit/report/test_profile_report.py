@@ -5,7 +5,7 @@ import re
 import pytest
 import synthetic_profile as made
 from pages import Page, markdown_page, undrawn_pages
-from stepscope.plan.training import figure_name
+from stepscope.config.training import figure_name
 from stepscope.report.kit.blocks import Fold
 from stepscope.report.kit.markdown import MarkdownBlocks
 from stepscope.report.kit.webpage import WebBlocks

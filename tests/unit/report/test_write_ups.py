@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from stepscope.plan.config import checked, read_yaml, with_preset
-from stepscope.plan.studies import CHAPTERS, STUDIES
+from stepscope.config.config import checked, read_yaml, with_preset
+from stepscope.config.studies import CHAPTERS, STUDIES
 from stepscope.tables.registry import TABLES
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,7 +1,7 @@
 """estimate.csv: what a run writes down, and what of an earlier run stays."""
 
-from stepscope.plan.estimate import Estimate
-from stepscope.plan.grid import Cell
+from stepscope.config.estimate import Estimate
+from stepscope.config.grid import Cell
 from stepscope.tables import estimate
 from stepscope.tables.reader import Tables
 

@@ -1,8 +1,8 @@
 """Figures of the memory study: peaks, what is alive at them, the prediction, and each cell by itself."""
 
+from stepscope.config.training import figure_name
 from stepscope.figures.memory.across import draw_peak_categories, draw_peaks, draw_predicted
 from stepscope.figures.memory.cell import draw_cell
-from stepscope.plan.training import figure_name
 
 
 def cell_figures(tables) -> dict:

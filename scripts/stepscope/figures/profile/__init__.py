@@ -1,9 +1,9 @@
 """Figures of the profile study: matrix products, launches, what a step is bound by, and each cell by itself."""
 
+from stepscope.config.training import figure_name
 from stepscope.figures.profile.bound import draw_bound
 from stepscope.figures.profile.cell import draw_cell
 from stepscope.figures.profile.kernels import draw_categories, draw_launches, draw_matmul_share
-from stepscope.plan.training import figure_name
 
 
 def cell_figures(tables) -> dict:

@@ -4,10 +4,10 @@ import re
 
 from torch import Tensor, nn
 
+from stepscope.config.own_models import keys_of
 from stepscope.measure.models import Unsupported
 from stepscope.model import own
 from stepscope.model.own import probing
-from stepscope.plan.own_models import keys_of
 
 
 class Model:

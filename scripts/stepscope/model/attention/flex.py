@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from stepscope.attention import masks
+from stepscope.kernels import masks
 from stepscope.model.ranges import named
 
 
@@ -17,7 +17,7 @@ def attention(
 
     q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
     number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.attention.masks`.
+    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`.
     """
     masks.check(is_causal, window, lower_right)
     with named("fused attention"):

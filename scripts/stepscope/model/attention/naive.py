@@ -5,7 +5,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from stepscope.attention import masks
+from stepscope.kernels import masks
 from stepscope.model.ranges import named
 from stepscope.model.softmax import softmax
 
@@ -17,7 +17,7 @@ def attention(
 
     q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
     number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.attention.masks`.
+    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`.
     """
     masks.check(is_causal, window, lower_right)
     # The queries that share keys can stand one after the other: K and V need not be repeated.

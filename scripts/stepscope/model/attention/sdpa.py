@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.bias import causal_lower_right
 
-from stepscope.attention import masks
+from stepscope.kernels import masks
 from stepscope.model.ranges import named
 
 
@@ -16,7 +16,7 @@ def attention(
 
     q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
     number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.attention.masks`. A window is given to PyTorch as a mask of
+    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`. A window is given to PyTorch as a mask of
     (queries x keys), which few of its kernels take.
     """
     masks.check(is_causal, window, lower_right)

@@ -1,8 +1,8 @@
-"""FlashAttention-2 in Triton (stepscope.attention): no tensor of (queries x keys), on a GPU only."""
+"""FlashAttention-2 in Triton (stepscope.kernels): no tensor of (queries x keys), on a GPU only."""
 
 from torch import Tensor
 
-from stepscope.attention import fused, native
+from stepscope.kernels import fused, native
 from stepscope.model.ranges import named
 
 native.library()  # built, if need be, before anything is timed
@@ -15,7 +15,7 @@ def attention(
 
     q: (..., heads, queries, d_head); k and v: (..., key heads, keys, d_head), where the number of key heads divides
     that of heads. Returns (..., heads, queries, d_head). With `is_causal`, query i sees keys 0 to i; `window` and
-    `lower_right` as in `stepscope.attention.masks`. Raises ValueError, in one line, for what the kernels or the device
+    `lower_right` as in `stepscope.kernels.masks`. Raises ValueError, in one line, for what the kernels or the device
     cannot run.
     """
     with named("fused attention"):

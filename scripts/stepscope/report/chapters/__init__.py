@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from stepscope.plan.studies import CHAPTERS
+from stepscope.config.studies import CHAPTERS
 from stepscope.report.data.spotlight import Machine
 from stepscope.report.kit.chapter import Chapter, fitted
 

@@ -1,6 +1,6 @@
 """What the plan expected the cells to take, beside what they took: a row a machine and study."""
 
-from stepscope.plan.estimate import BASES
+from stepscope.config.estimate import BASES
 from stepscope.report.data.machines import every_cell
 from stepscope.tables.reader import Tables
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from stepscope import axes
-from stepscope.plan import recordings
+from stepscope.config import recordings
 
 PRECISIONS = tuple(axes.PRECISIONS)
 PHASES = tuple(axes.PHASES)

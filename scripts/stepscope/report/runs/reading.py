@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.archive import OTHER_FOLDERS
-from stepscope.plan.studies import STUDIES
+from stepscope.config.studies import STUDIES
 from stepscope.recordings.text import plain
 from stepscope.report.data.control import control_pairs_of, floors_of
 from stepscope.report.kit.compare import Floors

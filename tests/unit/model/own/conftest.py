@@ -14,7 +14,7 @@ from stepscope.model import own, ranges
 # A kernel's kind is decided when its module is loaded: on the CPU it needs Triton's interpreter.
 if not torch.cuda.is_available() and sys.platform == "linux":
     os.environ["TRITON_INTERPRET"] = "1"
-    importlib.import_module("stepscope.attention.fused")
+    importlib.import_module("stepscope.kernels.fused")
     del os.environ["TRITON_INTERPRET"]
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"

@@ -78,7 +78,7 @@ def test_another_attention_gives_the_same_numbers(request, make, step, reference
     ran = []
     if attention == "triton":
         monkeypatch = request.getfixturevalue("monkeypatch")
-        kernels = pytest.importorskip("stepscope.attention.fused")
+        kernels = pytest.importorskip("stepscope.kernels.fused")
         forward = kernels._forward
         monkeypatch.setattr(kernels, "_forward", lambda *given: ran.append(1) or forward(*given))
     assert_close(step(model), plain)
@@ -103,7 +103,7 @@ def test_an_attention_imported_by_name_is_replaced_too(make, write, step, monkey
         """)
     plain = step(make(reference))
     ran = []
-    kernels = pytest.importorskip("stepscope.attention.fused")
+    kernels = pytest.importorskip("stepscope.kernels.fused")
     monkeypatch.setattr(
         kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
     )
@@ -126,7 +126,7 @@ def test_heads_that_share_keys_and_values(make, write, step, monkeypatch):
 
         def build(context): return Net()
         """)
-    kernels = pytest.importorskip("stepscope.attention.fused")
+    kernels = pytest.importorskip("stepscope.kernels.fused")
     plain = step(make(reference))
     monkeypatch.setattr(kernels, "attention", naive.attention)
     assert_close(step(make(reference, attention="triton")), plain)
@@ -184,7 +184,7 @@ def test_groups_of_blocks_need_a_sequence_that_is_called_as_a_whole(make, write,
 
 def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, monkeypatch):
     ran = []
-    kernels = pytest.importorskip("stepscope.attention.fused")
+    kernels = pytest.importorskip("stepscope.kernels.fused")
     monkeypatch.setattr(
         kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
     )

@@ -1,6 +1,6 @@
 """The captions of the memory study's figures, and their alternative texts."""
 
-from stepscope.plan.training import figure_name
+from stepscope.config.training import figure_name
 from stepscope.report.data.memory import Memory, title
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters

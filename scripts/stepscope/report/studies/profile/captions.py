@@ -1,6 +1,6 @@
 """The profile study's figures: what to see in them, the fixed parameters, and their alt text."""
 
-from stepscope.plan.training import figure_name
+from stepscope.config.training import figure_name
 from stepscope.report.data.profile import GPU, Profile
 from stepscope.report.kit.blocks import Picture
 from stepscope.report.kit.captions import fixed_parameters

@@ -1,0 +1,125 @@
+"""From the configuration's grids to cells: one cell is one point, measured by one job."""
+
+import functools
+import itertools
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from stepscope.config.config import ConfigError
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One point of a study's grid.
+
+    `name` is its folder below results/, `spec` all that the measuring program is told, `program` its file in scripts/,
+    `chosen` the implementations that it loads by name, as code_digest() takes them.
+    """
+
+    name: str
+    study: str
+    size: str | None
+    program: str
+    spec: dict
+    chosen: dict = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The machine that the cell belongs to."""
+        return self.name.partition("/")[0]
+
+    @functools.cached_property
+    def flags(self) -> str:
+        """The spec as command-line flags, sorted by name: the same for the same spec."""
+        return flags_of(dict(sorted(self.spec.items())))
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a study's cells are planned for: the whole configuration, and a machine by its label."""
+
+    study: str
+    program: str
+    config: dict
+    device: str
+    hardware: str
+    threads: int
+
+    @property
+    def settings(self) -> dict:
+        """The study's part of the configuration."""
+        return self.config[self.study]
+
+    @property
+    def common(self) -> dict:
+        """What the specs of all cells have."""
+        return {"seed": self.config["model"]["seed"], "threads": self.threads, "device": self.device}
+
+    def cell(self, place: str, spec: dict, size: str | None = None, chosen: dict | None = None) -> Cell:
+        """The study's cell in the folder `place`; `spec` without the study's name, the others as Cell has them."""
+        return Cell(
+            name=f"{self.hardware}/{self.study}/{place}",
+            study=self.study,
+            size=size,
+            program=self.program,
+            spec={"study": self.study, **spec},
+            chosen=chosen or {},
+        )
+
+
+def flags_of(spec: dict) -> str:
+    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
+    return " ".join([f"{_flag(key)} {_word(key, value)}" for key, value in spec.items() if key != "study"])
+
+
+def _word(key: str, value: object) -> object:
+    """A value as a shell's word. Only names of models and what they are built with hold signs that a shell reads."""
+    return shlex.quote(value) if key in ("model", "model_keys") else value
+
+
+@functools.cache
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
+    """The points of a grid, in its order: the product of each entry's lists, one entry after the other.
+
+    Raises ConfigError if the grid is empty, or names a point twice.
+    """
+    axes = tuple(axes)
+    found: list[dict] = []
+    for entry in entries:
+        lists = [[entry[axis]] if not isinstance(entry[axis], list) else entry[axis] for axis in axes if axis in entry]
+        names = [axis for axis in axes if axis in entry]
+        found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
+    if not found:
+        raise ConfigError(f"config key {study}.grid: the grid is empty; give at least one entry with its axes")
+    return found
+
+
+def stopping_rule(steps: dict) -> dict:
+    """A configuration's {min, max, seconds} as parts of a spec."""
+    return {"steps": steps["min"], "max_steps": steps["max"], "max_seconds": steps["seconds"]}
+
+
+def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
+    """The same cells. Raises ConfigError if two have one name: the grid holds a point twice."""
+    seen = set()
+    for cell in cells:
+        if cell.name in seen:
+            raise ConfigError(f"config key {study}.grid: {cell.name} is there twice; remove one")
+        seen.add(cell.name)
+    return cells
+
+
+def options_path(options: dict) -> str:
+    """`/batch=64/repeat=2` for the options that are not neutral; empty if all are."""
+    return "".join(f"/{key}={value}" for key, value in options.items())
+
+
+def command_of(program: str, spec: dict) -> str:
+    """What a person types in the project's folder to measure this spec."""
+    return f"python {Path('scripts') / program} {flags_of(spec)}"

@@ -1,0 +1,201 @@
+"""The machines of a configuration: where each label's cells are measured, if at all, and what their jobs ask for."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+from stepscope.archive import OTHER_FOLDERS
+from stepscope.config.config import ConfigError
+from stepscope.machine import gpus, identity
+from stepscope.machine.labels import Hardware, is_expected
+
+# Keys of an entry that Slurm is asked with: a label that has one of them is measured by jobs, on other machines.
+SLURM = ("gpu_model", "slurm_partition", "slurm_account", "constraint", "qos", "exclusive", "slurm_extra")
+START_MINUTES = 5  # of a job before its program counts its own time: a node's first look at a shared file system
+DEFAULT_LIMITS = {"memory": 16, "cpus": 4}
+
+
+def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]:
+    """The configuration's machines, the baseline first, then in its order; the machine at hand if it names none.
+
+    Raises ConfigError or MachineError, with one line, for an entry that cannot be.
+    """
+    entries = config["hardware"]
+    if not entries:
+        device = identity.choose_device(config["device"])
+        entries = {identity.hardware_label(device): {}}
+    for label in entries:
+        if label in OTHER_FOLDERS or len(label) > 64:
+            raise ConfigError(
+                f"config key hardware: {label!r} is not a usable name; use at most 64 letters, digits, '.', '_' and "
+                f"'-', and none of {', '.join(OTHER_FOLDERS)}"
+            )
+    found = [_hardware(label, entry, config, results) for label, entry in entries.items()]
+    at_hand = [one.label for one in found if one.here and one.measured]
+    if len(at_hand) > 1:
+        raise ConfigError(
+            f"config key hardware: {' and '.join(at_hand)} would both be the machine at hand; give one of them "
+            f"measure: false, or say how Slurm finds it ({', '.join(SLURM[:4])})"
+        )
+    by_jobs = [one.label for one in found if one.by_jobs]
+    if at_hand and by_jobs:
+        raise ConfigError(
+            f"config key hardware: {at_hand[0]} is the machine at hand and {by_jobs[0]} is measured by Slurm's jobs, "
+            f"but a run does one of the two; measure {at_hand[0]} by itself, then give it measure: false here"
+        )
+    baseline = config["baseline"]
+    if baseline and baseline not in entries and not is_of_results(baseline):
+        raise ConfigError(
+            f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}, or, for "
+            "snakemake compare, give a results folder or an archive that is there"
+        )
+    return sorted(found, key=lambda one: one.label != baseline) if baseline else found
+
+
+def is_of_results(baseline: str) -> bool:
+    """Whether a baseline is the path of results, to be compared with, and not the label of a machine."""
+    return "/" in baseline or Path(baseline).exists()
+
+
+def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
+    """One line where the baseline is not of the kind that a run's targets take; else None."""
+    baseline = config["baseline"]
+    if compares and not baseline:
+        return "config key baseline: compare needs a results folder or an archive; give --config baseline=PATH"
+    if compares and not is_of_results(baseline):
+        return (
+            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder or an archive; give "
+            "--config baseline=PATH"
+        )
+    if reports and baseline and baseline not in config["hardware"] and is_of_results(baseline):
+        return (
+            f"config key baseline: {baseline!r} is a path, which only snakemake compare takes; name a machine of "
+            "hardware, or leave it out"
+        )
+    return None
+
+
+def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
+    asked = {key: entry[key] for key in SLURM if key in entry}
+    measured = entry.get("measure", "archive" not in entry)
+    here = measured and not asked
+    wanted = entry.get("device", config["device"])
+    if here:
+        if "python" in entry:
+            raise ConfigError(
+                f"config key hardware.{label}.python: {label} is the machine at hand, where the Python that runs "
+                "snakemake measures; remove the key"
+            )
+        device = identity.choose_device(wanted)
+        key = f"hardware.{label}.threads" if "threads" in entry else "threads"
+        threads = _threads_here(entry.get("threads", config["threads"]), device, key)
+        _check_expected(label, entry.get("expect"), device)
+    else:
+        device = (_device_of_records(label, results) or "cuda") if wanted == "auto" else wanted
+        threads = _threads_elsewhere(label, entry, device, measured, config)
+    return Hardware(
+        label=label,
+        device=device,
+        threads=threads,
+        here=here,
+        measured=measured,
+        expect=entry.get("expect"),
+        asked=asked,
+        python=entry.get("python"),
+    )
+
+
+def _device_of_records(label: str, results: Path) -> str | None:
+    """The device that a label's results were measured on, by the first record that says so."""
+    for path in sorted((results / label).rglob("record.json")):
+        try:
+            return json.loads(path.read_bytes())["machine"]["device"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def _threads_here(wanted: int | str, device: str, key: str) -> int:
+    if wanted != "auto":
+        processors = os.cpu_count() or 1
+        if wanted > processors:
+            raise ConfigError(
+                f"config key {key}: {wanted} is more than the processors of this machine; use at most {processors}"
+            )
+        return wanted
+    return 1 if device == "cuda" else identity.usable_cores()
+
+
+def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
+    """Threads are part of a cell's spec, so a CPU that is not at hand has to be told how many."""
+    threads = entry.get("threads", config["threads"])
+    if threads != "auto":
+        return threads
+    if device == "cpu" and measured:
+        raise ConfigError(
+            f"config key hardware.{label}: threads: auto means all cores of a CPU, and those of another machine are "
+            "not known here; give this entry threads"
+        )
+    return 1
+
+
+def _check_expected(label: str, expect: str | None, device: str) -> None:
+    name = gpus.visible_gpus()[0].name if device == "cuda" else identity.cpu_name()
+    if expect and not is_expected(name, expect):
+        raise ConfigError(
+            f"config key hardware.{label}: this machine is {name}, not the expected {expect!r}; give the entry "
+            "measure: false to use results that are there, or correct expect"
+        )
+
+
+def limit(limits: list[dict], key: str, default: int | float, study: str, size: str | None) -> int | float:
+    """`minutes`, `memory` (GiB) or `cpus` of a cell's job: of the last line of `limits` that fits and has the key."""
+    fitting = [
+        line[key]
+        for line in limits
+        if key in line and study in line.get("study", [study]) and size in line.get("size", [size])
+    ]
+    return fitting[-1] if fitting else default
+
+
+def job_resources(hardware: Hardware, config: dict, study: str, size: str | None) -> dict:
+    """What the job of a cell asks for; None where it asks for nothing. Minutes are the program's own limit.
+
+    `gpu` counts GPUs, `mem_mb` is the host's memory in MB, `runtime` is in minutes.
+    """
+    asked = hardware.asked
+    minutes = limit(config["limits"], "minutes", config[study]["time_limit"], study, size)
+    memory = limit(config["limits"], "memory", DEFAULT_LIMITS["memory"], study, size)
+    extra = [asked.get("slurm_extra", ""), "--exclusive" if asked.get("exclusive") else ""]
+    by_jobs = hardware.by_jobs
+    return {
+        "gpu": 1 if hardware.device == "cuda" else None if by_jobs else 0,
+        "minutes": minutes,
+        "runtime": minutes + START_MINUTES * by_jobs,
+        "mem_mb": round(memory * 1024) if by_jobs else 0,
+        "slurm_extra": " ".join(filter(None, extra)) or None,
+        **{key: asked.get(key) for key in SLURM if key not in ("exclusive", "slurm_extra")},
+    }
+
+
+def job_cpus(hardware: Hardware, config: dict, study: str, size: str | None) -> int:
+    """Processor cores of a cell's job. At hand a CPU cell takes all, so that nothing runs beside it."""
+    if hardware.here:
+        return 1 if hardware.device == "cuda" else identity.usable_cores()
+    cpus = limit(config["limits"], "cpus", DEFAULT_LIMITS["cpus"], study, size)
+    return max(cpus, hardware.threads)
+
+
+def asked_of_any(machines: list[Hardware]) -> list[str]:
+    """Resources that a rule names: a key that no machine has would hide what the user's own profile sets for it."""
+    asked = {key for one in machines if one.by_jobs for key in one.asked}
+    names = ["slurm_extra" if key == "exclusive" else key for key in SLURM if key in asked]
+    memory = ["mem_mb"] if any(one.by_jobs for one in machines) else []
+    return ["gpu", "minutes", "runtime", *memory, *dict.fromkeys(names)]
+
+
+def measured_pattern(machines: list[Hardware]) -> str:
+    """Wildcard constraint for a label whose cells are measured, unlike those whose results are only used."""
+    used = "|".join(re.escape(one.label) for one in machines if not one.measured)
+    return (f"(?!(?:{used})/)" if used else "") + r"[A-Za-z0-9][A-Za-z0-9._-]*"

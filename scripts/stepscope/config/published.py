@@ -1,0 +1,29 @@
+"""The files of published figures that a report is set beside: the project's own, and those of the configuration.
+
+Standard library only: the workflow's rules import it.
+"""
+
+import os
+from pathlib import Path
+
+from stepscope import archive
+from stepscope.config.config import ConfigError
+
+
+def published_files(config: dict, own: Path) -> list[str]:
+    """The project's files in the folder `own`, then those of the key `published`; paths from the working directory.
+
+    Raises ConfigError for one that is not there.
+    """
+    given = config["published"]
+    for place, path in enumerate(given):
+        if not Path(path).is_file():
+            raise ConfigError(
+                f"config key published[{place}]: there is no file {path!r}; give a path from {Path.cwd()}"
+            )
+        if Path(path).suffix == ".zip":
+            try:
+                archive.manifest_of(Path(path))
+            except archive.ArchiveError as error:
+                raise ConfigError(f"config key published[{place}]: {error}") from None
+    return [*sorted(map(os.path.relpath, own.glob("*.csv"))), *given]

@@ -1,0 +1,185 @@
+"""Cells that run the model: one for each point of size x context x precision and the options."""
+
+import dataclasses
+
+from stepscope.axes import NEUTRAL
+from stepscope.config import own_models, recordings
+from stepscope.config.config import ConfigError
+from stepscope.config.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
+from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.model.shape import ModelShape
+
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
+AXES = (
+    *("size", "context", "precision", "batch", "mode", "attention", "optimizer", "key_value_heads", "window"),
+    "repeat",
+)
+WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the whole step
+MEMORY_AXES = (*AXES, "start")
+PROFILE_AXES = (*AXES, "detail")
+
+
+def timing_cells(target: Target) -> list[Cell]:
+    """The cells of the timing grid, in the configuration's order, then the control: some of them once more.
+
+    Raises ConfigError for a grid or a control that is wrong.
+    """
+    settings = timed_steps(target)
+    cells = training_cells(target, settings)
+    if any("repeat" in entry for entry in target.settings["control"][target.device]):
+        raise ConfigError(f"config key timing.control.{target.device}: its cells are measured twice; remove repeat")
+    for repeat in (1, 2):
+        entries = [entry | {"repeat": [repeat]} for entry in target.settings["control"][target.device]]
+        control = training_cells(target, settings, entries=entries) if entries else []
+        names = {cell.name for cell in cells}
+        cells += [cell for cell in control if cell.name not in names]
+    return cells
+
+
+def memory_cells(target: Target) -> list[Cell]:
+    """The cells of the memory grid, in the configuration's order."""
+    return training_cells(target, counted_steps(target), MEMORY_AXES)
+
+
+def profile_cells(target: Target) -> list[Cell]:
+    """The cells of the profile grid, in the configuration's order. Only where nsys may record they have its options."""
+    profiler = target.settings["profiler"]
+    of_nsys = nsys_options(target.settings["nsys"]) if target.device == "cuda" and profiler != "torch" else {}
+    return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES)
+
+
+def warmup_cells(target: Target) -> list[Cell]:
+    """The cells of the warm-up grid, in the configuration's order: the same steps after more and more warm-up.
+
+    Each point's last one looks into the first step. Raises ConfigError for a grid that is wrong.
+    """
+    study, device = target.settings, target.device
+    if any("mode" in entry for entry in study["grid"][device]):
+        raise ConfigError(f"config key warmup.grid.{device}: every cell runs whole steps; remove mode")
+    counts, steps = study["warmup"][device], {"steps": study["steps"]}
+    ways = [(f"warmup={count}", {"warmup": count, **steps}) for count in counts]
+    if study["profile_first"]:
+        ways.append(("first=profiled", {"warmup": max(counts), **steps, "first": "profiled"}))
+    named = [
+        [dataclasses.replace(cell, name=f"{cell.name}/{way}") for cell in training_cells(target, settings, WARMUP_AXES)]
+        for way, settings in ways
+    ]
+    return without_duplicates("warmup", [cell for point in zip(*named, strict=True) for cell in point])
+
+
+def timed_steps(target: Target) -> dict:
+    """How a study that runs until its numbers are steady warms up and stops, as parts of a spec."""
+    return {
+        "processes": target.settings["processes"][target.device],
+        "warmup": target.settings["warmup"][target.device],
+        **stopping_rule(target.settings["steps"][target.device]),
+    }
+
+
+def counted_steps(target: Target) -> dict:
+    """How a study that runs so many steps warms up and stops, as parts of a spec."""
+    return {key: target.settings[key][target.device] for key in ("warmup", "steps")}
+
+
+def nsys_options(chosen: dict) -> dict:
+    """The configuration's choices for nsys as parts of a spec, without those that are at their neutral value."""
+    chosen = chosen | {"trace": sorted(chosen["trace"])}  # the order says nothing
+    changed = {key: value for key, value in chosen.items() if value != NSYS_NEUTRAL[key]}
+    spec = {f"nsys_{key}": value for key, value in changed.items()}
+    if "nsys_trace" in spec:
+        spec["nsys_trace"] = ",".join(spec["nsys_trace"])
+    if "nsys_cuda_memory_usage" in spec:
+        spec["nsys_cuda_memory_usage"] = "true"
+    return spec
+
+
+def training_cells(
+    target: Target, settings: dict, axes: tuple[str, ...] = AXES, entries: list[dict] | None = None
+) -> list[Cell]:
+    """The cells of the study's grid, in the configuration's order.
+
+    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name.
+    entries: the grid, where it is not what the configuration calls so. Raises ConfigError for a grid that is wrong.
+    """
+    config, study, device = target.config, target.study, target.device
+    models = models_of(config)
+    neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
+    entries = target.settings["grid"][device] if entries is None else entries
+    strange = [axis for entry in entries for axis in entry if axis not in axes]
+    if strange:
+        raise ConfigError(f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it")
+    result = []
+    for point in points(study, entries, axes):
+        missing = [axis for axis in ("size", "context", "precision") if axis not in point]
+        if missing:
+            raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
+        size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
+        check_size(size, config, f"config key {study}.grid.{device}")
+        _plain_heads(point, models[size], f"config key {study}.grid.{device}: size {size}")
+        options = {key: value for key, value in point.items() if value != neutral[key]}
+        spec = {
+            **models[size],
+            "context": context,
+            "batch": config["model"]["batch"],
+            "precision": precision,
+            **settings,
+            **target.common,
+            **{key: value for key, value in options.items() if key not in recordings.NEUTRAL},
+            **recordings.flags(options),
+        }
+        result.append(
+            target.cell(
+                f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, own_models.chosen_of(spec)
+            )
+        )
+    return without_duplicates(study, result)
+
+
+def _plain_heads(point: dict, model: dict, place: str) -> None:
+    """Make as many heads of K and V as of Q neutral in a point.
+
+    Raises ConfigError where they do not divide Q's, and for a model of one's own, which has its heads by itself.
+    """
+    given = [axis for axis in ("key_value_heads", "window") if point.get(axis) not in (None, NEUTRAL[axis])]
+    if given and "num_heads" not in model:
+        raise ConfigError(f"{place} is a model of your own and has its own {given[0]}; remove the axis")
+    heads = point.get("key_value_heads")
+    if heads and model["num_heads"] % heads:
+        raise ConfigError(
+            f"{place} has {model['num_heads']} heads, which key_value_heads {heads} does not divide; use a divisor"
+        )
+    if heads and heads == model["num_heads"]:
+        del point["key_value_heads"]
+
+
+def models_of(config: dict) -> dict[str, dict]:
+    """What stands in a spec for each name that a grid's `size` may have: a shape, or a model of one's own.
+
+    Raises ConfigError for a shape that no model can have, or a model of one's own that says not what it is.
+    """
+    result = {}
+    for name, shape in config["sizes"].items():
+        common = {"vocab_size": config["model"]["vocab_size"]}
+        try:
+            ModelShape(**shape, **common)
+        except ValueError as error:
+            raise ConfigError(f"config key sizes.{name}: {error}") from None
+        result[name] = {each: shape[each] for each in SHAPE} | common
+    return result | own_models.specs(config)
+
+
+def check_size(name: str, config: dict, key: str) -> None:
+    """Raise ConfigError for a name that neither a size has nor a model of one's own."""
+    names = [*config["sizes"], *config["models"]]
+    if name not in names:
+        where = "sizes, or under models," if config["models"] else "sizes"
+        raise ConfigError(f"{key}: there is no size {name!r}; add it under {where} or choose from {', '.join(names)}")
+
+
+def figure_name(cell: str) -> str:
+    """Name of a cell's figure: `profile_cell_gpu_small_ctx256_bf16_mode-x` for `gpu/profile/small/ctx256/bf16/mode=x`.
+
+    It names a file and a rule's output, so it holds neither `/` nor `=`.
+    """
+    hardware, study, *place = cell.split("/")
+    return "_".join([f"{study}_cell", hardware, *place]).replace("=", "-")

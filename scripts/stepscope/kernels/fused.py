@@ -1,0 +1,128 @@
+"""FlashAttention in Triton as a differentiable function; the GPU and the precision choose the kernels.
+
+Two operators are registered with PyTorch, so that torch.compile takes each as one step of its graph, instead of looking
+into kernels that it cannot read.
+"""
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from stepscope.kernels import kernels, masks, native
+from stepscope.kernels.kernels import unsupported as unsupported
+from stepscope.kernels.operands import as_4d, check, empty_like
+
+
+def attention(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> Tensor:
+    """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
+
+    q: (..., heads, queries, d_head); k and v: (..., key heads, keys, d_head), where the number of key heads divides
+    that of heads. Returns (..., heads, queries, d_head). With `is_causal`, query i sees keys 0 to i; `window` and
+    `lower_right` as in `stepscope.kernels.masks`. Raises ValueError, in one line, for what the kernels or the device
+    cannot run.
+    """
+    return _attend(q, k, v, is_causal, window, lower_right, False)
+
+
+def attention_and_lse(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The same, and log(sum(exp(scores))) of every query, natural logarithm: (..., queries) fp32, no gradient.
+
+    A query that sees no key has the output 0 and the log-sum-exp -inf.
+    """
+    return _attend(q, k, v, is_causal, window, lower_right, True)
+
+
+def _attend(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
+) -> Tensor | tuple[Tensor, Tensor]:
+    device = q.device.type
+    if torch.is_autocast_enabled(device):
+        q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
+    mask = is_causal, window, lower_right
+    is_compiling = torch.compiler.is_compiling()
+    if not (is_compiling or with_lse) and native.attend and _is_plain(q, k, v, window):
+        output = native.attend(q, k, v, *mask)
+        if output is not None:
+            return output
+    if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
+        check(q, k, v)
+        masks.check(*mask)
+        if q.ndim != 4:
+            shape = q.shape
+            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), *mask, True)
+            output = output.reshape(shape)
+            return (output, lse.reshape(shape[:-1])) if with_lse else output
+    if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
+        q, k, v = (x.view_as(x) for x in (q, k, v))
+    else:  # the kernels read memory as it is
+        q, k, v = q.resolve_neg(), k.resolve_neg(), v.resolve_neg()
+    wants_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
+    if is_compiling or wants_gradient or forward_ad._current_level >= 0:  # which raises for forward-mode gradients
+        return _FlashAttention.apply(q, k, v, mask, with_lse)
+    output, lse = kernels.kernels(q, k, v, *mask).forward(q, k, v)
+    return (output, lse) if with_lse else output
+
+
+def _is_plain(q: Tensor, k: Tensor, v: Tensor, window: int | None) -> bool:
+    """Whether C++ sees all that there is to these: no subclass that results take over, no number beyond its own."""
+    has_window = type(window) is int and window < 2**31
+    return type(q) is type(k) is type(v) is Tensor and (window is None or has_window)
+
+
+class _FlashAttention(torch.autograd.Function):
+    # An operator takes the host longer to call than a function: only the compiler needs it.
+    @staticmethod
+    def forward(
+        ctx, q: Tensor, k: Tensor, v: Tensor, mask: tuple[bool, int | None, bool], with_lse: bool
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        ctx.mask = mask
+        forward = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else _forward
+        output, lse = forward(q, k, v, *mask)
+        ctx.save_for_backward(q, k, v, output, lse)
+        if not with_lse:
+            return output
+        ctx.mark_non_differentiable(lse)
+        return output, lse
+
+    @staticmethod
+    def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
+        if torch.compiler.is_compiling():
+            gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+        else:
+            gradients = kernels.gradients_once(*ctx.saved_tensors, d_output, *ctx.mask)
+        return *gradients, None, None
+
+
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Output and log-sum-exp of 4D tensors."""
+    return kernels.kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
+
+
+def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
+    return empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+
+
+def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, Tensor, Tensor]:
+    return empty_like(q), empty_like(k), empty_like(v)
+
+
+_MASK = "bool is_causal, SymInt? window=None, bool lower_right=False"
+for name, signature, implementation, fake in (
+    ("flash_forward", f"(Tensor q, Tensor k, Tensor v, {_MASK}) -> (Tensor, Tensor)", _forward, _empty_results),
+    (
+        "flash_backward",
+        f"(Tensor q, Tensor k, Tensor v, Tensor output, Tensor lse, Tensor d_output, {_MASK})"
+        " -> (Tensor, Tensor, Tensor)",
+        kernels.gradients,
+        _empty_gradients,
+    ),
+):
+    torch.library.define(f"stepscope::{name}", signature)
+    torch.library.impl(f"stepscope::{name}", ("cpu", "cuda"), implementation)
+    torch.library.register_fake(f"stepscope::{name}", fake)

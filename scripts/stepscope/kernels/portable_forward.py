@@ -1,0 +1,186 @@
+"""Forward pass of FlashAttention-2 (Dao 2023, algorithm 1) in Triton, for any GPU that Triton runs on."""
+
+import triton
+import triton.language as tl
+
+from stepscope.kernels.launching import Plan
+from stepscope.kernels.masks import Mask
+from stepscope.kernels.operands import block_of, sharing, sizes
+from stepscope.kernels.pointers import head_of, load_tile, store_tile
+from stepscope.kernels.tiles import Tiles, input_precision
+
+LN_2 = tl.constexpr(0.6931471805599453)
+LOG2_E = 1.4426950408889634
+
+
+def add_to(plan: Plan, mask: Mask, tiles: Tiles) -> None:
+    """From q, k, v to output, shaped like q, and log-sum-exp, (batch, heads, queries) fp32; all 4D with contiguous
+    rows."""
+    q, k, v, output, lse = plan.slots
+    sequences, heads, queries, keys = sizes(q, k)
+    tensors = q, k, v, output
+    plan.launch(
+        _forward_kernel,
+        (triton.cdiv(queries, tiles.queries), sequences),
+        (
+            *tensors,
+            lse,
+            *(x.stride()[:-1] for x in tensors),
+            heads,
+            queries,
+            keys,
+            mask.offset,
+            mask.window,
+            q.shape[-1] ** -0.5 * LOG2_E,
+        ),
+        {
+            "QUERIES": tiles.queries,
+            "KEYS": tiles.keys,
+            "D_HEAD": q.shape[-1],
+            "BLOCK": block_of(q.shape[-1]),
+            "SHARING": sharing(q, k),
+            "CAUSAL": mask.is_causal,
+            "WINDOWED": mask.window > 0,
+            "PRECISION": input_precision(q.dtype, tiles),
+        },
+        num_warps=tiles.warps,
+        num_stages=tiles.stages,
+    )
+
+
+# What varies from call to call and would change the code, but not its speed.
+@triton.jit(do_not_specialize=["heads", "queries", "keys", "offset", "window"])
+def _forward_kernel(
+    q,
+    k,
+    v,
+    output,
+    lse,
+    q_strides,
+    k_strides,
+    v_strides,
+    output_strides,
+    heads,
+    queries,
+    keys,
+    offset,
+    window,
+    scale_log2,
+    QUERIES: tl.constexpr,
+    KEYS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    SHARING: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    # The last queries see the most keys: they go first, so that no long program is left when all others are done.
+    row = (tl.num_programs(0) - 1 - tl.program_id(0)) * QUERIES
+    sequence = tl.program_id(1)
+    q = head_of(q, q_strides, sequence, heads)
+    k = head_of(k, k_strides, sequence // SHARING, heads // SHARING)
+    v = head_of(v, v_strides, sequence // SHARING, heads // SHARING)
+    output = head_of(output, output_strides, sequence, heads)
+    q_tile = load_tile(q, q_strides, row, queries, QUERIES, D_HEAD, BLOCK, True)
+    rows = row + tl.arange(0, QUERIES)
+    maximum = tl.full([QUERIES], float("-inf"), tl.float32)
+    normaliser = tl.zeros([QUERIES], tl.float32)
+    weighted = tl.zeros([QUERIES, BLOCK], tl.float32)
+
+    # Only the tiles on the diagonal, at the far end of the window, and the last, shorter one need a mask.
+    begin, unmasked, full, end = keys_seen(row + offset, keys, window, QUERIES, KEYS, CAUSAL, WINDOWED)
+    positions = rows + offset
+    if WINDOWED:
+        for column in range(begin, tl.minimum(unmasked, end), KEYS):
+            maximum, normaliser, weighted = _attend(
+                maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
+                scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
+            )  # fmt: skip
+    for column in range(unmasked, full, KEYS):
+        maximum, normaliser, weighted = _attend(
+            maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
+            scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, False, PRECISION,
+        )  # fmt: skip
+    for column in range(tl.maximum(unmasked, full), end, KEYS):
+        maximum, normaliser, weighted = _attend(
+            maximum, normaliser, weighted, q_tile, k, v, k_strides, v_strides, positions, column, keys, window,
+            scale_log2, KEYS, D_HEAD, BLOCK, CAUSAL, WINDOWED, True, PRECISION,
+        )  # fmt: skip
+
+    # A row of which every score is -inf has no weights; its output is 0.
+    weighted = weighted / tl.where(normaliser == 0, 1, normaliser)[:, None]
+    store_tile(output, output_strides, row, queries, weighted, QUERIES, D_HEAD, BLOCK)
+    tl.store(lse + sequence * queries + rows, (maximum + tl.log2(normaliser)) * LN_2, rows < queries)
+
+
+@triton.jit
+def keys_seen(
+    position, keys, window, QUERIES: tl.constexpr, KEYS: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr
+):
+    """(begin, unmasked, full, end): the queries of a tile, the first of which has this position, see keys from `begin`
+    to `end`, and all of them see all of those in the tiles from `unmasked` to `full`, if there are any."""
+    if not CAUSAL:
+        return 0, 0, keys // KEYS * KEYS, keys
+    end = tl.minimum(keys, position + QUERIES)
+    full = tl.maximum(tl.minimum(keys, position + 1), 0) // KEYS * KEYS
+    if not WINDOWED:
+        return 0, 0, full, end
+    begin = tl.maximum(position - window + 1, 0) // KEYS * KEYS
+    return begin, tl.cdiv(tl.maximum(position + QUERIES - window, 0), KEYS) * KEYS, full, end
+
+
+@triton.jit
+def see(positions, columns, keys, window, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr):
+    """Whether the queries at these positions see these keys, (queries, keys)."""
+    seen = (columns < keys)[None, :]
+    if CAUSAL:
+        seen = seen & (columns[None, :] <= positions[:, None])
+    if WINDOWED:
+        seen = seen & (columns[None, :] > positions[:, None] - window)
+    return seen
+
+
+@triton.jit
+def _attend(
+    maximum,
+    normaliser,
+    weighted,
+    q_tile,
+    k,
+    v,
+    k_strides,
+    v_strides,
+    positions,
+    column,
+    keys,
+    window,
+    scale_log2,
+    KEYS: tl.constexpr,
+    D_HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    WINDOWED: tl.constexpr,
+    MASKED: tl.constexpr,
+    PRECISION: tl.constexpr,
+):
+    """One tile of keys more: maximum and normaliser (queries), weighted sum of the values (queries, d_head).
+
+    The maximum is in units of log2: with the scale times log2(e) in one factor an exponential is one multiply-add and
+    one instruction of the special function unit.
+    """
+    k_tile = load_tile(k, k_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
+    scores = tl.dot(q_tile, k_tile.T, input_precision=PRECISION)
+    if MASKED:
+        seen = see(positions, column + tl.arange(0, KEYS), keys, window, CAUSAL, WINDOWED)
+        scores = tl.where(seen, scores, float("-inf"))
+    new_maximum = tl.maximum(maximum, tl.max(scores, 1) * scale_log2)
+    # As long as a row has seen nothing but -inf, -inf minus -inf would be NaN.
+    shift = tl.where(new_maximum == float("-inf"), 0, new_maximum)
+    weights = tl.exp2(scores * scale_log2 - shift[:, None])
+    correction = tl.exp2(maximum - shift)
+    normaliser = normaliser * correction + tl.sum(weights, 1)
+    v_tile = load_tile(v, v_strides, column, keys, KEYS, D_HEAD, BLOCK, MASKED)
+    weighted = weighted * correction[:, None]
+    weighted = tl.dot(weights.to(v_tile.dtype), v_tile, weighted, input_precision=PRECISION)
+    return new_maximum, normaliser, weighted

@@ -1,0 +1,58 @@
+"""Helpers for the tests of planning: the project's own configuration, and a scripts/ folder made for one test."""
+
+from pathlib import Path
+
+import pytest
+from stepscope.config.code_digest import Sources
+from stepscope.config.config import checked, read_yaml, with_preset
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="session")
+def schema():
+    """The configuration's schema."""
+    return read_yaml(ROOT / "rules/config.schema.yaml")
+
+
+@pytest.fixture
+def make_config(schema):
+    """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
+
+    def make(**given):
+        config = read_yaml(ROOT / "config.yaml") | given
+        return checked(with_preset(config, given, ROOT / "rules/presets"), schema)
+
+    return make
+
+
+class Scripts:
+    """A scripts/ folder of a test's own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def write(self, sources):
+        """Write programs and modules: {"program": …} is program.py, {"a/b": …} is stepscope/a/b.py."""
+        for name, source in sources.items():
+            path = self.folder / ("stepscope" if "/" in name else "") / f"{name}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source)
+
+    def digest(self, by_name=()):
+        """Digest of program.py as a new process computes it."""
+        return Sources(self.folder).digest("program.py", by_name)
+
+    def measured_digest(self, by_name=()):
+        """The same of what can change a measured number."""
+        return Sources(self.folder).measured_digest("program.py", by_name)
+
+    def modules(self, by_name=()):
+        """Modules that program.py may load."""
+        return Sources(self.folder).modules("program.py", by_name)
+
+
+@pytest.fixture
+def scripts(tmp_path):
+    """An empty scripts/ folder that digests are taken of."""
+    return Scripts(tmp_path)

@@ -1,0 +1,36 @@
+"""The key baseline: a machine's label for the report, a path for compare; and truths as YAML writes them."""
+
+import pytest
+from stepscope.config.config import checked
+from stepscope.config.hardware import is_of_results, wrong_baseline
+
+SCHEMA = {"type": "object", "properties": {"strict": {"type": "boolean", "default": False}, "name": {"type": "string"}}}
+
+
+def test_a_path_has_a_slash_or_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "before").mkdir()
+    assert [is_of_results(each) for each in ("../x", "before", "h100")] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "compares", "reports", "words"),
+    [
+        (None, True, False, "compare needs a results folder"),
+        ("h100", True, False, "'h100' is a machine, but compare needs"),
+        ("../before", True, False, None),
+        ("../before", False, True, "'../before' is a path, which only snakemake compare takes"),
+        ("../before", True, True, "'../before' is a path"),
+        ("h100", False, True, None),
+        (None, False, True, None),
+        ("../before", False, False, None),
+    ],
+)
+def test_each_target_takes_a_baseline_of_its_own_kind(baseline, compares, reports, words):
+    found = wrong_baseline({"baseline": baseline, "hardware": {"h100": {}}}, compares, reports)
+    assert found is None if words is None else words in found
+
+
+@pytest.mark.parametrize(("given", "expected"), [("true", True), ("false", False), (True, True)])
+def test_a_truth_may_be_written_as_in_yaml(given, expected):
+    assert checked({"strict": given, "name": "true"}, SCHEMA) == {"strict": expected, "name": "true"}

@@ -1,0 +1,166 @@
+"""What in a source file changes its digest, and what does not, on any Python."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from stepscope.config import code_digest
+from stepscope.config.code_digest import Sources, source_digest
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+
+CODE = """
+def scaled(x, factor=2):
+    y = x * factor
+    z = y + 1
+    return {"name": "a b", "value": z}
+"""
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        CODE.replace("factor\n", "factor  # why\n    # and how\n"),
+        CODE.replace("    y =", '    """Scales."""\n    y ='),
+        f'"""A module."""\n{CODE}',
+        CODE.replace("\n", "\n\n\n"),
+        CODE.replace("    ", "\t"),
+        CODE.replace('"', "'"),
+        CODE.replace("x * factor", "(x\n        *factor)"),
+        CODE.replace('"a b"', '("a "\n "b")'),
+        CODE.replace("factor=2", "factor=0x2"),
+        CODE.replace("\n", "\r\n"),
+    ],
+)
+def test_how_code_is_written_does_not_count(same):
+    assert same != CODE
+    assert source_digest(same) == source_digest(CODE)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        CODE.replace("+ 1", "+ 2"),
+        CODE.replace("+ 1", "+ 1.0"),
+        CODE.replace("+ 1", "+ True"),
+        CODE.replace("+ 1", "- 1"),
+        CODE.replace("factor=2", "factor=3"),
+        CODE.replace("factor=2", "*, factor=2"),
+        CODE.replace("factor=2", "factor"),
+        CODE.replace("a b", "a  b"),
+        CODE.replace('"a b"', 'b"a b"'),
+        CODE.replace('"name": "a b", "value": z', '"value": z, "name": "a b"'),
+        CODE.replace("y = x * factor\n    z = y + 1", "z = y + 1\n    y = x * factor"),
+        CODE.replace("scaled", "Scaled"),
+        CODE.replace("x * factor", "factor * x"),
+        CODE.replace("def", "async def"),
+        CODE.replace("return {", 'x\n    "no docstring: not the first statement"\n    return {'),
+        f"import math\n{CODE}",
+        f"@cache\n{CODE.strip()}",
+        CODE + "\nscaled(1)",
+    ],
+)
+def test_what_code_does_counts(other):
+    assert other != CODE
+    assert source_digest(other) != source_digest(CODE)
+
+
+@pytest.mark.parametrize(
+    "one, another",
+    [
+        ("f([], ())", "f((), [])"),
+        ("f(None)", "f()"),
+        ("f(None)", "f('')"),
+        ("x[1:]", "x[:1]"),
+        ("x[1::]", "x[::1]"),
+        ("f'{x!r}'", "f'{x!s}'"),
+        ("f'{x:.3f}'", "f'{x:.4f}'"),
+        ("f'{x}y'", "f'{x}'"),
+        ("{**a, 'b': 1}", "{'b': 1, **a}"),
+        ("def f(a, /): ...", "def f(a): ..."),
+        ("def f(*, a=None, b): ...", "def f(*, a, b=None): ..."),
+        ("from a import b as c", "from a import c as b"),
+        ("if a: b\nelif c: d", "if a: b\nelif d: c"),
+        ("try: a\nexcept E: b", "try: a\nfinally: b"),
+        ("match x:\n case 1: a", "match x:\n case 2: a"),
+        ("lambda *a: a", "lambda **a: a"),
+    ],
+)
+def test_small_differences_of_syntax_count(one, another):
+    assert source_digest(one) != source_digest(another)
+
+
+# Syntax whose tree differs between Python 3.11, 3.12 and 3.13, or is written down differently by them.
+SNIPPET = r'''
+"""Docstring."""
+from __future__ import annotations
+import a.b as c
+@d
+@e(1, *f, g=[], **h)
+def i(j, /, k: int = 2, *l, m, n=(), **o) -> None:
+    """Docstring."""
+    if (p := 0x10) and not {}:
+        return f"{j!r:>{k}.{p}}" f"{{{m}}}" "q" f"{n = }" rf"\d{o:}" f"{k:{p}a{j}z}"
+    match l:
+        case [1, *r] | {"s": r, **t} if r: pass
+        case T(u=None) as v: yield v
+        case _: return lambda *w, x=1e400, **y: [*w, {**y}, x[1:, ::2], ..., b"\0", -1j, "é\ud800", u"z"]
+class A(B, metaclass=C):
+    "Docstring."
+    x: list[int] = []
+    async def y(self):
+        async with a as b, c: await d
+        try: raise E from None
+        except* F as g: del x.y[0]
+        else: assert 1_000, "z"
+'''
+# Computed by Python 3.11.7, 3.12.1 and 3.13.0, which agreed.
+SNIPPET_DIGEST = "e88c107e4ac752b6a4c903d2a2557d7bb696b0ceebb98a85fa6363f989b31ce5"
+
+
+def test_every_python_gives_the_recorded_digest():
+    assert source_digest(SNIPPET) == SNIPPET_DIGEST
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_another_python_gives_the_same_digests(version):
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from stepscope.config.code_digest import *\n"
+        "print(source_digest(sys.stdin.read()), Sources().digest('time_step.py'), Sources().digest('draw_figures.py'))"
+    )
+    command = [f"python{version}", "-I", "-B", "-c", program, str(SCRIPTS)]
+    try:
+        shown = subprocess.run(command, input=SNIPPET.encode(), capture_output=True, timeout=60)
+    except FileNotFoundError:
+        pytest.skip(f"no python{version} here")
+    if shown.returncode == 127:  # a version manager's placeholder
+        pytest.skip(f"no python{version} here")
+    expected = [SNIPPET_DIGEST, Sources().digest("time_step.py"), Sources().digest("draw_figures.py")]
+    assert (shown.stdout.decode().split(), shown.stderr) == (expected, b"")
+
+
+def test_kept_files_are_read_again_only_if_they_changed(scripts, tmp_path, monkeypatch):
+    """The digest is the same with and without the cache, and a damaged cache is ignored."""
+    scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
+    plain, kept = scripts.digest(), tmp_path / "kept.json"
+    for content in (None, "{", '{"version": 1, "files": {}}', '{"version": [], "files": 7}'):
+        if content is not None:
+            kept.write_text(content)
+        first = Sources(scripts.folder, kept_in=kept)
+        assert first.digest("program.py") == plain
+        first.save()
+        with monkeypatch.context() as patch:
+            patch.setattr(code_digest.ast, "parse", lambda *args, **kwargs: pytest.fail("parsed again"))
+            assert Sources(scripts.folder, kept_in=kept).digest("program.py") == plain
+    scripts.write({"a/b": "x = 22"})
+    assert Sources(scripts.folder, kept_in=kept).digest("program.py") != plain
+
+
+def test_what_a_module_builds_counts(scripts):
+    scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
+    digests = [scripts.digest()]
+    for name, content in (("b", "int f() { return 1; }"), ("b", "int f() { return 2; }"), ("c", "int g();")):
+        (scripts.folder / "stepscope" / "a" / f"{name}.cpp").write_text(content)
+        digests.append(scripts.digest())
+    assert len(set(digests[:3])) == 3 and digests[3] == digests[2]

@@ -1,0 +1,231 @@
+"""Which modules count for a cell's code digest."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stepscope.config.code_digest import DECLARED, Sources, chosen_modules, counts, declaration
+from stepscope.config.studies import STUDIES
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+MEASURING = [f"{study.program}.py" for study in STUDIES]
+TINY_GPT = '{"layers":1,"width":8,"heads":2}'
+CHAIN = {
+    "program": "import stepscope.config.first",
+    "plan/first": "import stepscope.config.second",
+    "plan/second": "def late():\n    from stepscope.measure.third import value",
+    "measure/third": "value = 1",
+    "measure/unrelated": "value = 1",
+    "plan/__init__": "",
+}
+
+
+def implementations():
+    """(package below model/, module) of each implementation that a cell chooses by name."""
+    for folder in ("attention", "optimizers"):
+        for path in (SCRIPTS / "stepscope/model" / folder).glob("*.py"):
+            if path.stem != "__init__":
+                yield folder, path.stem
+
+
+def test_a_module_three_imports_away_counts(scripts):
+    scripts.write(CHAIN)
+    before = scripts.digest()
+    scripts.write({"measure/third": "value = 1  # the same"})
+    assert scripts.digest() == before
+    scripts.write({"measure/third": "value = 2"})
+    assert scripts.digest() != before
+
+
+def test_packages_on_the_way_count(scripts):
+    scripts.write(CHAIN)
+    before = scripts.digest()
+    scripts.write({"plan/__init__": "import os; os.environ['X'] = '1'"})
+    assert scripts.digest() != before
+
+
+def test_an_unrelated_module_does_not_count(scripts):
+    scripts.write(CHAIN)
+    before = scripts.digest()
+    scripts.write({"measure/unrelated": "value = 2", "measure/new": "value = 3"})
+    assert scripts.digest() == before
+    assert scripts.modules() == {
+        "program.py",
+        "stepscope.config",
+        "stepscope.config.first",
+        "stepscope.config.second",
+        "stepscope.measure.third",
+    }
+
+
+def test_two_modules_that_swap_their_code_count(scripts):
+    scripts.write({"program": "import stepscope.a.b, stepscope.a.c", "a/b": "x = 1", "a/c": "x = 2"})
+    before = scripts.digest()
+    scripts.write({"a/b": "x = 2", "a/c": "x = 1"})
+    assert scripts.digest() != before
+
+
+def test_modules_that_import_each_other_are_read_once(scripts):
+    scripts.write({"program": "import stepscope.a.b", "a/b": "import stepscope.a.c", "a/c": "import stepscope.a.b"})
+    assert scripts.modules() == {"program.py", "stepscope.a.b", "stepscope.a.c"}
+
+
+def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
+    scripts.write(
+        {
+            "program": "from stepscope.measure import record, summary",
+            "measure/record": "import stepscope.measure.clock",
+            "measure/summary": "x = 1",
+            "measure/clock": "x = 1",
+        }
+    )
+    measured, whole = scripts.measured_digest(), scripts.digest()
+    scripts.write({"measure/record": "import stepscope.measure.clock; x = 1"})
+    assert scripts.measured_digest() == measured
+    assert scripts.digest() != whole
+    scripts.write({"measure/clock": "x = 2"})  # whoever imports it: it is loaded
+    assert scripts.measured_digest() != measured
+
+
+@pytest.mark.parametrize(
+    "module, is_counted",
+    [
+        ("time_step.py", True),
+        ("stepscope", False),
+        ("stepscope.model", True),
+        ("stepscope.model.transformer", True),
+        ("stepscope.model.attention.sdpa", True),
+        ("stepscope.model.flops", False),
+        ("stepscope.measure.steps", True),
+        ("stepscope.measure.record", False),
+        ("stepscope.config.grid", False),
+        ("stepscope.measured.record", True),  # declared by no entry
+    ],
+)
+def test_the_longest_declared_name_decides_and_what_is_not_declared_counts(module, is_counted):
+    assert counts(module) is is_counted
+
+
+def test_each_module_that_a_measurement_loads_is_declared_with_a_reason():
+    loaded = set()
+    for program in MEASURING:
+        every = [f"stepscope.model.{folder}.{name}" for folder, name in implementations()]
+        every += ["stepscope.measure.models.transformer", "stepscope.measure.models.own"]
+        loaded |= Sources().modules(program, every) - {program}
+    assert [module for module in sorted(loaded) if declaration(module) is None] == []
+    assert all(each.why for each in DECLARED)
+
+
+def test_each_declared_name_is_there():
+    for each in DECLARED:
+        path = SCRIPTS.joinpath(*each.name.split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), each.name
+
+
+def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
+    scripts.write(
+        {
+            "program": "import stepscope.model.chosen",
+            "model/chosen": "",
+            "model/attention/naive": "import stepscope.model.softmax",
+            "model/attention/sdpa": "x = 1",
+            "model/softmax": "x = 1",
+        }
+    )
+    naive, sdpa = chosen_modules({"attention": "naive"}), chosen_modules({"attention": "sdpa"})
+    before = scripts.measured_digest(naive), scripts.measured_digest(sdpa)
+    assert before[0] != before[1]
+    scripts.write({"model/softmax": "x = 2"})
+    assert scripts.measured_digest(naive) != before[0]
+    assert scripts.measured_digest(sdpa) == before[1]
+
+
+def test_chosen_modules_by_option():
+    assert chosen_modules({"optimizer": "fused", "attention": "sdpa"}) == [
+        "stepscope.model.attention.sdpa",
+        "stepscope.model.optimizers.fused",
+    ]
+
+
+def test_a_missing_module_or_program_raises(scripts):
+    scripts.write({"program": ""})
+    with pytest.raises(FileNotFoundError, match=r"stepscope\.model\.attention\.flash"):
+        scripts.digest(["stepscope.model.attention.flash"])
+    with pytest.raises(FileNotFoundError):
+        Sources().digest("nothing.py")
+
+
+def test_the_library_is_imported_by_absolute_names_only():
+    """A relative import would not be followed."""
+    for path in SCRIPTS.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+@pytest.mark.parametrize(
+    "program, size, chosen, not_run",
+    [
+        (
+            "time_step.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],  # a package that holds a docstring only
+        ),
+        (
+            "profile_step.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --profiler none",
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "snapshot_memory.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "time_attention.py",
+            "--implementation naive --lengths 4 --d-head 8 --batch 1",
+            {"attention": "naive"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "time_warmup.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "time_ladder.py",
+            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
+            {"attention": "naive", "optimizer": "own", "model": "transformer"},
+            ["stepscope.model.attention"],
+        ),
+        (
+            "time_step.py",
+            f"--model {SCRIPTS.parent}/models/gpt.py:build --model-keys {TINY_GPT} --context 4 --max-seconds 0",
+            {"optimizer": "own", "model": "own"},
+            ["stepscope.model.attention"],
+        ),
+        ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, []),
+    ],
+)
+def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, not_run, tmp_path, monkeypatch):
+    """Against Python's own record of the modules that it imported, in this process instead of forked ones."""
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
+    run = (
+        f"import runpy, sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        "from stepscope.measure import process, processes\n"
+        "processes.each = lambda count, measure: [measure(1)]\n"
+        "process.leave = lambda: None\n"
+        f"runpy.run_path({str(SCRIPTS / program)!r}, run_name='__main__')\n"
+        "print('LOADED', *(name for name in sys.modules if name.startswith('stepscope')))"
+    )
+    command = [sys.executable, "-c", run, *f"{size} --device cpu --warmup 0 --steps 2".split()]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0, shown.stderr
+    loaded = set(shown.stdout.rpartition("LOADED")[2].split())
+    counted = {name for name in Sources().modules(program, chosen_modules(chosen)) if counts(name)}
+    assert {name for name in loaded if counts(name)} - set(not_run) == counted - {program}

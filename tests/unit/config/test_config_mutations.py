@@ -1,0 +1,100 @@
+"""500 mutations of the default configuration: each either plans, or is refused in one line that names a key of it."""
+
+import copy
+import datetime
+import math
+import random
+from pathlib import Path
+
+import pytest
+from stepscope.config.config import ConfigError, checked, read_yaml
+from stepscope.config.hardware import hardware_of
+from stepscope.config.registry import Registry
+from stepscope.config.studies import STUDIES
+from stepscope.machine import gpus, identity
+
+ROOT = Path(__file__).resolve().parents[3]
+HOSTILE = [
+    *(None, True, False, 0, -1, 1, 2, 3, 7, 1.0, 0.5, -0.0, 1e-9, 1e300, math.nan, math.inf, -math.inf),
+    *(10**9, 10**15, -(10**15), 10**30, 2**63, 10**4300),
+    *("", " ", "\n", "x\n", "a" * 300, "../up", "/etc", "~", "#", "'", '"', "`id`", "$(id)", "${HOME}", "{wild}", "%s"),
+    *("<b>", "ü", "\x00", "\ud800", "-n", "--help", "nan", "1e3", "nano", "cuda", "auto", "none", "fp32", "default"),
+    *(b"bytes", datetime.date(2026, 2, 3), {1, 2}, [], {}, [[]], [{}], {"": 1}, {"x": {}}, {1: 2}, {None: 1}),
+    *([None], [1, 1], [1, 1.0], [{"a": 1}], list(range(200))),
+]
+NAMES = [value for value in HOSTILE if value is None or isinstance(value, str | bool | float)]
+
+
+@pytest.fixture(scope="module")
+def default():
+    return read_yaml(ROOT / "config.yaml")
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    """A machine of four cores without a GPU."""
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
+
+
+def places(value, path=()):
+    """Where something stands in a configuration: keys of mappings and numbers in lists, at every depth."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in members:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def mutated(config, chance):
+    """(the configuration with one thing changed, the keys that lead to it)."""
+    config = copy.deepcopy(config)
+    path = chance.choice(list(places(config)))
+    *way, last = path
+    parent = config
+    for key in way:
+        parent = parent[key]
+    match chance.choice(["replace", "replace", "replace", "remove", "rename", "wrap", "repeat", "swap"]):
+        case "replace":
+            parent[last] = copy.deepcopy(chance.choice(HOSTILE))
+        case "remove":
+            del parent[last]
+        case "rename" if isinstance(parent, dict):
+            name = chance.choice([*NAMES, f"{last}x"])
+            parent[name] = parent.pop(last)
+            path = (*path, name)
+        case "wrap":
+            parent[last] = [parent[last]]
+        case "repeat" if isinstance(parent, list):
+            parent.append(copy.deepcopy(parent[last]))
+        case _:
+            other = chance.choice(list(parent) if isinstance(parent, dict) else range(len(parent)))
+            parent[last], parent[other] = parent[other], parent[last]
+            path = (*path, other)
+    return config, path
+
+
+def plan(config, schema, results):
+    """Plan the configuration's cells for the machine at hand, and expand its grids for a GPU."""
+    config = checked(config, schema)
+    machines = hardware_of(config, results)
+    registry = Registry(config, machines, STUDIES, results=results)
+    registry.check_results()
+    for study in STUDIES:
+        assert all(cell.flags for cell in study.cells(config, "cuda", "gpu", 1))
+    return registry.plan
+
+
+@pytest.mark.parametrize("seed", range(500))
+def test_a_mutated_configuration_plans_or_is_refused_in_one_line(seed, default, schema, tmp_path):
+    config, path = mutated(default, random.Random(seed))
+    try:
+        assert plan(config, schema, tmp_path)
+    except (ConfigError, identity.MachineError) as refused:
+        line = str(refused)
+        assert line.isprintable(), line
+        assert len(line) < 600
+        assert any(str(key) in line for key in path), (path, line)
+
+
+def test_the_default_configuration_plans(default, schema, tmp_path):
+    assert plan(default, schema, tmp_path)

@@ -1,0 +1,197 @@
+"""From grids to cells: order, names, specs."""
+
+import pytest
+from stepscope.config.config import ConfigError
+from stepscope.config.grid import command_of, flags_of, options_path, points
+from stepscope.config.recordings import recorded
+from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, TIMING
+
+ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
+
+
+@pytest.fixture
+def cells_of(make_config):
+    """The timing cells of grid entries on a CPU."""
+
+    def cells(*entries, control=(), **over):
+        config = make_config(**over)
+        config["timing"] |= {"grid": {"cpu": list(entries)}, "control": {"cpu": list(control)}}
+        return TIMING.cells(config, "cpu", "machine", 3)
+
+    return cells
+
+
+def test_points_are_the_product_of_each_entrys_lists_in_order():
+    entries = [{"b": [1, 2], "a": ["x", "y"]}, {"a": ["z"]}]
+    assert points("timing", entries, ("a", "b", "c")) == [
+        {"a": "x", "b": 1},
+        {"a": "x", "b": 2},
+        {"a": "y", "b": 1},
+        {"a": "y", "b": 2},
+        {"a": "z"},
+    ]
+
+
+def test_an_empty_grid_is_refused():
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid: the grid is empty; give"):
+        points("timing", [], ("a",))
+
+
+def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
+    (cell,) = cells_of(ENTRY)
+    assert (cell.name, cell.study, cell.size, cell.program) == (
+        "machine/timing/nano/ctx64/fp32",
+        "timing",
+        "nano",
+        "time_step.py",
+    )
+    # config.yaml's values
+    assert cell.spec == {
+        **{"study": "timing", "d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10000},
+        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
+        **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 3, "device": "cpu"},
+    }
+    assert cell.chosen == {"attention": "naive", "optimizer": "own", "model": "transformer"}
+    assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 0.5 ")
+
+
+def test_shared_heads_and_windows_of_the_model(cells_of):
+    found = {cell.name: cell.spec for cell in cells_of(ENTRY | {"key_value_heads": [0, 2], "window": [0, 16]})}
+    plain = found["machine/timing/nano/ctx64/fp32"]
+    assert found == {
+        "machine/timing/nano/ctx64/fp32": plain,
+        "machine/timing/nano/ctx64/fp32/window=16": plain | {"window": 16},
+        "machine/timing/nano/ctx64/fp32/key_value_heads=2": plain | {"key_value_heads": 2},
+        "machine/timing/nano/ctx64/fp32/key_value_heads=2/window=16": plain | {"key_value_heads": 2, "window": 16},
+    }
+    assert not {"key_value_heads", "window"} & set(plain)
+
+
+def test_as_many_heads_of_keys_as_of_queries_are_the_plain_cell(cells_of):
+    assert cells_of(ENTRY | {"key_value_heads": [4]}) == cells_of(ENTRY)
+
+
+def test_heads_of_keys_that_do_not_divide_those_of_queries_are_one_line(cells_of):
+    with pytest.raises(ConfigError) as refused:
+        cells_of(ENTRY | {"key_value_heads": [3]})
+    assert str(refused.value) == (
+        "config key timing.grid.cpu: size nano has 4 heads, which key_value_heads 3 does not divide; use a divisor"
+    )
+
+
+def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
+    (plain,) = cells_of(ENTRY)
+    neutral = {"mode": ["step"], "batch": [4], "attention": ["naive"], "optimizer": ["own"], "repeat": [1]}
+    assert cells_of({**ENTRY, **neutral}) == [plain]
+
+
+def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
+    options = {"repeat": [2], "optimizer": ["fused"], "attention": ["sdpa"], "mode": ["forward"], "batch": [64]}
+    (cell,) = cells_of({**ENTRY, **options})
+    assert cell.name.removeprefix("machine/timing/nano/ctx64/fp32") == (
+        "/batch=64/mode=forward/attention=sdpa/optimizer=fused/repeat=2"
+    )
+    assert {key: cell.spec[key] for key in options} == {key: value for key, (value,) in options.items()}
+    assert cell.chosen == {"attention": "sdpa", "optimizer": "fused", "model": "transformer"}
+
+
+def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
+    model = {"vocab_size": 10, "batch": 64, "seed": 0}
+    (cell,) = cells_of({**ENTRY, "batch": [64]}, model=model)
+    assert "batch" not in cell.name
+    assert cell.spec["batch"] == 64
+
+
+@pytest.mark.parametrize("again", [ENTRY, {**ENTRY, "repeat": [1]}, {**ENTRY, "batch": [4]}])
+def test_a_cell_that_is_there_twice_is_refused_by_name(again, cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid: machine/timing/nano/ctx64/fp32 is there twice; "):
+        cells_of(ENTRY, again)
+
+
+def test_the_control_is_measured_once_more_and_in_any_case(cells_of):
+    names = [cell.name.partition("/timing/")[2] for cell in cells_of(ENTRY, control=[{**ENTRY, "context": [64, 32]}])]
+    assert names == ["nano/ctx64/fp32", "nano/ctx32/fp32", "nano/ctx64/fp32/repeat=2", "nano/ctx32/fp32/repeat=2"]
+
+
+def test_a_control_that_says_how_often_is_refused(cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.control\.cpu: its cells are measured twice; remove"):
+        cells_of(ENTRY, control=[{**ENTRY, "repeat": [3]}])
+
+
+def test_an_unknown_size_is_refused_with_those_that_exist(cells_of):
+    with pytest.raises(ConfigError, match=r"^config key timing\.grid\.cpu: there is no size 'huge'; .* nano, tiny,"):
+        cells_of({**ENTRY, "size": ["huge"]})
+
+
+def test_a_shape_that_no_model_can_have_is_refused_by_name(cells_of):
+    sizes = {"odd": {"d_model": 10, "d_ff": 8, "num_layers": 1, "num_heads": 3}}
+    with pytest.raises(ConfigError, match=r"^config key sizes\.odd: d_model = 10 is not divisible by num_heads = 3$"):
+        cells_of({**ENTRY, "size": ["odd"]}, sizes=sizes)
+
+
+def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
+    cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
+    series = {"processes": 2, "warmup": 2, "steps": 5, "max_steps": 15, "max_seconds": 0.5}
+    common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
+    assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
+        "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
+        "matmul/bf16": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "bf16", **common},
+        "copy/fp32": {"study": "ceilings", "operation": "copy", "mebibytes": 256, "precision": "fp32", **common},
+    }
+
+
+def test_a_spec_as_flags_and_as_a_command():
+    spec = {"study": "timing", "d_model": 512, "max_seconds": 0.5, "mode": "forward-backward"}
+    assert flags_of(spec) == "--d-model 512 --max-seconds 0.5 --mode forward-backward"
+    assert command_of("time_step.py", spec) == f"python scripts/time_step.py {flags_of(spec)}"
+
+
+def test_a_cells_flags_are_sorted_by_name(cells_of):
+    words = cells_of(ENTRY)[0].flags.split()
+    names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
+    assert names == sorted(names)
+    assert words[words.index("--d-ff") + 1] == "512"
+
+
+def test_paths_of_options():
+    assert options_path({}) == ""
+    assert options_path({"batch": 64, "mode": "forward-backward"}) == "/batch=64/mode=forward-backward"
+
+
+@pytest.fixture
+def grid_of(make_config):
+    """The cells of one grid entry of a study on a CPU."""
+
+    def cells(study, **entry):
+        config = make_config()
+        config[study.name] |= {"grid": {"cpu": [{**ENTRY, **entry}]}}
+        return study.cells(config, "cpu", "machine", 3)
+
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("study", "axis", "neutral", "value", "changed"),
+    [
+        (MEMORY, "start", "warm", "cold", {"warmup": 0, "steps": 2}),
+        (PROFILE, "detail", "kernels", "autograd", {"nsys_pytorch": "autograd-nvtx"}),
+        (PROFILE, "detail", "kernels", "python", {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"}),
+    ],
+)
+def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
+    study, axis, neutral, value, changed, grid_of
+):
+    (plain,) = grid_of(study)
+    same, other = grid_of(study, **{axis: [neutral, value]})
+    assert same == plain
+    assert other.name == f"{plain.name}/{axis}={value}"
+    assert other.spec == plain.spec | changed
+    assert (recorded(plain.name, axis), recorded(other.name, axis)) == (neutral, value)
+
+
+@pytest.mark.parametrize(("study", "axis"), [(TIMING, "start"), (MEMORY, "detail"), (PROFILE, "start")])
+def test_an_axis_of_another_study_is_named(study, axis, grid_of):
+    with pytest.raises(
+        ConfigError, match=rf"^config key {study.name}\.grid\.cpu: its cells have no {axis}; remove it$"
+    ):
+        grid_of(study, **{axis: ["x"]})

@@ -1,0 +1,170 @@
+"""The machines of a configuration, and what their jobs ask for."""
+
+import os
+import re
+
+import pytest
+from stepscope.config.config import ConfigError
+from stepscope.config.hardware import asked_of_any, hardware_of, job_cpus, job_resources, limit, measured_pattern
+from stepscope.machine import gpus, identity
+from stepscope.machine.labels import Hardware
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch):
+    """A machine of four cores without a GPU."""
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC 7B13")
+
+
+def refusal(make_config, **given):
+    with pytest.raises(ConfigError) as refused:
+        hardware_of(make_config(**given))
+    return str(refused.value)
+
+
+def test_without_entries_there_is_the_machine_at_hand(make_config):
+    assert hardware_of(make_config()) == [Hardware("amd-epyc-7b13", "cpu", 4)]
+    assert hardware_of(make_config(threads=3))[0].threads == 3
+
+
+def test_an_entry_that_slurm_is_asked_for_is_not_at_hand(make_config):
+    entries = {"h100": {"gpu_model": "h100", "slurm_partition": "gpu", "expect": "H100"}, "t4": {"constraint": "t4"}}
+    first, second = hardware_of(make_config(hardware=entries))
+    assert first == Hardware(
+        "h100", "cuda", 1, here=False, expect="H100", asked={"gpu_model": "h100", "slurm_partition": "gpu"}
+    )
+    assert (second.label, second.by_jobs, second.asked) == ("t4", True, {"constraint": "t4"})
+
+
+def test_the_baseline_comes_first(make_config):
+    entries = {name: {"gpu_model": name} for name in ("a", "b", "c")}
+    labels = [one.label for one in hardware_of(make_config(hardware=entries, baseline="b"))]
+    assert labels == ["b", "a", "c"]
+    assert refusal(make_config, hardware=entries, baseline="d") == (
+        "config key baseline: there is no hardware 'd'; choose from a, b, c, or, for "
+        "snakemake compare, give a results folder or an archive that is there"
+    )
+
+
+def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
+    entries = {"gpu": {"measure": False}, "laptop": {"expect": "epyc"}}
+    gpu, laptop = hardware_of(make_config(hardware=entries))
+    assert (gpu.device, gpu.measured, gpu.here, gpu.by_jobs) == ("cuda", False, False, False)
+    assert (laptop.device, laptop.threads, laptop.here) == ("cpu", 4, True)
+
+
+def test_two_entries_cannot_both_be_the_machine_at_hand(make_config):
+    assert refusal(make_config, hardware={"a": {}, "b": {"expect": "EPYC"}}).startswith(
+        "config key hardware: a and b would both be the machine at hand; give one of them measure: false, or say how"
+    )
+
+
+@pytest.mark.parametrize("label", ["tables", "slurm", "a\n", 65 * "a"])
+def test_a_label_that_no_folder_can_have(label, make_config):
+    found = refusal(make_config, hardware={label: {"gpu_model": "x"}})
+    assert found.startswith("config key hardware: ") and "is not a usable name" in found and "\n" not in found
+
+
+def test_a_run_measures_here_or_by_jobs(make_config):
+    assert refusal(make_config, hardware={"a": {}, "b": {"gpu_model": "b"}}).startswith(
+        "config key hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run does one of the two"
+    )
+
+
+def test_the_machine_at_hand_has_its_own_threads_but_no_other_python(make_config):
+    assert hardware_of(make_config(hardware={"a": {"threads": 3}}))[0].threads == 3
+    assert refusal(make_config, hardware={"a": {"python": "/x"}}).startswith("config key hardware.a.python: a is the")
+
+
+def test_threads_are_at_most_the_machines_processors(make_config):
+    assert hardware_of(make_config(threads=4))[0].threads == 4
+    assert refusal(make_config, threads=5) == (
+        "config key threads: 5 is more than the processors of this machine; use at most 4"
+    )
+    assert refusal(make_config, hardware={"a": {"threads": 5}}).startswith("config key hardware.a.threads: 5 is more ")
+    elsewhere = hardware_of(make_config(hardware={"a": {"threads": 5, "device": "cpu", "gpu_model": "x"}}))
+    assert elsewhere[0].threads == 5
+
+
+def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_path):
+    config = make_config(hardware={"box": {"measure": False}})
+    assert hardware_of(config, tmp_path)[0].device == "cuda"
+    (tmp_path / "box/timing").mkdir(parents=True)
+    (tmp_path / "box/timing/record.json").write_text('{"machine": {"device": "cpu"}}')
+    assert hardware_of(config, tmp_path)[0].device == "cpu"
+
+
+def test_a_machine_at_hand_that_is_not_the_expected_one(make_config):
+    assert refusal(make_config, hardware={"h100": {"expect": "H100"}}).startswith(
+        "config key hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: "
+    )
+
+
+def test_a_cpu_elsewhere_needs_its_threads(make_config):
+    entry = {"slurm_partition": "cpu", "device": "cpu"}
+    assert refusal(make_config, hardware={"node": entry}).endswith("are not known here; give this entry threads")
+    assert hardware_of(make_config(hardware={"node": entry | {"threads": 8}}))[0].threads == 8
+
+
+def test_the_last_limit_that_fits_holds():
+    limits = [{"memory": 16, "cpus": 4}, {"study": ["profile"], "memory": 32}, {"size": ["2.7B"], "memory": 64}]
+    assert [limit(limits, "memory", 1, *cell) for cell in [("timing", "small"), ("profile", None)]] == [16, 32]
+    assert limit(limits, "memory", 1, "profile", "2.7B") == 64
+    assert limit(limits, "minutes", 15, "profile", "2.7B") == 15
+    assert limit([], "cpus", 4, "timing", "small") == 4
+
+
+def test_what_a_job_asks_for(make_config):
+    asked = {"gpu_model": "h100", "slurm_account": "us", "exclusive": True, "slurm_extra": "--nice"}
+    one = Hardware("h100", "cuda", 1, here=False, asked=asked)
+    config = make_config(limits=[{"memory": 16, "cpus": 6}, {"size": ["2.7B"], "minutes": 40, "memory": 48}])
+    found = {key: value for key, value in job_resources(one, config, "timing", "2.7B").items() if value is not None}
+    assert found == {
+        **{"gpu": 1, "gpu_model": "h100", "slurm_account": "us", "slurm_extra": "--nice --exclusive"},
+        **{"minutes": 40, "runtime": 45, "mem_mb": 48 * 1024},
+    }
+    assert job_resources(one, config, "timing", "small")["minutes"] == config["timing"]["time_limit"]
+    assert job_cpus(one, config, "timing", "2.7B") == 6
+
+
+def test_a_cpus_job_asks_for_no_gpu_and_for_all_its_threads(make_config):
+    one = Hardware("node", "cpu", 8, here=False, asked={"slurm_partition": "cpu"})
+    assert job_resources(one, make_config(), "timing", "nano")["gpu"] is None
+    assert job_cpus(one, make_config(), "timing", "nano") == 8
+
+
+def test_the_machine_at_hand_gives_a_gpu_cell_a_core_and_a_cpu_cell_all(make_config):
+    gpu, cpu = Hardware("gpu", "cuda", 1), Hardware("cpu", "cpu", 1)
+    config = make_config()
+    assert [job_cpus(one, config, "timing", "nano") for one in (gpu, cpu)] == [1, 4]
+    assert [job_resources(one, config, "timing", "nano")["gpu"] for one in (gpu, cpu)] == [1, 0]
+    found = job_resources(gpu, config, "timing", "nano")
+    assert found["runtime"] == found["minutes"] == config["timing"]["time_limit"]
+
+
+def test_a_wildcard_matches_labels_that_are_measured():
+    machines = [Hardware("a.b", "cuda", 1), Hardware("a", "cuda", 1, here=False, measured=False)]
+    path = re.compile(rf"results/(?P<hardware>{measured_pattern(machines)})/timing")
+    assert path.fullmatch("results/a.b/timing") and path.fullmatch("results/ab/timing")
+    assert not path.fullmatch("results/a/timing")
+
+
+@pytest.mark.parametrize("entry", [{"gpu": 1}, {"measure": "no"}, {"threads": 0}, {"device": "tpu"}, {"expect": ""}])
+def test_a_wrong_entry_is_one_line(entry, make_config):
+    with pytest.raises(ConfigError, match=r"^config key hardware\.x.*[^\n]*$"):
+        make_config(hardware={"x": entry})
+
+
+def test_rules_name_the_resources_that_some_machine_asks_for():
+    """One that none asks for would hide what a profile's default-resources say of it."""
+    here = Hardware("a", "cuda", 1)
+    assert asked_of_any([here]) == ["gpu", "minutes", "runtime"]
+    jobs = [Hardware("b", "cuda", 1, here=False, asked={"constraint": "x"}),
+            Hardware("c", "cuda", 1, here=False, asked={"gpu_model": "y", "exclusive": True})]  # fmt: skip
+    assert asked_of_any([*jobs, here]) == [
+        *("gpu", "minutes", "runtime", "mem_mb"),
+        *("gpu_model", "constraint", "slurm_extra"),
+    ]

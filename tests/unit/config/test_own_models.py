@@ -1,0 +1,182 @@
+"""Models of one's own in the plan: their specs, and what makes their cells stale."""
+
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+from stepscope.config import own_models
+from stepscope.config.config import ConfigError
+from stepscope.config.cost import cost
+from stepscope.config.registry import Registry
+from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING, WARMUP
+from stepscope.machine.labels import Hardware
+
+ENTRY = {"context": [64], "precision": ["fp32"]}
+SOURCE = "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return Part(layers)\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory with a model of two files, and a third that it does not import."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/mine.py").write_text(SOURCE)
+    (tmp_path / "models/parts.py").write_text("from torch import nn\n\n\nclass Part(nn.Module):\n    size = 1\n")
+    (tmp_path / "models/other.py").write_text("size = 1\n")
+    forget()
+    yield tmp_path / "models"
+    forget()
+
+
+def forget():
+    """What was read of files; a plan reads each once."""
+    for cached in (own_models._files, own_models._digest, own_models.packages_of):
+        cached.cache_clear()
+
+
+@pytest.fixture
+def config(make_config, folder):
+    """The configuration with a model of one's own beside nano in the studies' grids on a CPU."""
+    found = make_config(models={"mine": {"build": "models/mine.py:build", "layers": 3, "widths": [1, 2]}})
+    for study in ("timing", "profile", "memory", "warmup"):
+        found[study]["grid"]["cpu"] = [{"size": ["mine", "nano"], **ENTRY}]
+    found["timing"]["control"]["cpu"] = []
+    found["ladder"]["places"]["cpu"] = [{"size": "mine", "context": 64}]
+    return found
+
+
+def cells_of(study, config):
+    return study.cells(config, "cpu", "machine", 1)
+
+
+def registry(config):
+    forget()
+    return Registry(config, [Hardware("machine", "cpu", 1)], [TIMING])
+
+
+def codes(config):
+    """Digests of the cells of mine and of nano."""
+    found = registry(config)
+    return tuple(found.code(cell) for cell in found.studies["timing"])
+
+
+def test_a_model_stands_in_a_spec_instead_of_a_shape(config):
+    mine, nano = cells_of(TIMING, config)
+    assert mine.name == "machine/timing/mine/ctx64/fp32"
+    assert mine.spec == {
+        **{"study": "timing", "model": "models/mine.py:build", "model_keys": '{"layers":3,"widths":[1,2]}'},
+        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
+        **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 1, "device": "cpu"},
+    }
+    assert mine.chosen == {"optimizer": "own", "model": "own"}
+    assert "model" not in nano.spec and nano.spec["num_layers"] == 4
+
+
+def test_every_study_that_runs_the_model_has_its_cells(config):
+    for study, count in ((TIMING, 1), (PROFILE, 1), (MEMORY, 1), (WARMUP, 4), (LADDER, 6)):
+        own = [cell for cell in cells_of(study, config) if cell.size == "mine"]
+        assert [cell.spec["model"] for cell in own] == count * ["models/mine.py:build"]
+    assert [cell.name.rpartition("fp32")[2] for cell in own] == [
+        *("", "/attention=sdpa", "/attention=sdpa/optimizer=fused"),
+        "/attention=sdpa/optimizer=fused/compile=block",
+        *("/checkpoint=1", "/checkpoint=2"),
+    ]
+    assert own[1].chosen == {"attention": "sdpa", "optimizer": "own", "model": "own"}
+
+
+def test_its_command_can_be_typed(config):
+    mine, nano = cells_of(TIMING, config)
+    words = shlex.split(mine.flags)
+    assert words[words.index("--model") + 1] == "models/mine.py:build"
+    assert json.loads(words[words.index("--model-keys") + 1]) == {"layers": 3, "widths": [1, 2]}
+    assert "'" not in nano.flags
+
+
+def test_a_model_of_hugging_face_without_keys(make_config, folder):
+    config = make_config(models={"qwen": {"hf": "Qwen/Qwen3-0.6B"}})
+    assert own_models.specs(config) == {"qwen": {"model": "hf:Qwen/Qwen3-0.6B"}}
+
+
+WRONG = [
+    ({"nano": {"hf": "llama"}}, "config key models.nano: there is a size of that name, too; rename one of them"),
+    ({"mine": {"layers": 2}}, "config key models.mine: give either build: FILE:FUNCTION or hf: NAME"),
+    ({"mine": {"build": "a.py:b", "hf": "llama"}}, "config key models.mine: give either build: FILE:FUNCTION or hf"),
+    ({"mine": {"build": "mine.py"}}, "config key models.mine: model 'mine.py': write FILE.py:FUNCTION"),
+    ({"mine": {"build": "a.py:b", "context": 8}}, "config key models.mine: context is a cell's own"),
+    ({"mine": {"build": "a.py:b", "a-b": 8}}, "config key models.mine: 'a-b' cannot be the name of an argument"),
+    ({"mine": {"build": "a.py:b", "when": object}}, "config key models.mine: when: <class 'object'> is no number"),
+]
+
+
+@pytest.mark.parametrize("models, message", WRONG)
+def test_what_cannot_be_a_model_is_one_line(models, message, make_config):
+    config = make_config()
+    config["models"] = models
+    with pytest.raises(ConfigError) as error:
+        own_models.specs(config)
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
+
+
+def test_a_name_that_neither_a_size_nor_a_model_has_is_one_line(config):
+    config["timing"]["grid"]["cpu"][0]["size"] = ["yours"]
+    with pytest.raises(ConfigError, match=r"there is no size 'yours'; add it under sizes, or under models, or choose"):
+        cells_of(TIMING, config)
+
+
+def test_a_missing_file_is_one_line_that_names_the_key(config, folder):
+    (folder / "mine.py").unlink()
+    with pytest.raises(ConfigError, match=r"^config key models\.mine: models/mine\.py:build: there is no file [^\n]*$"):
+        registry(config)
+
+
+def test_the_models_files_make_its_cells_stale_and_no_other(config, folder):
+    mine, nano = codes(config)
+    (folder / "other.py").write_text("size = 2\n")
+    (folder / "parts.py").write_text((folder / "parts.py").read_text().replace("size = 1", "size = 1  # as before"))
+    assert codes(config) == (mine, nano)
+    (folder / "parts.py").write_text((folder / "parts.py").read_text().replace("size = 1", "size = 2"))
+    edited, unchanged = codes(config)
+    assert edited != mine and unchanged == nano
+
+
+def test_a_file_that_is_no_python_is_planned_and_counts(config, folder):
+    mine, nano = codes(config)
+    (folder / "mine.py").write_text("def build(:\n")
+    broken, unchanged = codes(config)
+    assert broken != mine and unchanged == nano
+
+
+def test_what_the_files_import_counts_by_its_version(config):
+    found = registry(config)
+    mine, nano = found.studies["timing"]
+    assert json.loads(found.machine_json(mine))["packages"].keys() == {"timm"}
+    assert "packages" not in json.loads(found.machine_json(nano))
+    entries = {entry["size"]: entry for entry in json.loads(found.plan)["studies"]["timing"]["cells"]}
+    assert entries["mine"]["machine"] == json.loads(found.machine_json(mine)) and "machine" not in entries["nano"]
+    assert own_models.packages_of("hf:llama") == ("python:transformers",)
+
+
+def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_transformer(config):
+    found = registry(config)
+    reached = []
+    for cell in found.studies["timing"]:
+        names = own_models.chosen_of(cell.spec)
+        modules = found._sources.modules("time_step.py", [f"stepscope.measure.models.{names['model']}"])
+        reached.append({name for name in modules if name.startswith("stepscope.model.")})
+    mine, nano = reached
+    assert "stepscope.model.own.assembled" in mine and "stepscope.model.transformer" not in mine
+    assert "stepscope.model.transformer" in nano and not any(name.startswith("stepscope.model.own") for name in nano)
+
+
+def test_what_its_steps_cost_is_not_known_before_it_is_built(config):
+    found = cost(cells_of(TIMING, config))
+    assert (found.cells, found.unknown, found.largest.size) == (2, 1, "nano")
+
+
+def test_the_plan_imports_no_torch_for_it(config):
+    code = "import sys; from stepscope.config import own_models; own_models.package().files_of('models/mine.py:build')"
+    code += "; sys.exit('torch' in sys.modules)"
+    scripts = next(path for path in sys.path if path.endswith("/scripts"))
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, check=False).returncode == 0

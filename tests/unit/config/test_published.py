@@ -1,0 +1,36 @@
+"""Which files of published figures a report is set beside."""
+
+import pytest
+from stepscope.config.config import ConfigError
+from stepscope.config.published import published_files
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    for name in ("own/b.csv", "own/a.csv", "own/notes.txt", "mine.csv"):
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_the_projects_files_come_first_in_their_order(folder):
+    assert published_files({"published": []}, folder / "own") == ["own/a.csv", "own/b.csv"]
+    assert published_files({"published": ["mine.csv"]}, folder / "own") == ["own/a.csv", "own/b.csv", "mine.csv"]
+
+
+@pytest.mark.parametrize("path", ["none.csv", "own"])
+def test_a_file_that_is_not_there_is_named_with_its_key(path, folder):
+    with pytest.raises(ConfigError) as error:
+        published_files({"published": ["mine.csv", path]}, folder / "own")
+    assert str(error.value) == f"config key published[1]: there is no file {path!r}; give a path from {folder}"
+
+
+def test_an_archive_that_cannot_be_read_is_named_before_anything_runs(folder):
+    (folder / "theirs.zip").write_bytes(b"PK no archive")
+    with pytest.raises(ConfigError, match=r"config key published\[0\]: theirs\.zip: it is no archive of results"):
+        published_files({"published": ["theirs.zip"]}, folder / "own")
+
+
+def test_the_schema_takes_a_list_of_paths(make_config):
+    assert make_config()["published"] == []

@@ -1,0 +1,130 @@
+"""A run is alone in its folder, and counts its cells."""
+
+import errno
+import fcntl
+import logging
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from stepscope.config.run import RunLock, missing, unlockable, unusable
+from stepscope.config.snakemake_internals import Progress
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+TAKE = "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"
+
+
+@pytest.fixture
+def start():
+    """Start a process that tries to take the lock, says what came of it, and stays."""
+    started = []
+
+    def start(path):
+        code = f"import sys; sys.path.insert(0, sys.argv[1]); {TAKE}; sys.stdin.read()"
+        command = [sys.executable, "-c", code, str(SCRIPTS), str(path)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        return process, process.stdout.readline().strip()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_a_second_run_is_refused_and_told_who_has_the_folder(start, tmp_path):
+    path = tmp_path / "new/run.lock"
+    lock = RunLock(path)
+    assert lock.take() is None
+    _, said = start(path)
+    assert said == (f"another run (process {os.getpid()}) is at work in {Path.cwd()}; wait until it ends, or end it")
+    # Asking does not take the holder's name away.
+    assert start(path)[1] == said
+    assert start(tmp_path / "other.lock")[1] == "None"
+
+
+def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
+    path = tmp_path / "run.lock"
+    holder, said = start(path)
+    assert said == "None"
+    assert f"(process {holder.pid})" in RunLock(path).take()
+    holder.kill()
+    holder.wait()
+    lock = RunLock(path)
+    assert lock.take() is None
+    assert path.read_text() == str(os.getpid())
+
+
+def event(name, **fields):
+    return logging.makeLogRecord({"event": SimpleNamespace(value=name), **fields})
+
+
+def test_progress_counts_the_jobs_of_cells_only(capsys):
+    progress = Progress({"time_step"}, total=60, done=16)
+    for record in [
+        event("job_info", jobid=1, rule_name="time_step"),
+        event("job_info", jobid=0, rule_name="time_step"),
+        event("job_info", jobid=2, rule_name="aggregate"),
+        event("job_finished", job_id=2),
+        event("job_error", jobid=1),
+        logging.makeLogRecord({"msg": "no event"}),
+    ]:
+        progress.handle(record)
+    assert capsys.readouterr().out == ""
+    progress.handle(event("job_finished", job_id=0))
+    progress.handle(event("job_finished", job_id=0))
+    assert capsys.readouterr().out == "17 of 60 cells\n"
+    progress.handle(event("job_finished", jobid=1))
+    assert capsys.readouterr().out == "18 of 60 cells\n"
+
+
+def test_missing_records_are_named(tmp_path):
+    there = tmp_path / "record.json"
+    there.write_text("{}")
+    gone = str(tmp_path / "gone/record.json")
+    assert missing([str(there), gone, str(tmp_path)]) == [gone, str(tmp_path)]
+
+
+def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monkeypatch, capsys):
+    def refuse(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert RunLock(tmp_path / "lock").take() is None
+    assert "cannot be locked (Operation not supported); start one run at a time" in capsys.readouterr().err
+
+
+def test_the_place_for_locks_is_there_for_all_users_before_any_lock(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "new/locks"))
+    assert unlockable() is None
+    assert stat.S_IMODE((tmp_path / "new/locks").stat().st_mode) == 0o1777
+    assert list((tmp_path / "new/locks").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "it's", 'say "x"', "$HOME;`x`", "ümläut", "-dash", "*[x]", 'a"$`'])
+def test_a_path_that_jobs_can_be_given(name):
+    assert unusable(f"/home/{name}") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "harmful"),
+    [
+        ("{wild}", "'{'"),
+        ("x}", "'}'"),
+        ("a\\b", "'\\\\'"),
+        ("a\nb", "'\\n'"),
+        ("a\x01", "'\\x01'"),
+        ("a\udcff", "'\\udcff'"),
+        ('it\'s "x"', 'a single quote beside "'),
+        ("it's $x", r"a single quote beside $"),
+        ("it's `x`", "a single quote beside `"),
+    ],
+)
+def test_a_path_that_jobs_cannot_be_given_is_one_line(name, harmful):
+    line = unusable(f"/home/{name}")
+    assert line == f"{f'/home/{name}'!r}: Snakemake cannot run programs by a path with {harmful}; rename it"
+    assert line.isprintable()

@@ -1,0 +1,178 @@
+"""Groups of heads that share keys, masks in either corner, and windows: every implementation against float64."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.kernels import flash_tiled, fused, masks
+from stepscope.kernels.launching import Plan
+from stepscope.model.chosen import load
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
+
+TOLERANCE = {torch.float32: 5e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+ON_GPU = torch.cuda.is_available()
+HALF = torch.bfloat16 if ON_GPU else torch.float16  # Triton's interpreter has no bf16 products
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+
+IMPLEMENTATIONS = {"tiled": flash_tiled.attention_and_lse, "triton": fused.attention_and_lse}
+both = pytest.mark.parametrize("name", IMPLEMENTATIONS)
+
+# queries, keys, d_head, heads that share keys, window, lower right
+SHAPES = [
+    (100, 100, 64, 2, None, False),
+    (100, 100, 80, 3, 37, False),
+    (40, 150, 96, 1, None, True),
+    (150, 70, 64, 2, None, True),  # the first queries see nothing
+    (200, 70, 128, 1, 40, False),  # the last ones see nothing
+    (70, 140, 64, 2, 60, True),
+    (1, 130, 64, 2, None, True),
+    (90, 90, 32, 1, 1, False),
+    (33, 65, 256, 2, 50, True),
+]
+LONG = [
+    (1000, 1000, 64, 4, 300, False),
+    (1000, 1000, 128, 8, 257, False),
+    (700, 1300, 64, 1, None, True),
+    (700, 1300, 128, 2, None, True),
+    (1300, 700, 64, 2, None, True),
+    (1300, 700, 128, 2, 128, False),
+    (1024, 4096, 96, 4, 1024, True),
+    (900, 900, 80, 5, None, False),
+    (400, 900, 72, 2, 200, True),
+    (1000, 1000, 96, 1, None, False),
+    (600, 600, 256, 4, 333, False),
+    (2048, 2048, 256, 1, None, False),
+]
+
+
+@both
+@pytest.mark.parametrize("queries, keys, d_head, sharing, window, lower_right", SHAPES + (LONG if ON_GPU else []))
+def test_output_log_sum_exp_and_gradients(
+    random_tensors, run, exact, assert_close, name, queries, keys, d_head, sharing, window, lower_right
+):
+    for dtype in (torch.float32, HALF) if ON_GPU else (HALF if d_head > 64 else torch.float32,):
+        q, k, v, d_output = random_tensors(
+            (1, (2 if ON_GPU else 1) * sharing), queries, keys, d_head, dtype, sharing=sharing
+        )
+        mask = {"window": window, "lower_right": lower_right}
+        got = run(IMPLEMENTATIONS[name], q, k, v, d_output, True, **mask)
+        right = exact(q, k, v, d_output, True, **mask)
+        # With one key in the window the weights are 1, whatever the scores: the gradients of q and k are 0.
+        unseen = torch.isneginf(right[1])
+        assert torch.equal(torch.isneginf(got[1]), unseen) and got[0][unseen].count_nonzero() == 0
+        right, got = ([x[0], x[1].masked_fill(unseen, 0), *x[2:]] for x in (right, got))
+        assert_close(got, right, TOLERANCE[dtype] * (10 if window == 1 else 1))
+
+
+@pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+@pytest.mark.parametrize("window, lower_right", [(None, False), (300, False), (None, True), (300, True)])
+def test_all_heads_of_a_group_give_the_same_bits_again(random_tensors, run, window, lower_right):
+    q, k, v, d_output = random_tensors((2, 8), 900, 1400, 128, torch.bfloat16, sharing=4)
+    first = run(fused.attention_and_lse, q, k, v, d_output, True, window=window, lower_right=lower_right)
+    for _ in range(10):
+        again = run(fused.attention_and_lse, q, k, v, d_output, True, window=window, lower_right=lower_right)
+        assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
+@pytest.mark.parametrize(
+    "queries, keys, sharing, window, lower_right",
+    [
+        (30, 30, 3, None, False),
+        (30, 30, 2, 7, False),
+        (20, 40, 2, None, True),
+        (20, 40, 6, 9, True),
+        (40, 20, 1, None, False),
+    ],
+)
+def test_every_implementation_takes_groups_corners_and_windows(
+    random_tensors, exact, name, queries, keys, sharing, window, lower_right
+):
+    q, k, v, d_output = random_tensors((1, 6), queries, keys, 16, torch.float32, sharing=sharing)
+    right = exact(q, k, v, d_output, True, window, lower_right)
+    with torch.compiler.set_stance("force_eager"):  # compiling flex_attention for a CPU takes half a minute
+        output = load("attention", name).attention(q, k, v, True, window, lower_right)
+    torch.testing.assert_close(output.double(), right[0], rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5)
+    if name != "flex":
+        q, k, v = (x.requires_grad_() for x in (q, k, v))
+        output = load("attention", name).attention(q, k, v, True, window, lower_right)
+        for got, expected in zip(torch.autograd.grad(output, (q, k, v), d_output), right[2:], strict=True):
+            torch.testing.assert_close(got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 2e-5)
+
+
+@pytest.mark.parametrize("name", ["naive", "sdpa"])
+def test_queries_that_see_nothing_have_the_output_0_and_no_gradient(random_tensors, exact, name):
+    q, k, v, d_output = random_tensors((2, 4), 30, 12, 16, torch.float32, sharing=2)
+    for mask in ((None, True), (5, False)):
+        right = exact(q, k, v, d_output, True, *mask)
+        inputs = [x.detach().requires_grad_() for x in (q, k, v)]
+        output = load("attention", name).attention(*inputs, True, *mask)
+        for got, expected in zip(
+            (output, *torch.autograd.grad(output, inputs, d_output)), (right[0], *right[2:]), strict=True
+        ):
+            torch.testing.assert_close(got.double(), expected, rtol=1e-2, atol=2e-3 if ON_GPU else 1e-5)
+
+
+@pytest.mark.parametrize("queries, keys", [(5, 5), (3, 8), (8, 3)])
+def test_both_corners_are_pytorchs(queries, keys):
+    with pytest.warns(UserWarning) if queries > keys else torch.no_grad():
+        right = causal_lower_right(queries, keys)._materialize()
+    left = causal_upper_left(queries, keys)._materialize()
+    cpu = torch.device("cpu")
+    assert torch.equal(masks.visible(queries, keys, cpu, None, True), right)
+    assert torch.equal(masks.visible(queries, keys, cpu, None, False), left)
+    for lower_right in (False, True):
+        seen = masks.visible(queries, keys, cpu, 2, lower_right)
+        assert seen.sum(-1).max() == 2
+        first, last = masks.blind(queries, keys, masks.mask_of(queries, keys, True, 2, lower_right))
+        assert [i for i in range(queries) if seen[i].any()] == list(range(first, last))
+
+
+def test_a_window_that_hides_nothing_is_none():
+    assert masks.mask_of(10, 10, True, 10) == masks.mask_of(10, 10, True) and masks.is_plain(10, 10, 10, True)
+    assert masks.mask_of(10, 10, True, 9).window == 9
+    assert masks.mask_of(4, 10, True, 9, True).window == 9 and masks.mask_of(4, 10, True, 9).window == 0
+
+
+@pytest.mark.parametrize(
+    "is_causal, window, lower_right, message",
+    [
+        (False, 5, False, "a window needs is_causal=True"),
+        (False, None, True, "lower_right needs is_causal=True"),
+        (True, 0, False, "at least 1, not 0"),
+    ],
+)
+@pytest.mark.parametrize("name", ["naive", "sdpa", "flex", "triton"])
+def test_masks_that_mean_nothing_are_errors_of_one_line(device, name, is_causal, window, lower_right, message):
+    q, k, v = torch.zeros(3, 1, 2, 8, 16, device=device)
+    with pytest.raises(ValueError, match=message) as error:
+        load("attention", name).attention(q, k, v, is_causal, window, lower_right)
+    assert "\n" not in str(error.value)
+
+
+def test_heads_that_do_not_divide_are_an_error(device):
+    q, k = torch.zeros(1, 6, 8, 16, device=device), torch.zeros(1, 4, 8, 16, device=device)
+    with pytest.raises(ValueError, match="a multiple of that of k and v"):
+        fused.attention(q, k, k, True)
+
+
+def test_keys_are_not_copied_for_their_group(device, monkeypatch):
+    """K and V of a group are read where they are: the kernels get the tensors that the caller has."""
+    seen = []
+    monkeypatch.setattr(Plan, "run", lambda plan, tensors, *_: seen.extend(tensors[1:3]))
+    q, k, v = (torch.zeros(1, heads, 8, 16, device=device) for heads in (6, 2, 2))
+    fused.attention(q, k, v, True)
+    assert [x.data_ptr() for x in seen] == [k.data_ptr(), v.data_ptr()] and math.prod(seen[0].shape) == k.numel()
+
+
+def test_torch_compile_takes_them_too(random_tensors):
+    q, k, v, _ = random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2)
+    compiled = torch.compile(
+        lambda q, k, v: 2 * fused.attention(q, k, v, True, 9, True), backend="aot_eager", fullgraph=True
+    )
+    assert torch.equal(compiled(q, k, v), 2 * fused.attention(q, k, v, True, 9, True))
+    expected = 2 * F.scaled_dot_product_attention(q, k, v, masks.visible(40, 60, q.device, 9, True), enable_gqa=True)
+    torch.testing.assert_close(compiled(q, k, v), expected, rtol=1e-4, atol=2e-3 if ON_GPU else 1e-4)

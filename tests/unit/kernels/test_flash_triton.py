@@ -1,0 +1,331 @@
+"""What is particular to FlashAttention in Triton: what it refuses, autocast, torch.compile, and its two adapters."""
+
+import contextlib
+
+import pytest
+import torch
+import torch.nn.functional as F
+from stepscope.kernels import fused, kernels, launching, operands
+from stepscope.model.chosen import load
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+
+@pytest.mark.parametrize(
+    "shapes, dtypes, message",
+    [
+        ([(2, 8, 16)] * 3, ["float32", "float16", "float16"], "one dtype"),
+        ([(2, 8, 16)] * 3, ["float64"] * 3, "no torch.float64"),
+        ([(2, 8, 12)] * 3, ["float32"] * 3, "multiple of 8, at most 256, not 12"),
+        ([(2, 8, 264)] * 3, ["float32"] * 3, "at most 256, not 264"),
+        ([(2, 8, 16), (2, 9, 16), (2, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(2, 8, 16), (3, 8, 16), (3, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(2, 8, 16), (2, 8, 24), (2, 8, 24)], ["float32"] * 3, "alike but for the length of q"),
+        ([(8, 16), (1, 8, 16), (1, 8, 16)], ["float32"] * 3, "alike but for the length of q"),
+        ([(16,)] * 3, ["float32"] * 3, "alike but for the length of q"),
+    ],
+)
+def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dtypes, message):
+    tensors = [torch.zeros(s, dtype=getattr(torch, t), device=device) for s, t in zip(shapes, dtypes, strict=True)]
+    with pytest.raises(ValueError, match=message) as error:
+        fused.attention(*tensors, True)
+    assert "\n" not in str(error.value)
+
+
+def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
+    monkeypatch.setattr(kernels, "_INTERPRETED", False)
+    monkeypatch.setattr(kernels, "known", {})
+    kernels.unsupported.cache_clear()
+    try:
+        with pytest.raises(ValueError, match="needs a GPU, not cpu"):
+            fused.attention(*torch.zeros(3, 2, 8, 16), True)
+    finally:
+        kernels.unsupported.cache_clear()
+
+
+def test_adapter_takes_what_the_model_gives_it(random_tensors, device):
+    q, k, v, _ = random_tensors((2, 3), 50, 50, 16, torch.float32)
+    got = load("attention", "triton").attention(q, k, v, True)
+    torch.testing.assert_close(got, F.scaled_dot_product_attention(q, k, v, is_causal=True), rtol=1e-4, atol=1e-4)
+
+
+def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensors, device):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    q.requires_grad_()
+    with torch.autocast(device, dtype=torch.float16):
+        output, lse = fused.attention_and_lse(q, k.half(), v, True)
+        expected = F.scaled_dot_product_attention(q, k.half(), v, is_causal=True)
+    assert output.dtype == expected.dtype == torch.float16 and lse.dtype == torch.float32
+    torch.testing.assert_close(output, expected, rtol=1e-2, atol=2e-3)
+    got, right = (torch.autograd.grad(x, q, d_output.half())[0] for x in (output, expected))
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, right, rtol=2e-2, atol=1e-2)
+
+
+def test_results_are_laid_out_like_the_inputs(device):
+    """The model turns heads back into channels: with the output in the order of q, that needs no copy."""
+    q, k, v = (torch.randn(2, 30, 3, 16, device=device).transpose(1, 2).requires_grad_() for _ in range(3))
+    output = fused.attention(q, k, v, True)
+    assert output.stride() == q.stride()
+    gradients = torch.autograd.grad(output, (q, k, v), torch.randn_like(output))
+    assert all(gradient.stride() == q.stride() for gradient in gradients)
+
+
+def test_only_what_cannot_be_addressed_is_copied(device):
+    projected = torch.zeros(2, 10, 3, 4, 16, device=device, dtype=torch.float16)
+    heads = projected[:, :, 1].transpose(1, 2)
+    assert operands.readable(heads, operands.addressable_rows) is heads
+    for x in (heads.mT, heads[:1].expand(2, -1, -1, -1), projected.flatten()[1:-15].view(2, 1, -1, 8)):
+        copied = operands.readable(x, operands.addressable_rows)
+        assert copied.data_ptr() % 16 == 0 and copied.is_contiguous() and torch.equal(copied, x)
+    one_row = projected.flatten()[:16].as_strided((1, 1, 1, 16), (3, 5, 7, 1))
+    assert operands.readable(one_row, operands.addressable_rows) is one_row
+    assert operands.strides(one_row.shape, one_row.stride()) == (16, 16, 16, 1)
+
+
+def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    q, k, v = (x.transpose(1, 2).contiguous().transpose(1, 2).requires_grad_() for x in (q, k, v))
+    compiled = torch.compile(lambda q, k, v: 2 * fused.attention(q, k, v, True), backend="aot_eager", fullgraph=True)
+    output, expected = compiled(q, k, v), 2 * fused.attention(q, k, v, True)
+    assert torch.equal(output, expected)
+    for a, b in zip(*(torch.autograd.grad(x, (q, k, v), d_output) for x in (output, expected)), strict=True):
+        assert torch.equal(a, b)
+    narrow = [x.detach() for x in (q, k, v)]
+    torch.library.opcheck(torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled kernels need a GPU")
+def test_a_kernel_is_compiled_again_only_for_other_code(random_tensors, monkeypatch):
+    compiled = set()
+    prepare = launching._Launch.first
+
+    def first(self, tensors):
+        prepare(self, tensors)
+        assert self.again is not None
+        compiled.add(self.compiled.function)
+
+    monkeypatch.setattr(launching._Launch, "first", first)
+    monkeypatch.setattr(kernels, "known", {})
+
+    def compiled_for(*arguments):
+        q, k, v, d_output = random_tensors(*arguments)
+        output = fused.attention(q.requires_grad_(), k, v, True)
+        torch.autograd.grad(output, q, d_output)
+        return len(compiled)
+
+    first = compiled_for((2, 3), 100, 100, 64, torch.bfloat16)
+    assert compiled_for((2, 2), 77, 300, 64, torch.bfloat16) == first
+    assert compiled_for((2, 2), 77, 300, 64, torch.float16) > first
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs tensor cores")
+def test_tf32_is_used_only_when_allowed(random_tensors, run, exact, assert_close):
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.float32)
+    right = exact(q, k, v, d_output, True)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("highest")
+        assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), right, 3e-6)
+        torch.set_float32_matmul_precision("high")
+        low = run(fused.attention_and_lse, q, k, v, d_output, True)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    error = (low[0].double() - right[0]).norm() / right[0].norm()
+    assert 1e-5 < error < 2e-3
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("d_head", [64, 80, 128])
+@pytest.mark.parametrize("is_causal", [True, False])
+def test_the_portable_kernels_on_a_hopper_gpu_too(
+    monkeypatch, random_tensors, run, exact, assert_close, d_head, is_causal
+):
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
+    monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
+    monkeypatch.setattr(kernels, "known", {})
+    assert_close(
+        run(fused.attention_and_lse, q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2
+    )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("d_head", [64, 128])
+@pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
+def test_more_blocks_than_multiprocessors(random_tensors, run, exact, assert_close, batch, length, d_head):
+    q, k, v, d_output = random_tensors(batch, length, length, d_head, torch.bfloat16)
+    assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
+
+
+def test_nothing_waits_for_the_device(random_tensors, device):
+    if device == "cpu":
+        pytest.skip("needs a GPU")
+    q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
+    q.requires_grad_()
+    torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        torch.autograd.grad(fused.attention(q, k, v, True), q, d_output)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def heads_of_a_projection(device, lengths=(1, 16, 2, 16)):
+    """q, k and v as views of one tensor, with gaps between their rows."""
+    batch, length, heads, d_head = lengths
+    whole = torch.randn(batch, length, 3 * heads * d_head, generator=torch.Generator().manual_seed(0)).to(device)
+    whole.requires_grad_()
+    return whole, *(x.view(lengths).transpose(1, 2) for x in whole.split(heads * d_head, -1))
+
+
+@pytest.mark.parametrize("order", [(False, True, False), (True, False)])
+def test_what_is_saved_may_come_back_with_other_strides(device, order):
+    """As it does from torch.autograd.graph.save_on_cpu, and again as it was in the next step."""
+    whole, q, k, v = heads_of_a_projection(device)
+    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    for has_hooks in order:
+        own, q, k, v = heads_of_a_projection(device)
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda x: x.clone(), lambda x: x)
+        with hooks if has_hooks else contextlib.nullcontext():
+            output = fused.attention(q, k, v, True)
+        output.square().sum().backward()
+        torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+
+
+def not_aligned(device):
+    return torch.randn(1 + 2 * 8 * 2 * 16, device=device)[1:].view(2, 8, 2, 16).transpose(1, 2).requires_grad_()
+
+
+@pytest.mark.parametrize("case", ["the same k and v", "not aligned"])
+def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
+    def attend(q, k, v):
+        return fused.attention(q, k, v, True).transpose(1, 2).reshape(2, 8, 32)
+
+    q, k, v = (not_aligned(device) for _ in range(3))
+    if case == "the same k and v":
+        q, k = (torch.randn(2, 2, 8, 16, device=device).requires_grad_() for _ in range(2))
+        v = k
+    inputs = list({id(x): x for x in (q, k, v)}.values())
+    torch._dynamo.reset()
+    results = []
+    for function in (attend, torch.compile(attend, backend="aot_eager")):
+        output = function(q, k, v)
+        results.append((output, *torch.autograd.grad(output.square().sum(), inputs)))
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:Accessing the data pointer of FakeTensor")
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        (torch.inference_mode, contextlib.nullcontext()),
+        (FakeTensorMode, pytest.raises(ValueError, match="needs tensors that have data")),
+    ],
+)
+def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expected, monkeypatch):
+    monkeypatch.setattr(kernels, "known", {})
+    with mode(), expected:
+        fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
+    whole, q, k, v = heads_of_a_projection(device)
+    F.scaled_dot_product_attention(q.double(), k.double(), v.double(), is_causal=True).square().sum().backward()
+    own, q, k, v = heads_of_a_projection(device)
+    fused.attention(q, k, v, True).square().sum().backward()
+    torch.testing.assert_close(own.grad, whole.grad, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("what", ["output", "log-sum-exp"])
+def test_results_may_come_back_with_other_strides_too(device, what):
+    def transposed(x):
+        is_it = x.ndim == (4 if what == "output" else 3) and x.is_contiguous()
+        return x.mT.contiguous().mT if is_it else x
+
+    gradients = []
+    for pack in (lambda x: x, transposed):
+        q, k, v = (torch.randn(1, 2, 24, 16, generator=torch.Generator().manual_seed(i)).to(device) for i in range(3))
+        q.requires_grad_()
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+            output = fused.attention(q.mT.contiguous().mT, k, v, True)
+        gradients.append(torch.autograd.grad(output.square().sum(), q)[0])
+    torch.testing.assert_close(*gradients)
+
+
+def test_rows_that_overlap(device):
+    """As those of a sliding window over a signal."""
+    x = torch.randn(1, 2, 39, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
+    y = x.detach().double().requires_grad_()
+    q, right = x.unfold(-1, 16, 1), y.unfold(-1, 16, 1)
+    found, expected = (
+        fused.attention(q, q, q, True),
+        F.scaled_dot_product_attention(right, right, right, is_causal=True),
+    )
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=2e-5)
+    gradients = [torch.autograd.grad(output.square().sum(), of)[0] for output, of in ((found, x), (expected, y))]
+    torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-4)
+
+
+def compiled(function):
+    torch._dynamo.reset()
+    return torch.compile(function, backend="aot_eager", fullgraph=True)
+
+
+def test_torch_compile_of_the_gradients_of_a_mask(random_tensors):
+    """Of a window of 9 keys at the lower right corner; the log-sum-exp has none."""
+    q, k, v, d_output = (x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2))
+    output, lse = compiled(lambda q, k, v: fused.attention_and_lse(q, k, v, True, 9, True))(q, k, v)
+    assert output.requires_grad and not lse.requires_grad
+    expected = fused.attention(q, k, v, True, 9, True)
+    found, right = (torch.autograd.grad(of, (q, k, v), d_output) for of in (output, expected))
+    assert all(torch.equal(*both) for both in zip(found, right, strict=True))
+
+
+def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(random_tensors):
+    q, k, v, _ = (x.requires_grad_() for x in random_tensors((1, 2), 24, 24, 16, torch.float32))
+    right = torch.autograd.grad(fused.attention(q, k, v, True).square().sum(), q)[0]
+    loss = fused.attention(q, k, v, True).square().sum()
+    with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
+        loss.backward()
+    torch.testing.assert_close(q.grad, right)
+    of_q = torch.func.grad(lambda q, k, v: fused.attention(q, k, v, True).square().sum())
+    torch.testing.assert_close(compiled(of_q)(*(x.detach() for x in (q, k, v))), right)
+
+
+def test_the_precision_of_now_decides(device, monkeypatch):
+    """A backward pass under another precision leaves nothing behind for the next."""
+    monkeypatch.setattr(kernels, "known", {})
+    q, k, v = (torch.randn(1, 1, 40, 16, device=device).requires_grad_() for _ in range(3))
+    before = torch.get_float32_matmul_precision()
+    told = []
+    try:
+        for forward, backward in (("highest", "high"), ("highest", "highest")):
+            torch.set_float32_matmul_precision(forward)
+            output = fused.attention(q, k, v, True)
+            torch.set_float32_matmul_precision(backward)
+            torch.autograd.grad(output.sum(), (q, k, v))
+            found = kernels.kernels(q.detach(), k.detach(), v.detach(), True, None, False)
+            (plan,) = found._backward.values()
+            told.append({launch._constants.get("PRECISION") for launch in plan._launches} - {None})
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert told[0] == {"tf32"} and "tf32" not in told[1]
+
+
+def test_a_window_is_a_number_of_keys(device):
+    q, k, v = (torch.randn(1, 1, 40, 16, device=device) for _ in range(3))
+    with pytest.raises(ValueError, match=r"at least 1, not 2\.5"):
+        fused.attention(q, k, v, True, 2.5)
+
+
+def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_close):
+    q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    inputs = [x.requires_grad_() for x in (torch._neg_view(q), k, v)]
+    output, lse = fused.attention_and_lse(*inputs, True)
+    gradients = torch.autograd.grad(output, inputs, torch._neg_view(d_output))
+    assert_close((output.detach(), lse, *gradients), exact(-q, k, v, -d_output, True), 1e-5)
+
+
+def test_forward_mode_gradients_are_refused_instead_of_lost(random_tensors):
+    q, k, v, _ = random_tensors((1, 2), 40, 40, 16, torch.float32)
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(k, v)
+        with pytest.raises(NotImplementedError, match="forward mode AD"):
+            fused.attention(q, dual, v, True)
