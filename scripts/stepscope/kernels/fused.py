@@ -7,8 +7,10 @@ into kernels that it cannot read.
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.autograd.function import once_differentiable
 
-from stepscope.kernels import kernels, masks, native
+from stepscope.kernels import masks
+from stepscope.kernels.kernels import backward, forward
 from stepscope.kernels.kernels import unsupported as unsupported
 from stepscope.kernels.operands import as_4d, check, empty_like
 
@@ -23,7 +25,7 @@ def attention(
     `lower_right` as in `stepscope.kernels.masks`. Raises ValueError, in one line, for what the kernels or the device
     cannot run.
     """
-    return _attend(q, k, v, is_causal, window, lower_right, False)
+    return _attend(q, k, v, (is_causal, window, lower_right), False)
 
 
 def attention_and_lse(
@@ -33,27 +35,23 @@ def attention_and_lse(
 
     A query that sees no key has the output 0 and the log-sum-exp -inf.
     """
-    return _attend(q, k, v, is_causal, window, lower_right, True)
+    return _attend(q, k, v, (is_causal, window, lower_right), True)
 
 
-def _attend(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None, lower_right: bool, with_lse: bool
-) -> Tensor | tuple[Tensor, Tensor]:
+_Masking = tuple[bool, int | None, bool]
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking, with_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
     device = q.device.type
     if torch.is_autocast_enabled(device):
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
-    mask = is_causal, window, lower_right
     is_compiling = torch.compiler.is_compiling()
-    if not (is_compiling or with_lse) and native.attend and _is_plain(q, k, v, window):
-        output = native.attend(q, k, v, *mask)
-        if output is not None:
-            return output
     if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
         check(q, k, v)
         masks.check(*mask)
         if q.ndim != 4:
             shape = q.shape
-            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), *mask, True)
+            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), mask, True)
             output = output.reshape(shape)
             return (output, lse.reshape(shape[:-1])) if with_lse else output
     if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
@@ -63,25 +61,17 @@ def _attend(
     wants_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     if is_compiling or wants_gradient or forward_ad._current_level >= 0:  # which raises for forward-mode gradients
         return _FlashAttention.apply(q, k, v, mask, with_lse)
-    output, lse = kernels.kernels(q, k, v, *mask).forward(q, k, v)
+    output, lse = forward(q, k, v, *mask)
     return (output, lse) if with_lse else output
-
-
-def _is_plain(q: Tensor, k: Tensor, v: Tensor, window: int | None) -> bool:
-    """Whether C++ sees all that there is to these: no subclass that results take over, no number beyond its own."""
-    has_window = type(window) is int and window < 2**31
-    return type(q) is type(k) is type(v) is Tensor and (window is None or has_window)
 
 
 class _FlashAttention(torch.autograd.Function):
     # An operator takes the host longer to call than a function: only the compiler needs it.
     @staticmethod
-    def forward(
-        ctx, q: Tensor, k: Tensor, v: Tensor, mask: tuple[bool, int | None, bool], with_lse: bool
-    ) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(ctx, q: Tensor, k: Tensor, v: Tensor, mask: _Masking, with_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
         ctx.mask = mask
-        forward = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else _forward
-        output, lse = forward(q, k, v, *mask)
+        attend = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else forward
+        output, lse = attend(q, k, v, *mask)
         ctx.save_for_backward(q, k, v, output, lse)
         if not with_lse:
             return output
@@ -92,16 +82,17 @@ class _FlashAttention(torch.autograd.Function):
     def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
         if torch.compiler.is_compiling():
             gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
+        elif torch.is_grad_enabled():
+            gradients = _backward_once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)
         else:
-            gradients = kernels.gradients_once(*ctx.saved_tensors, d_output, *ctx.mask)
+            gradients = backward(*ctx.saved_tensors, d_output, *ctx.mask)
         return *gradients, None, None
 
 
-def _forward(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Output and log-sum-exp of 4D tensors."""
-    return kernels.kernels(q, k, v, is_causal, window, lower_right).forward(q, k, v)
+@once_differentiable
+def _backward_once(_ctx: object, *tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients that raise RuntimeError where they shall be differentiated again."""
+    return backward(*tensors_and_mask)
 
 
 def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
@@ -113,13 +104,13 @@ def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, T
 
 
 _MASK = "bool is_causal, SymInt? window=None, bool lower_right=False"
+_RESULTS = "Tensor output, Tensor lse, Tensor d_output"
 for name, signature, implementation, fake in (
-    ("flash_forward", f"(Tensor q, Tensor k, Tensor v, {_MASK}) -> (Tensor, Tensor)", _forward, _empty_results),
+    ("flash_forward", f"(Tensor q, Tensor k, Tensor v, {_MASK}) -> (Tensor, Tensor)", forward, _empty_results),
     (
         "flash_backward",
-        f"(Tensor q, Tensor k, Tensor v, Tensor output, Tensor lse, Tensor d_output, {_MASK})"
-        " -> (Tensor, Tensor, Tensor)",
-        kernels.gradients,
+        f"(Tensor q, Tensor k, Tensor v, {_RESULTS}, {_MASK}) -> (Tensor, Tensor, Tensor)",
+        backward,
         _empty_gradients,
     ),
 ):

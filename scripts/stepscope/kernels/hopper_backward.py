@@ -134,11 +134,7 @@ def add_with(
             *blind(queries, keys, mask),
             scale,
         ),
-        {
-            "ROWS": rows,
-            "D_HEAD": q.shape[-1],
-            "BLOCK": tiles.block,
-        },
+        {"ROWS": rows, "D_HEAD": q.shape[-1], "BLOCK": tiles.block},
     )
 
 

@@ -22,15 +22,9 @@ def described(x: Slot, rows: int, columns: int) -> Described:
 
     What lies beyond the tensor is read as zeros and not written.
     """
-    shape = x.shape
-    return Described(x, shape, strides(shape, x.stride()), *_tile(len(shape), rows, columns, x.dtype))
-
-
-@lru_cache(maxsize=64)
-def _tile(dimensions: int, rows: int, columns: int, dtype: torch.dtype) -> tuple[tuple[int, ...], gl.NVMMASharedLayout]:
-    """Shape of a tile, and how it lies in shared memory."""
-    tile = (1,) * (dimensions - 2) + (rows, columns)
-    return tile, gl.NVMMASharedLayout.get_default_for(list(tile), _DTYPES[dtype])
+    tile = [1] * (len(x.shape) - 2) + [rows, columns]
+    layout = gl.NVMMASharedLayout.get_default_for(tile, _DTYPES[x.dtype])
+    return Described(x, list(x.shape), list(strides(x.shape, x.stride())), tile, layout)
 
 
 def rest_of(d_head: int) -> int:
@@ -47,11 +41,13 @@ def processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-def counter(device: torch.device, stream: int) -> Tensor:
+def counter(device: torch.device) -> Tensor:
     """One int32 of value 0, which the kernel that counts with it leaves at 0 again; one for each stream, on which
-    kernels run one after the other. What is captured in a graph may run beside others: it gets one of its own."""
+    kernels run one after the other, here for the device's current one. What is captured in a graph may run beside
+    others: it gets one of its own."""
     if torch.cuda.is_current_stream_capturing():
         return torch.zeros(1, dtype=torch.int32, device=device)
+    stream = torch.cuda.current_stream(device).cuda_stream
     found = _counters.get((device, stream))
     if found is None:
         found = _counters[device, stream] = _lasting_zero(device)

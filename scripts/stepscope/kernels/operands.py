@@ -52,11 +52,13 @@ def as_4d(x: Tensor) -> Tensor:
     return x.flatten(0, -4) if x.ndim > 4 else x[(None,) * (4 - x.ndim)]
 
 
+@lru_cache(maxsize=1024)
 def contiguous_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
     """Whether a pointer can walk the rows of a tensor of this shape and these strides."""
     return steps[-1] == 1
 
 
+@lru_cache(maxsize=1024)
 def addressable_rows(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> bool:
     """Whether the tensor memory accelerator (TMA) can address a tensor of this shape and these strides as it is.
 
@@ -81,7 +83,6 @@ def empty_like(x: Tensor) -> Tensor:
     return found if found.stride(-1) == 1 else torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-@lru_cache(maxsize=1024)
 def strides(shape: tuple[int, ...], steps: tuple[int, ...]) -> tuple[int, ...]:
     """Strides in elements, where a dimension of size 1, whose own may be anything, has that of a row."""
     rows = zip(steps[:-1], shape[:-1], strict=True)

@@ -47,11 +47,7 @@ def rows_of(plan: Plan, output: Slot, d_output: Slot, lse: Slot, unit: float | N
             padded,
             output.shape[-1] ** 0.5 if unit is None else unit,
         ),
-        {
-            "ROWS": rows,
-            "D_HEAD": output.shape[-1],
-            "BLOCK": block,
-        },
+        {"ROWS": rows, "D_HEAD": output.shape[-1], "BLOCK": block},
         num_warps=4,
     )
     return shift, delta, turns

@@ -8,11 +8,10 @@ import sys
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
+from stepscope.kernels.launching import Slot
 from stepscope.kernels.operands import block_of
 
-LARGEST_HOPPER_HEAD = {"forward": 256, "backward": 256}
 HOPPER_ROWS = 64  # queries of a warpgroup: the height of its matrix instruction
 
 
@@ -170,29 +169,29 @@ def _kind(dtype: torch.dtype) -> str:
     return "parts" if torch.version.hip is None else "ieee"
 
 
-def forward(q: Tensor, on_hopper: bool) -> Tiles:
+def forward(q: Slot, on_hopper: bool) -> Tiles:
     """Tiles of the forward pass."""
     return _for("forward", q, on_hopper)
 
 
-def backward_keys(q: Tensor, on_hopper: bool) -> Tiles:
+def backward_keys(q: Slot, on_hopper: bool) -> Tiles:
     """Tiles of the backward pass for K and V."""
     return _for("keys", q, on_hopper)
 
 
-def backward_queries(q: Tensor, on_hopper: bool) -> Tiles:
+def backward_queries(q: Slot, on_hopper: bool) -> Tiles:
     """Tiles of the backward pass for Q."""
     return _for("queries", q, on_hopper)
 
 
-def split_backward(q: Tensor, on_hopper: bool) -> tuple[Tiles, Tiles] | None:
+def split_backward(q: Slot, on_hopper: bool) -> tuple[Tiles, Tiles] | None:
     """Tiles of the backward pass for K and V and for Q where fp32 is taken apart once, before it, or None."""
     if not on_hopper or _kind(q.dtype) != "parts":
         return None
     return next((found for largest, found in _SPLIT.items() if q.shape[-1] <= largest), None)
 
 
-def _for(kernel: str, q: Tensor, on_hopper: bool) -> Tiles:
+def _for(kernel: str, q: Slot, on_hopper: bool) -> Tiles:
     """The entry of one of the tables for rows of `q`."""
     width = max(128, block_of(q.shape[-1]) * q.itemsize)
     kind = _kind(q.dtype)

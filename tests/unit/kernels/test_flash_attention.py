@@ -1,11 +1,10 @@
-"""Both implementations of FlashAttention against attention in float64, and against what is known in closed form."""
+"""FlashAttention in Triton against attention in float64, and against what is known in closed form."""
 
 import math
 
 import pytest
 import torch
-import torch.nn.functional as F
-from stepscope.kernels import flash_tiled, fused
+from stepscope.kernels import fused
 
 # Error of an output relative to its norm: fp32 sums of products, or the rounding of weights and of the result to half
 # precision (11 and 8 bits).
@@ -14,8 +13,6 @@ TOLERANCE = {torch.float32: 3e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 # Triton's interpreter computes with NumPy, which warns of exp2(1000) and log2(0); they are meant here.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-IMPLEMENTATIONS = {"tiled": flash_tiled.attention_and_lse, "triton": fused.attention_and_lse}
-both = pytest.mark.parametrize("name", IMPLEMENTATIONS)
 causal_or_not = pytest.mark.parametrize("is_causal", [True, False])
 # Triton's interpreter multiplies tiles of bf16 as if they held integers.
 needs_gpu_for_bf16 = pytest.mark.skipif(
@@ -25,7 +22,6 @@ needs_three_warpgroups = pytest.mark.skipif(not torch.cuda.is_available(), reaso
 BF16 = pytest.param(torch.bfloat16, marks=needs_gpu_for_bf16)
 
 
-@both
 @causal_or_not
 @pytest.mark.parametrize(
     "queries, keys, d_head, dtype",
@@ -44,67 +40,61 @@ BF16 = pytest.param(torch.bfloat16, marks=needs_gpu_for_bf16)
     ],
 )
 def test_output_log_sum_exp_and_gradients(
-    random_tensors, run, exact, assert_close, name, queries, keys, d_head, dtype, is_causal
+    random_tensors, run, exact, assert_close, queries, keys, d_head, dtype, is_causal
 ):
     q, k, v, d_output = random_tensors((1, 2), queries, keys, d_head, dtype)
-    got = run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal)
+    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal)
     assert [x.dtype for x in got] == [dtype, torch.float32, dtype, dtype, dtype]
     # With one key the gradients of q and k are 0, and what is left of the terms is larger beside that.
     assert_close(got, exact(q, k, v, d_output, is_causal), TOLERANCE[dtype] * (10 if keys == 1 else 1))
 
 
-@both
 @causal_or_not
 @pytest.mark.parametrize("batch", [(), (3,), (2, 1, 2, 1)])
-def test_any_number_of_batch_dimensions(random_tensors, run, exact, assert_close, name, batch, is_causal):
+def test_any_number_of_batch_dimensions(random_tensors, run, exact, assert_close, batch, is_causal):
     q, k, v, d_output = random_tensors(batch, 40, 40, 16, torch.float32)
-    got = run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal)
+    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal)
     assert_close(got, exact(q, k, v, d_output, is_causal), TOLERANCE[torch.float32])
 
 
-@both
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close, name, dtype):
+def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close, dtype):
     q, k, v, d_output = random_tensors((2, 3), 70, 70, 32, dtype)
     projected = torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()  # batch, length, three, heads, d_head
     q_view, k_view, v_view = projected.permute(2, 0, 3, 1, 4)
     d_output_view = d_output.transpose(1, 2).contiguous().transpose(1, 2)
-    got = run(IMPLEMENTATIONS[name], q_view, k_view, v_view, d_output_view, True)
+    got = run(fused.attention_and_lse, q_view, k_view, v_view, d_output_view, True)
     assert_close(got, exact(q, k, v, d_output, True), TOLERANCE[dtype])
 
 
-@both
-def test_transposed_expanded_and_misplaced_inputs(random_tensors, run, exact, assert_close, name):
+def test_transposed_expanded_and_misplaced_inputs(random_tensors, run, exact, assert_close):
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float16)
     transposed = q.transpose(-2, -1).contiguous().transpose(-2, -1)
     expanded = k[:, :1].expand(1, 2, 40, 16)
     misplaced = torch.cat([v.new_zeros(1), v.flatten()])[1:].view(v.shape)  # not on a multiple of 16 bytes
-    got = run(IMPLEMENTATIONS[name], transposed, expanded, misplaced, d_output.mT.contiguous().mT, True)
+    got = run(fused.attention_and_lse, transposed, expanded, misplaced, d_output.mT.contiguous().mT, True)
     assert_close(got, exact(q, expanded, v, d_output, True), TOLERANCE[torch.float16])
 
 
-@both
 @causal_or_not
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
-def test_backward_gives_the_same_bits_again(random_tensors, run, name, dtype, is_causal):
+def test_backward_gives_the_same_bits_again(random_tensors, run, dtype, is_causal):
     length = 1000 if torch.cuda.is_available() else 70
     q, k, v, d_output = random_tensors((2, 2), length, length, 64, dtype)
-    first = run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal)
+    first = run(fused.attention_and_lse, q, k, v, d_output, is_causal)
     for _ in range(10 if torch.cuda.is_available() else 1):
-        again = run(IMPLEMENTATIONS[name], q, k, v, d_output, is_causal)
+        again = run(fused.attention_and_lse, q, k, v, d_output, is_causal)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
-@both
 @pytest.mark.parametrize("scale", [30.0, 1e-3])
-def test_extreme_scores(random_tensors, run, exact, assert_close, name, scale):
+def test_extreme_scores(random_tensors, run, exact, assert_close, scale):
     q, k, v, d_output = random_tensors((1, 2), 140, 140, 32, torch.float32, scale)
     # Scores of some 1000 in fp32: exp() of them is off by their own rounding.
     tolerance = 1e-3 if scale > 1 else TOLERANCE[torch.float32]
-    assert_close(run(IMPLEMENTATIONS[name], q, k, v, d_output, True), exact(q, k, v, d_output, True), tolerance)
+    assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), exact(q, k, v, d_output, True), tolerance)
 
 
-@both
 @causal_or_not
 @pytest.mark.parametrize(
     "d_head, length",
@@ -113,7 +103,7 @@ def test_extreme_scores(random_tensors, run, exact, assert_close, name, scale):
 @pytest.mark.parametrize("growth", [5.0, 12.0, 60.0])
 @pytest.mark.parametrize("dtype", [torch.float16, BF16])
 def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
-    random_tensors, exact, name, dtype, growth, d_head, length, is_causal
+    random_tensors, exact, dtype, growth, d_head, length, is_causal
 ):
     q, k, v, d_output = random_tensors((1, 2), length, length, d_head, dtype)
     # In powers of two, scores grow by so much every 128 keys for every second query, and fall for the others: some
@@ -125,28 +115,26 @@ def test_maxima_that_grow_from_one_tile_of_keys_to_the_next(
     # Not the gradients: that of q is the difference of terms that are as large as k, and far larger than it.
     expected = exact(q, k, v, d_output, is_causal)[:2]
     for got, right, tolerance in zip(
-        IMPLEMENTATIONS[name](q, k, v, is_causal), expected, (TOLERANCE[dtype], 2e-6), strict=True
+        fused.attention_and_lse(q, k, v, is_causal), expected, (TOLERANCE[dtype], 2e-6), strict=True
     ):
         assert (got.double() - right).norm() <= tolerance * right.norm()
 
 
-@both
-def test_scores_of_one_key_far_above_all_others(device, name):
+def test_scores_of_one_key_far_above_all_others(device):
     q = torch.full((1, 1, 100, 16), 100.0, device=device)
     k = torch.zeros(1, 1, 100, 16, device=device)
     k[..., 3, :] = 100
     k[..., 70, :] = -100
     v = torch.randn(1, 1, 100, 16, device=device)
-    output, lse = IMPLEMENTATIONS[name](q, k, v, False)
+    output, lse = fused.attention_and_lse(q, k, v, False)
     torch.testing.assert_close(output, v[..., 3:4, :].expand_as(output))
     torch.testing.assert_close(lse, torch.full_like(lse, 40_000.0))
 
 
-@both
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_one_key_gives_its_value(random_tensors, run, name, dtype):
+def test_one_key_gives_its_value(random_tensors, run, dtype):
     q, k, v, d_output = random_tensors((2,), 66, 1, 16, dtype)
-    output, lse, d_q, d_k, d_v = run(IMPLEMENTATIONS[name], q, k, v, d_output, False)
+    output, lse, d_q, d_k, d_v = run(fused.attention_and_lse, q, k, v, d_output, False)
     if q.is_cuda and dtype == torch.float32:  # on tensor cores v comes in parts, of 22 bits together
         torch.testing.assert_close(output, v.expand_as(output), rtol=2**-21, atol=0)
     else:
@@ -158,11 +146,10 @@ def test_one_key_gives_its_value(random_tensors, run, name, dtype):
     assert d_q.abs().max() <= bound and d_k.abs().max() <= bound * math.sqrt(66)
 
 
-@both
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_equal_scores_give_the_mean_of_the_values_seen(random_tensors, run, name, dtype):
+def test_equal_scores_give_the_mean_of_the_values_seen(random_tensors, run, dtype):
     q, k, v, d_output = random_tensors((2,), 130, 130, 16, dtype)
-    output, lse, _, d_k, d_v = run(IMPLEMENTATIONS[name], torch.zeros_like(q), k, v, d_output, True)
+    output, lse, _, d_k, d_v = run(fused.attention_and_lse, torch.zeros_like(q), k, v, d_output, True)
     seen = torch.arange(1, 131, device=q.device)
     tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == torch.float32 else {"rtol": 2e-2, "atol": 2e-2}
     torch.testing.assert_close(output.float(), v.float().cumsum(-2) / seen[:, None], **tolerance)
@@ -172,67 +159,49 @@ def test_equal_scores_give_the_mean_of_the_values_seen(random_tensors, run, name
     assert d_k.count_nonzero() == 0
 
 
-@both
-def test_no_query_and_no_key(random_tensors, run, name):
+def test_no_query_and_no_key(random_tensors, run):
     q, k, v, d_output = random_tensors((2,), 5, 0, 16, torch.float32)
-    output, lse, d_q, d_k, d_v = run(IMPLEMENTATIONS[name], q, k, v, d_output, False)
+    output, lse, d_q, d_k, d_v = run(fused.attention_and_lse, q, k, v, d_output, False)
     assert output.count_nonzero() == 0 and (lse == -math.inf).all() and d_q.count_nonzero() == 0
     assert d_k.shape == d_v.shape == (2, 0, 16)
     q, k, v, d_output = random_tensors((2,), 0, 5, 16, torch.float32)
-    output, lse, d_q, d_k, d_v = run(IMPLEMENTATIONS[name], q, k, v, d_output, True)
+    output, lse, d_q, d_k, d_v = run(fused.attention_and_lse, q, k, v, d_output, True)
     assert output.shape == d_q.shape == (2, 0, 16) and lse.shape == (2, 0)
     assert d_k.count_nonzero() == d_v.count_nonzero() == 0 and d_k.shape == (2, 5, 16)
 
 
-@both
 @pytest.mark.parametrize("dtype", [torch.float32, BF16])
-def test_rows_of_which_every_score_is_minus_infinity(device, name, dtype):
-    if device == "cuda" and name == "triton" and dtype == torch.float32:
+def test_rows_of_which_every_score_is_minus_infinity(device, dtype):
+    if device == "cuda" and dtype == torch.float32:
         pytest.skip("products in parts do not overflow to -inf: parts of both signs do")
     q = torch.zeros(1, 70, 16, device=device, dtype=dtype)
     q[:, 3] = 1e30
     k = torch.full((1, 70, 16), -1e30, device=device, dtype=dtype)
     v = torch.randn(1, 70, 16, device=device, dtype=dtype, requires_grad=True)
-    output, lse = IMPLEMENTATIONS[name](q, k, v, False)
+    output, lse = fused.attention_and_lse(q, k, v, False)
     assert output[:, 3].count_nonzero() == 0 and lse[0, 3] == -math.inf
     torch.testing.assert_close(output[:, 4], v.mean(-2), rtol=1e-2, atol=1e-3)
     (d_v,) = torch.autograd.grad(output[:, 3].sum(), v)
     assert d_v.count_nonzero() == 0
 
 
-@both
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, BF16])
-def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, name, dtype):
+def test_scores_far_below_zero_beside_the_end_of_the_keys(random_tensors, run, dtype):
     """Beyond the last key a kernel reads zeros, whose scores are far above those of the keys."""
     q, k, v, d_output = random_tensors((1, 2), 70, 70, 16, dtype)
     q, k = torch.full_like(q, 40.0), torch.full_like(k, -40.0)
-    output, lse, d_q, d_k, d_v = run(IMPLEMENTATIONS[name], q, k, v, d_output, False)
+    output, lse, d_q, d_k, d_v = run(fused.attention_and_lse, q, k, v, d_output, False)
     torch.testing.assert_close(output.float(), v.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3)
     torch.testing.assert_close(lse, torch.full_like(lse, -6400 + math.log(70)))
     torch.testing.assert_close(d_v.float(), d_output.float().mean(-2, keepdim=True).expand_as(v), rtol=2e-2, atol=5e-3)
     assert d_q.isfinite().all() and d_k.isfinite().all()
 
 
-@both
-def test_gradients_only_where_they_are_asked_for(random_tensors, name):
+def test_gradients_only_where_they_are_asked_for(random_tensors):
     q, k, v, _ = random_tensors((1,), 20, 20, 16, torch.float32)
-    output, lse = IMPLEMENTATIONS[name](q, k, v.requires_grad_(), True)
+    output, lse = fused.attention_and_lse(q, k, v.requires_grad_(), True)
     assert output.requires_grad and not lse.requires_grad
     output.sum().backward()
     assert q.grad is None and v.grad.shape == v.shape
     with torch.no_grad():
-        assert not IMPLEMENTATIONS[name](q, k, v, True)[0].requires_grad
-
-
-def test_tiled_takes_float64_and_values_of_another_width():
-    torch.manual_seed(0)
-    q, k, v = torch.randn(2, 70, 8).double(), torch.randn(2, 90, 8).double(), torch.randn(2, 90, 12).double()
-    q, k, v = (x.requires_grad_() for x in (q, k, v))
-    got = flash_tiled.attention(q, k, v, True)
-    expected = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    torch.testing.assert_close(got, expected)
-    direction = torch.randn_like(expected)
-    got, expected = (torch.autograd.grad(x, (q, k, v), direction) for x in (got, expected))
-    torch.testing.assert_close(got, expected)
-    few = [x[:1, :4].detach().requires_grad_() for x in (q, k, v)]
-    assert torch.autograd.gradcheck(lambda q, k, v: flash_tiled.attention(q, k, v, True), few)
+        assert not fused.attention_and_lse(q, k, v, True)[0].requires_grad

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.kernels import flash_tiled, fused, masks
+from stepscope.kernels import fused, masks
 from stepscope.kernels.launching import Plan
 from stepscope.model.chosen import load
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
@@ -16,8 +16,6 @@ HALF = torch.bfloat16 if ON_GPU else torch.float16  # Triton's interpreter has n
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-IMPLEMENTATIONS = {"tiled": flash_tiled.attention_and_lse, "triton": fused.attention_and_lse}
-both = pytest.mark.parametrize("name", IMPLEMENTATIONS)
 
 # queries, keys, d_head, heads that share keys, window, lower right
 SHAPES = [
@@ -47,17 +45,16 @@ LONG = [
 ]
 
 
-@both
 @pytest.mark.parametrize("queries, keys, d_head, sharing, window, lower_right", SHAPES + (LONG if ON_GPU else []))
 def test_output_log_sum_exp_and_gradients(
-    random_tensors, run, exact, assert_close, name, queries, keys, d_head, sharing, window, lower_right
+    random_tensors, run, exact, assert_close, queries, keys, d_head, sharing, window, lower_right
 ):
     for dtype in (torch.float32, HALF) if ON_GPU else (HALF if d_head > 64 else torch.float32,):
         q, k, v, d_output = random_tensors(
             (1, (2 if ON_GPU else 1) * sharing), queries, keys, d_head, dtype, sharing=sharing
         )
         mask = {"window": window, "lower_right": lower_right}
-        got = run(IMPLEMENTATIONS[name], q, k, v, d_output, True, **mask)
+        got = run(fused.attention_and_lse, q, k, v, d_output, True, **mask)
         right = exact(q, k, v, d_output, True, **mask)
         # With one key in the window the weights are 1, whatever the scores: the gradients of q and k are 0.
         unseen = torch.isneginf(right[1])

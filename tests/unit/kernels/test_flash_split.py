@@ -16,8 +16,9 @@ def taken_apart(monkeypatch):
     choose, add_to = tiles.split_backward, split_backward.add_to
     monkeypatch.setattr(tiles, "split_backward", lambda q, on_hopper: choose(q, True))
     monkeypatch.setattr(split_backward, "add_to", lambda *given: (made.append(given), add_to(*given)))
-    monkeypatch.setattr(kernels, "known", {})
-    return made
+    kernels.backward_plan.cache_clear()
+    yield made
+    kernels.backward_plan.cache_clear()
 
 
 @pytest.mark.parametrize(

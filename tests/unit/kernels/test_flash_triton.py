@@ -5,7 +5,8 @@ import contextlib
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.kernels import fused, kernels, launching, operands
+from stepscope.kernels import fused, kernels, operands
+from stepscope.kernels.launching import Plan
 from stepscope.model.chosen import load
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -33,7 +34,6 @@ def test_what_the_kernels_cannot_run_is_an_error_of_one_line(device, shapes, dty
 
 def test_a_cpu_is_an_error_unless_interpreted(monkeypatch):
     monkeypatch.setattr(kernels, "_INTERPRETED", False)
-    monkeypatch.setattr(kernels, "known", {})
     kernels.unsupported.cache_clear()
     try:
         with pytest.raises(ValueError, match="needs a GPU, not cpu"):
@@ -94,30 +94,6 @@ def test_torch_compile_sees_one_operator_each_way(random_tensors, device):
     torch.library.opcheck(torch.ops.stepscope.flash_forward.default, (*narrow, True), test_utils="test_faketensor")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled kernels need a GPU")
-def test_a_kernel_is_compiled_again_only_for_other_code(random_tensors, monkeypatch):
-    compiled = set()
-    prepare = launching._Launch.first
-
-    def first(self, tensors):
-        prepare(self, tensors)
-        assert self.again is not None
-        compiled.add(self.compiled.function)
-
-    monkeypatch.setattr(launching._Launch, "first", first)
-    monkeypatch.setattr(kernels, "known", {})
-
-    def compiled_for(*arguments):
-        q, k, v, d_output = random_tensors(*arguments)
-        output = fused.attention(q.requires_grad_(), k, v, True)
-        torch.autograd.grad(output, q, d_output)
-        return len(compiled)
-
-    first = compiled_for((2, 3), 100, 100, 64, torch.bfloat16)
-    assert compiled_for((2, 2), 77, 300, 64, torch.bfloat16) == first
-    assert compiled_for((2, 2), 77, 300, 64, torch.float16) > first
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs tensor cores")
 def test_tf32_is_used_only_when_allowed(random_tensors, run, exact, assert_close):
     q, k, v, d_output = random_tensors((1, 2), 300, 300, 64, torch.float32)
@@ -142,7 +118,6 @@ def test_the_portable_kernels_on_a_hopper_gpu_too(
 ):
     q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
     monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
-    monkeypatch.setattr(kernels, "known", {})
     assert_close(
         run(fused.attention_and_lse, q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2
     )
@@ -222,8 +197,8 @@ def test_torch_compile_of_tensors_that_share_memory_or_are_copied(device, case):
         (FakeTensorMode, pytest.raises(ValueError, match="needs tensors that have data")),
     ],
 )
-def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expected, monkeypatch):
-    monkeypatch.setattr(kernels, "known", {})
+def test_what_is_called_in_a_mode_leaves_nothing_of_it_behind(device, mode, expected):
+    kernels.forward_plan.cache_clear()
     with mode(), expected:
         fused.attention(*(torch.zeros(1, 2, 16, 16, device=device) for _ in range(3)), True)
     whole, q, k, v = heads_of_a_projection(device)
@@ -291,22 +266,38 @@ def test_torch_compile_of_the_backward_pass_alone_and_of_functional_gradients(ra
 
 def test_the_precision_of_now_decides(device, monkeypatch):
     """A backward pass under another precision leaves nothing behind for the next."""
-    monkeypatch.setattr(kernels, "known", {})
     q, k, v = (torch.randn(1, 1, 40, 16, device=device).requires_grad_() for _ in range(3))
     before = torch.get_float32_matmul_precision()
-    told = []
+    ran, told = [], []
+    run = Plan.run
+    monkeypatch.setattr(Plan, "run", lambda plan, tensors: (ran.append(plan), run(plan, tensors)))
     try:
         for forward, backward in (("highest", "high"), ("highest", "highest")):
             torch.set_float32_matmul_precision(forward)
             output = fused.attention(q, k, v, True)
             torch.set_float32_matmul_precision(backward)
             torch.autograd.grad(output.sum(), (q, k, v))
-            found = kernels.kernels(q.detach(), k.detach(), v.detach(), True, None, False)
-            (plan,) = found._backward.values()
-            told.append({launch._constants.get("PRECISION") for launch in plan._launches} - {None})
+            told.append({constants.get("PRECISION") for *_, constants in ran[-1]._launches} - {None})
     finally:
         torch.set_float32_matmul_precision(before)
     assert told[0] == {"tf32"} and "tf32" not in told[1]
+
+
+def test_launches_are_worked_out_once_a_shape(random_tensors):
+    """Another mask, another layout, another number of heads that share keys: each is a shape of its own."""
+    for plans in (kernels.forward_plan, kernels.backward_plan):
+        plans.cache_clear()
+
+    def made(mask=(True, None, False), sharing=1, transposed=False):
+        for _ in range(2):
+            q, k, v, d_output = random_tensors((1, 2), 24, 24, 16, torch.float32, sharing=sharing)
+            q = q.transpose(1, 2).contiguous().transpose(1, 2) if transposed else q
+            torch.autograd.grad(fused.attention(q.requires_grad_(), k, v, *mask), q, d_output)
+        return [plans.cache_info().currsize for plans in (kernels.forward_plan, kernels.backward_plan)]
+
+    assert made() == [1, 1] and made((True, 24, True)) == [1, 1]  # a window and a corner that change nothing
+    assert made((True, 5, False)) == [2, 2] and made((False, None, False)) == [3, 3]
+    assert made(sharing=2) == [4, 4] and made(transposed=True) == [5, 5] and made() == [5, 5]
 
 
 def test_a_window_is_a_number_of_keys(device):

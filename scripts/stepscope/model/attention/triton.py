@@ -2,10 +2,8 @@
 
 from torch import Tensor
 
-from stepscope.kernels import fused, native
+from stepscope.kernels import fused
 from stepscope.model.ranges import named
-
-native.library()  # built, if need be, before anything is timed
 
 
 def attention(

@@ -79,8 +79,8 @@ def test_another_attention_gives_the_same_numbers(request, make, step, reference
     if attention == "triton":
         monkeypatch = request.getfixturevalue("monkeypatch")
         kernels = pytest.importorskip("stepscope.kernels.fused")
-        forward = kernels._forward
-        monkeypatch.setattr(kernels, "_forward", lambda *given: ran.append(1) or forward(*given))
+        forward = kernels.forward
+        monkeypatch.setattr(kernels, "forward", lambda *given: ran.append(1) or forward(*given))
     assert_close(step(model), plain)
     assert len(ran) == (len(model.blocks) if attention == "triton" else 0)
     assert F.scaled_dot_product_attention is torch._C._nn.scaled_dot_product_attention

@@ -1,0 +1,160 @@
+"""What only a GPU shows: kernels launched again, captured in graphs, on other streams, threads and devices, and those
+for Hopper GPUs with a wide d_head. All other tests of attention run the compiled kernels there, too."""
+
+import threading
+
+import pytest
+import torch
+from stepscope.kernels import fused
+from triton import knobs
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+needs_hopper = pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9, reason="needs a Hopper GPU"
+)
+
+
+@pytest.fixture
+def both(random_tensors):
+    """A call that makes both passes of causal attention, of inputs made once: output and gradients of q, k and v."""
+
+    def make(batch, length, d_head, dtype=torch.bfloat16, sharing=1, **mask):
+        q, k, v, d_output = random_tensors(batch, length, length, d_head, dtype, sharing=sharing)
+        inputs = [x.requires_grad_() for x in (q, k, v)]
+
+        def call():
+            output = fused.attention(*inputs, True, **mask)
+            return output.detach(), *torch.autograd.grad(output, inputs, d_output)
+
+        call.inputs, call.d_output = inputs, d_output
+        return call
+
+    return make
+
+
+def assert_same(one, other):
+    assert all(map(torch.equal, one, other))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("d_head, sharing", [(64, 1), (80, 4), (96, 1), (128, 4), (256, 1)])
+def test_calls_made_again_give_the_same(both, exact, dtype, d_head, sharing):
+    call = both((2, 8), 300, d_head, dtype, sharing, window=100)
+    first = call()
+    for _ in range(3):
+        assert_same(first, call())
+    right = exact(*call.inputs, call.d_output, True, 100)
+    for got, expected in zip(first, (right[0], *right[2:]), strict=True):
+        error = (got.double() - expected).norm() / expected.norm()
+        assert error < (1e-5 if dtype == torch.float32 else 1.6e-2)
+
+
+@pytest.mark.parametrize("d_head", [64, 128, 256])
+def test_a_graph_of_both_passes_gives_the_same_on_every_replay(both, d_head):
+    call = both((2, 8), 300, d_head)
+    expected = call()
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = call()
+    for _ in range(3):
+        for x in results:
+            x.zero_()
+        graph.replay()
+        assert_same(results, expected)
+    assert_same(call(), expected)  # what counts blocks outside of the graph is left as it was
+
+
+def test_graphs_of_a_compiled_function_hold_it(both):
+    call = both((2, 8), 290, 64)
+
+    def twice(q, k, v):
+        return fused.attention(q, k, v, True) * 2
+
+    expected = (twice(*call.inputs), *torch.autograd.grad(twice(*call.inputs), call.inputs, call.d_output))
+    compiled = torch.compile(twice, mode="reduce-overhead")
+    for _ in range(5):
+        torch.compiler.cudagraph_mark_step_begin()
+        output = compiled(*call.inputs)
+        results = (output.detach().clone(), *torch.autograd.grad(output, call.inputs, call.d_output))
+        assert_same(results, expected)
+
+
+def test_each_stream_has_its_own(both):
+    call = both((2, 8), 300, 64)
+    results = []
+    for stream in [torch.cuda.Stream() for _ in range(2)] * 4:
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            results.append(call())
+        torch.cuda.current_stream().wait_stream(stream)
+    for other in results[1:]:
+        assert_same(results[0], other)
+
+
+def test_a_new_thread_may_begin_with_attention(both):
+    call = both((2, 8), 260, 64)
+    results = [call()]
+    thread = threading.Thread(target=lambda: results.append(call()))
+    thread.start()
+    thread.join()
+    assert len(results) == 2
+    assert_same(*results)
+
+
+def test_a_kernel_is_compiled_again_only_for_other_code(both, monkeypatch):
+    asked = []
+    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **of: asked.append(of["repr"]))
+    both((2, 3), 100, 48)()
+    number = len(asked)
+    assert number
+    both((3, 2), 300, 48)()
+    both((2, 3), 77, 48)()
+    assert len(asked) == number
+    both((2, 3), 100, 48, torch.float16)()
+    assert len(asked) > number
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(random_tensors, exact, assert_close, run):
+    given = random_tensors((1, 2), 300, 300, 64, torch.bfloat16)
+    right = [x.to("cuda:1") for x in exact(*given, True)]
+    with torch.cuda.device(0):
+        for _ in range(2):
+            results = run(fused.attention_and_lse, *(x.to("cuda:1") for x in given), True)
+            assert all(x.device.index == 1 for x in results) and torch.cuda.current_device() == 0
+            assert_close(results, right, 1.6e-2)
+
+
+@needs_hopper
+@pytest.mark.parametrize(
+    "heads, sharing, queries, keys, d_head, dtype, is_causal, mask",
+    [
+        (2, 1, 1000, 1000, 256, torch.bfloat16, True, {}),
+        (2, 1, 700, 900, 256, torch.bfloat16, False, {}),
+        (2, 1, 900, 700, 192, torch.float16, True, {}),
+        (4, 2, 500, 900, 256, torch.bfloat16, True, {"lower_right": True}),
+        (4, 2, 900, 500, 136, torch.float16, True, {"lower_right": True}),
+        (4, 4, 700, 700, 160, torch.bfloat16, True, {"window": 100}),
+        (2, 1, 700, 1000, 256, torch.bfloat16, True, {"window": 300, "lower_right": True}),
+        (3, 1, 1, 77, 256, torch.float16, False, {}),
+        (3, 1, 129, 1, 248, torch.float16, True, {}),
+    ],
+)
+def test_wide_gradients(
+    random_tensors, run, exact, assert_close, heads, sharing, queries, keys, d_head, dtype, is_causal, mask
+):
+    q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
+    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+    right = exact(q, k, v, d_output, is_causal, **mask)
+    unseen = torch.isneginf(right[1])  # by which queries
+    assert torch.equal(torch.isneginf(got[1]), unseen)
+    seen = [(one[0], one[1].masked_fill(unseen, 0), *one[2:]) for one in (got, right)]
+    assert_close(*seen, {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1))
+    for _ in range(5):
+        again = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+        assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))
