@@ -107,16 +107,16 @@ def test_a_new_thread_may_begin_with_attention(both):
 
 
 def test_a_kernel_is_compiled_again_only_for_other_code(both, monkeypatch):
-    asked = []
-    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **of: asked.append(of["repr"]))
+    made = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **of: made.append(of["src"]))
     both((2, 3), 100, 48)()
-    number = len(asked)
+    number = len(made)
     assert number
     both((3, 2), 300, 48)()
     both((2, 3), 77, 48)()
-    assert len(asked) == number
+    assert len(made) == number
     both((2, 3), 100, 48, torch.float16)()
-    assert len(asked) > number
+    assert len(made) > number
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
