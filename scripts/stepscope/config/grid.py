@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -31,9 +32,9 @@ class Cell:
         return self.name.partition("/")[0]
 
     @functools.cached_property
-    def flags(self) -> str:
-        """The spec as command-line flags, sorted by name: the same for the same spec."""
-        return flags_of(dict(sorted(self.spec.items())))
+    def json(self) -> str:
+        """The spec as JSON, sorted by name: the same for the same spec."""
+        return json.dumps(self.spec, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,17 @@ class Target:
         )
 
 
-def flags_of(spec: dict) -> str:
-    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
-    return " ".join([f"{_flag(key)} {_word(key, value)}" for key, value in spec.items() if key != "study"])
+def words_of(spec: dict) -> list[str]:
+    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model`, `512`. Lists are JSON."""
+    return [word for key, value in spec.items() if key != "study" for word in (_flag(key), _text(value))]
 
 
-def _word(key: str, value: object) -> object:
-    """A value as a shell's word. Only names of models and what they are built with hold signs that a shell reads."""
-    return shlex.quote(value) if key in ("model", "model_keys") else value
-
-
-@functools.cache
 def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
 
 
 def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
@@ -122,4 +121,4 @@ def options_path(options: dict) -> str:
 
 def command_of(program: str, spec: dict) -> str:
     """What a person types in the project's folder to measure this spec."""
-    return f"python {Path('scripts') / program} {flags_of(spec)}"
+    return shlex.join(["python", str(Path("scripts") / program), *words_of(spec)])

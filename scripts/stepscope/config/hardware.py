@@ -78,7 +78,7 @@ def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
 
 def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     asked = {key: entry[key] for key in SLURM if key in entry}
-    measured = entry.get("measure", "archive" not in entry)
+    measured = entry.get("measure", True)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
     if here:
