@@ -12,13 +12,12 @@ import argparse
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from stepscope.config.grid import words_of
+from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
 from stepscope.config.studies import STUDIES
 from stepscope.machine import arrival, cores, gpus, identity, locks
@@ -40,7 +39,7 @@ def main() -> None:
         program = next(study.program for study in STUDIES if study.name == spec["study"])
         words = [f"{SCRIPTS / program}.py", *words_of(spec), "--time-limit", str(given.time_limit), "--out", str(kept)]
         python, environment = prepared(given.label, spec, words)
-        print(shlex.join([f"$ python scripts/{program}.py", *words_of(spec)]), flush=True)
+        print("$", command_of(f"{program}.py", spec), flush=True)
         if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
             sys.exit(failed if failed > 0 else 128 - failed)
     take(kept, given.out)

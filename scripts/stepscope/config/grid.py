@@ -86,7 +86,7 @@ def _text(value: object) -> str:
 def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
     """The points of a grid, in its order: the product of each entry's lists, one entry after the other.
 
-    Raises ConfigError if the grid is empty, or names a point twice.
+    Raises ConfigError if the grid is empty.
     """
     axes = tuple(axes)
     found: list[dict] = []
@@ -104,14 +104,9 @@ def stopping_rule(steps: dict) -> dict:
     return {"steps": steps["min"], "max_steps": steps["max"], "max_seconds": steps["seconds"]}
 
 
-def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
-    """The same cells. Raises ConfigError if two have one name: the grid holds a point twice."""
-    seen = set()
-    for cell in cells:
-        if cell.name in seen:
-            raise ConfigError(f"config key {study}.grid: {cell.name} is there twice; remove one")
-        seen.add(cell.name)
-    return cells
+def each_once(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in their order; one that several entries of a grid name is one cell."""
+    return list({cell.name: cell for cell in cells}.values())
 
 
 def options_path(options: dict) -> str:
