@@ -21,7 +21,7 @@ from stepscope.files import complaint, is_full, write_whole
 from stepscope.machine import gpus, identity
 from stepscope.config import archives, hardware, snakemake_internals
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import ConfigError, checked, read_yaml, with_preset
+from stepscope.config.config import ConfigError, validated, with_preset
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
 from stepscope.config.run import missing, unusable
@@ -40,9 +40,9 @@ if Path("results").exists() and not Path("results").is_dir():
 CONDA = snakemake_internals.uses_conda(workflow)
 SOURCES = Sources(kept_in=Path(".snakemake/stepscope-modules.json"))
 try:
-    config = checked(
+    config = validated(
         with_preset(config, snakemake_internals.given_config(workflow), ROOT / "rules/presets"),
-        read_yaml(ROOT / "rules/config.schema.yaml"),
+        ROOT / "rules/config.schema.yaml",
     )
     only_looks = snakemake_internals.is_asked_for(workflow, "plan")
     RESULTS = (archives.looked_at if only_looks else archives.unpack)(config["hardware"])

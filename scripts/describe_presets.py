@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from stepscope.config.config import checked, read_yaml, with_preset
+from stepscope.config.config import read_yaml, validated, with_preset
 from stepscope.config.cost import LAUNCHES, RATE, Cost, cost
 from stepscope.config.studies import STUDIES
 
@@ -59,7 +59,7 @@ def cells_of(preset: str) -> dict[str, list]:
     """Study → the preset's cells on one GPU."""
     given = {"preset": preset}
     config = with_preset(read_yaml(ROOT / "config.yaml") | given, given, PRESETS)
-    config = checked(config, read_yaml(ROOT / "rules/config.schema.yaml"))
+    config = validated(config, ROOT / "rules/config.schema.yaml")
     return {study.name: study.cells(config, "cuda", "gpu", 1) for study in STUDIES}
 
 
