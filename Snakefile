@@ -11,14 +11,22 @@ from snakemake.utils import min_version
 min_version("9.27")
 PROJECT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(PROJECT / "scripts"))
+from stepscope.config.config import unreadable
 
 
-configfile: f"{PROJECT}/config.yaml"
+def readable(path):
+    """The path of a configuration's file; ends the run with one line where Snakemake would with a traceback."""
+    if complaint := unreadable(path):
+        sys.exit(complaint)
+    return str(path)
+
+
+configfile: readable(PROJECT / "config.yaml")
 
 
 if config.get("preset", "default") != "default":
 
-    configfile: f"{PROJECT}/rules/presets/{config['preset']}.yaml"
+    configfile: readable(PROJECT / f"rules/presets/{config['preset']}.yaml")
 
 
 include: "rules/common.smk"

@@ -7,7 +7,8 @@ import shlex
 
 from stepscope.axes import PRECISIONS
 from stepscope.config import hardware
-from stepscope.config.config import ConfigError, checked, read_yaml
+from stepscope.config import ConfigError
+from stepscope.config.config import validated
 from stepscope.config.grid import command_of
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
@@ -23,7 +24,7 @@ if refused := unusable(str(PROJECT)) or unusable(sys.executable):
     sys.exit(refused)
 CONDA = "conda" in map(str, workflow.deployment_settings.deployment_method)
 try:
-    config = checked(config, read_yaml(PROJECT / "rules/config.schema.yaml"))
+    config = validated(config, PROJECT / "rules/config.schema.yaml")
     MACHINES = hardware.hardware_of(config)
     CELLS = Registry(config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None)
     CELLS.check_results()

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from stepscope.axes import modes_up_to, option
-from stepscope.config import hardware
-from stepscope.config.config import ConfigError, checked, merged, read_yaml
+from stepscope.config import ConfigError, hardware
+from stepscope.config.config import merged, read_yaml, validated
 from stepscope.config.grid import Cell
 from stepscope.config.studies import STUDIES
 from stepscope.machine.identity import MachineError
@@ -59,7 +59,7 @@ def configuration(given: argparse.Namespace) -> dict:
     for path in [*preset, *given.configfile]:
         config = merged(config, read_yaml(path))
     device = {"device": given.device} if given.device else {}
-    return checked(config | device, read_yaml(ROOT / "rules/config.schema.yaml"))
+    return validated(config | device, ROOT / "rules/config.schema.yaml")
 
 
 def lines(label: str, cells: list[Cell], memory: int | None) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 
 
 @dataclass(frozen=True)

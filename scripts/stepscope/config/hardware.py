@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from stepscope.archive import OTHER_FOLDERS
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
 

@@ -1,6 +1,6 @@
 """The optimisation ladder's cells: at each place the rungs, every one a change of the one before, then the asides."""
 
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target
 from stepscope.config.training import check_size, timed_steps, training_cells
 

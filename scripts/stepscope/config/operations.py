@@ -1,7 +1,7 @@
 """Cells that measure operations by themselves: attention, the machine's best rates, and sums in 16-bit formats."""
 
 from stepscope.axes import CAUSAL, FULL, IMPLEMENTATIONS
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path, points, stopping_rule
 
 ATTENTION_AXES = (

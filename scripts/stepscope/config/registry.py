@@ -7,9 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope.config import own_models
+from stepscope.config import ConfigError, own_models
 from stepscope.config.code_digest import Sources, chosen_modules
-from stepscope.config.config import ConfigError
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
 from stepscope.machine import identity

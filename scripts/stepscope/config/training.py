@@ -3,8 +3,7 @@
 import dataclasses
 
 from stepscope.axes import NEUTRAL
-from stepscope.config import own_models, recordings
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError, own_models, recordings
 from stepscope.config.grid import Cell, Target, each_once, options_path, points, stopping_rule
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape

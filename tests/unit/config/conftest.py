@@ -4,24 +4,25 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import checked, read_yaml, with_preset
+from stepscope.config.config import read_yaml, validated, with_preset
 
 ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = ROOT / "rules/config.schema.yaml"
 
 
 @pytest.fixture(scope="session")
 def schema():
     """The configuration's schema."""
-    return read_yaml(ROOT / "rules/config.schema.yaml")
+    return read_yaml(SCHEMA)
 
 
 @pytest.fixture
-def make_config(schema):
+def make_config():
     """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
 
     def make(**given):
         config = read_yaml(ROOT / "config.yaml") | given
-        return checked(with_preset(config, given, ROOT / "rules/presets"), schema)
+        return validated(with_preset(config, given, ROOT / "rules/presets"), SCHEMA)
 
     return make
 

@@ -1,7 +1,7 @@
 """From grids to cells: order, names, specs."""
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.grid import command_of, flags_of, options_path, points
 from stepscope.config.recordings import recorded
 from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, TIMING

@@ -4,7 +4,7 @@ import os
 import re
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.hardware import asked_of_any, hardware_of, job_cpus, job_resources, limit, measured_pattern
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware

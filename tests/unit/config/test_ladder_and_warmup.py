@@ -1,7 +1,7 @@
 """The cells of the studies that lay out their grid themselves: the optimisation ladder and the warm-up study."""
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.studies import LADDER, WARMUP
 
 

@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from stepscope.config import own_models
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError, own_models
 from stepscope.config.cost import cost
 from stepscope.config.registry import Registry
 from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING, WARMUP

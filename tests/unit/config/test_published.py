@@ -1,7 +1,7 @@
 """Which files of published figures a report is set beside."""
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.published import published_files
 
 

@@ -5,7 +5,7 @@ import json
 import os
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
 from stepscope.config.studies import CEILINGS, MEMORY, TIMING
 from stepscope.machine import identity
