@@ -9,14 +9,11 @@ from stepscope.axes import PRECISIONS
 from stepscope.config import hardware
 from stepscope.config import ConfigError
 from stepscope.config.config import validated
-from stepscope.config.grid import command_of
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
 from stepscope.config.run import unusable
 from stepscope.config.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
-from stepscope.config.training import figure_name
 from stepscope.machine import identity
-from stepscope.tables.registry import TABLES
 from stepscope.turns import TurnsError
 from stepscope.turns import request as turns
 

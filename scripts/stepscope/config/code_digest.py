@@ -77,14 +77,17 @@ class Sources:
         self._scripts = scripts
         self._read = functools.cache(self._parsed)
         self._file_of = functools.cache(self._found)
-        self.digest = functools.cache(self._digest)
+        self._digest = functools.cache(self._computed)
 
-    def _digest(self, program: str, by_name: tuple[str, ...] = (), measured: bool = False) -> str:
+    def digest(self, program: str, by_name: Iterable[str] = (), measured: bool = False) -> str:
         """Digest of `program` (a path relative to scripts/) with all its imports; hexadecimal, 16 characters.
 
         by_name: modules that the program loads by name, so that no import statement shows them. measured: of the
         modules alone that can change a number. Raises FileNotFoundError for a program or module that is not there.
         """
+        return self._digest(program, tuple(by_name), measured)
+
+    def _computed(self, program: str, by_name: tuple[str, ...], measured: bool) -> str:
         total = hashlib.sha256()
         for name, path in sorted(self.modules(program, by_name).items()):
             if not measured or counts(name):
@@ -93,7 +96,7 @@ class Sources:
 
     def measured_digest(self, program: str, by_name: Iterable[str] = ()) -> str:
         """The digest of a measuring program, of the modules alone that can change a number."""
-        return self.digest(program, tuple(by_name), measured=True)
+        return self.digest(program, by_name, measured=True)
 
     def modules(self, program: str, by_name: Iterable[str] = ()) -> dict[str, Path]:
         """Module → file, for what `program` may load; the program itself stands under its file name."""

@@ -74,9 +74,7 @@ class OneLineAJob(logging.Filter):
             self._finished = self._said.pop(record.job_id, "")
         elif event == "progress":
             print(f"{record.done / record.total:4.0%}  {self._finished}", file=sys.stderr, flush=True)
-        elif event or record.levelno > logging.INFO:
-            return event not in ("shellcmd", "resources_info")
-        return False
+        return record.levelno > logging.INFO or event.endswith("error")
 
 
 def speak_briefly() -> None:
