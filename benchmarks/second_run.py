@@ -21,7 +21,6 @@ limit, the GPU may be idle for longer than the kernel takes, and then nothing ha
 
 import argparse
 import json
-import shlex
 import shutil
 import subprocess
 import sys

@@ -1,11 +1,11 @@
 """What a run would cost: cells by study, minutes, the largest predicted peak of memory, and what will not fit.
 
 Minutes are those of all cells, measured anew: the start of each process, and its steps by their floating-point
-operations at a rate that an H100, or one core of a server, reaches; elsewhere half or twice as many. `snakemake -n`
-says which cells are to be measured, and why.
+operations at a rate that an H100, or one core of a server, reaches; elsewhere half or twice as many.
 """
 
 import argparse
+import functools
 import sys
 from pathlib import Path
 
@@ -22,8 +22,7 @@ from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]
 # Operations a second of a naive training step, and seconds of a step for each block where launches limit it.
-RATES = {"cuda": {"fp32": 40e12, "tf32": 100e12}, "cpu": {"fp32": 30e9, "tf32": 30e9, "bf16": 15e9, "fp16": 15e9}}
-OTHER_RATE = 160e12
+OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "bf16": 160e12, "fp16": 160e12}, {"fp32": 30e9, "tf32": 30e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study.
 START = {"timing": 1.6, "ceilings": 1.0, "profile": 11, "memory": 7, "attention": 5.5, "precision": 3.7, "ladder": 4.5}
@@ -33,15 +32,11 @@ def main() -> None:
     try:
         config = configuration(arguments())
         machines = hardware.hardware_of(config)
-        cells = [
-            [cell for study in STUDIES for cell in study.cells(config, one.device, one.label, one.threads)]
-            for one in machines
-        ]
+        for one in (one for one in machines if one.measured):
+            cells = [cell for study in STUDIES for cell in study.cells(config, one.device, one.label, one.threads)]
+            print(*lines(one.label, cells, capacity(one.device) if one.here else None), sep="\n")
     except (ConfigError, MachineError, OSError) as error:
         sys.exit(str(error))
-    for machine, own in zip(machines, cells, strict=True):
-        if machine.measured:
-            print("\n".join(lines(machine.label, own, capacity(machine.device) if machine.here else None)))
 
 
 def arguments() -> argparse.Namespace:
@@ -54,22 +49,19 @@ def arguments() -> argparse.Namespace:
 
 def configuration(given: argparse.Namespace) -> dict:
     """config.yaml with the preset and the files laid over it, checked. Raises ConfigError or OSError."""
-    preset = [] if given.preset == "default" else [ROOT / f"rules/presets/{given.preset}.yaml"]
-    config = read_yaml(ROOT / "config.yaml")
-    for path in [*preset, *given.configfile]:
-        config = merged(config, read_yaml(path))
+    presets = [] if given.preset == "default" else [ROOT / f"rules/presets/{given.preset}.yaml"]
+    config = functools.reduce(merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile]))
     device = {"device": given.device} if given.device else {}
     return validated(config | device, ROOT / "rules/config.schema.yaml")
 
 
 def lines(label: str, cells: list[Cell], memory: int | None) -> list[str]:
     """What is printed of a machine; `memory` are the bytes of its GPU, or of the host, None if unknown."""
-    said = [f"{label}: {len(cells)} cells", f"{'study':<10} {'cells':>6} {'minutes':>8} {'peak GiB':>9}"]
-    for study in dict.fromkeys(cell.study for cell in cells):
-        own = [cell for cell in cells if cell.study == study]
-        most = max(peak_bytes(cell.spec) for cell in own) / 2**30
-        said.append(f"{study:<10} {len(own):>6} {sum(map(seconds, own)) / 60:>8.1f} {f'{most:.1f}' if most else '':>9}")
-    said.append(f"{'all':<10} {len(cells):>6} {sum(map(seconds, cells)) / 60:>8.1f}")
+    studies = {study.name: [cell for cell in cells if cell.study == study.name] for study in STUDIES} | {"all": cells}
+    said = [f"{label}\n{'study':<10} {'cells':>6} {'minutes':>8} {'peak GiB':>9}"]
+    for name, own in studies.items():
+        most = max((peak_bytes(cell.spec) for cell in own), default=0) / 2**30
+        said.append(f"{name:<10} {len(own):>6} {sum(map(seconds, own)) / 60:>8.1f} {most:>9.1f}")
     large = [cell.name for cell in cells if memory and peak_bytes(cell.spec) > memory]
     return said + [f"will not fit, which is a result (oom): {name}" for name in large]
 
@@ -87,16 +79,15 @@ def steps_seconds(spec: dict) -> float:
         return 0.0
     modes = len(modes_up_to(option(spec, "mode"))) if spec["study"] == "timing" else 1
     shape, device = ModelShape.of(spec), spec["device"]
-    rate = RATES[device].get(spec["precision"], OTHER_RATE) * (spec["threads"] if device == "cpu" else 1)
+    rate = OF_GPU[spec["precision"]] if device == "cuda" else OF_CORE.get(spec["precision"], 15e9) * spec["threads"]
     step = max(flops.step_flops(shape, spec["batch"], spec["context"]) / rate, LAUNCHES[device] * shape.num_layers)
     return (spec["warmup"] + spec["steps"]) * modes * step
 
 
 def peak_bytes(spec: dict) -> int:
     """The closed form's peak of a cell that runs the model, the largest of its variants; 0 where there is none."""
-    if "d_model" not in spec or "steps" not in spec:
-        return 0
-    return max(peak_of(spec | variant) for variant in spec.get("variants", [{}]))
+    runs_model = "d_model" in spec and "steps" in spec
+    return max(peak_of(spec | variant) for variant in spec.get("variants", [{}])) if runs_model else 0
 
 
 def peak_of(spec: dict) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.config import ConfigError, own_models
-from stepscope.config.code_digest import Sources, chosen_modules
+from stepscope.config.code_digest import SCRIPTS, Sources, chosen_modules
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
 from stepscope.machine import identity
@@ -22,7 +22,8 @@ class Registry:
 
     Of a machine that nothing is measured on, those cells count that are there: record and, where the study has one,
     analysis. `environment` is the conda environment file that measuring jobs run in, None for this interpreter's
-    environment; `results` is the folder of the cells. Raises ConfigError for a grid that is wrong.
+    environment; `results` is the folder of the cells, `scripts` that of the programs. Raises ConfigError for a grid
+    that is wrong.
     """
 
     def __init__(
@@ -32,9 +33,10 @@ class Registry:
         studies: Sequence[Study],
         environment: Path | None = None,
         results: Path = Path("results"),
+        scripts: Path = SCRIPTS,
     ):
         self.config, self.results = config, results
-        self.sources = Sources()
+        self.sources = Sources(scripts)
         self.machines = {one.label: one for one in machines}
         self._tools = {study.name: study.tools for study in studies}
         self._packages = pinned_versions(environment.read_text()) if environment else None
