@@ -282,7 +282,7 @@ def _last_line(log: Path) -> str:
     return lines[-1][:300] if lines else "the log is empty"
 
 
-def remedy(problems: dict[str, str], machines: dict[str, dict], command: str = "snakemake report") -> str:
+def remedy(problems: dict[str, str], machines: dict[str, dict], command: str = "snakemake --cores 1 report") -> str:
     """What to do about refused cells: the command that measures exactly these again, where they can be.
 
     `machines`: label → its entry of the plan. `command`: what the run was started with.
