@@ -67,9 +67,7 @@ def asked(key):
 
 def cpus(study):
     """A function that says how many processor cores a cell's job takes."""
-    return lambda wildcards: hardware.job_cpus(
-        CELLS.machines[wildcards.hardware], config, study, wildcards.get("size")
-    )
+    return lambda wildcards: hardware.job_cpus(CELLS.machines[wildcards.hardware], config, study, wildcards.get("size"))
 
 
 def cells_to_read(*parts):

@@ -5,11 +5,11 @@
 rule measure:
     conda:
         "../envs/measure.yaml"
+    resources:
+        **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
     params:
         cell=lambda wildcards, output: cell_of(output).json,
         code=lambda wildcards, output: CELLS.code_and_machine(cell_of(output)),
-    resources:
-        **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
     shell:
         r"""
         exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
@@ -29,8 +29,8 @@ if config["measure"]:
             samples="results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/samples.csv",
         log:
             "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/measure.log",
-        threads: cpus("timing")
         priority: 1
+        threads: cpus("timing")
         message:
             "{wildcards.hardware}: timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
 
@@ -40,8 +40,8 @@ if config["measure"]:
             samples="results/{hardware}/ladder/{size}/ctx{context}/{precision}{options}/samples.csv",
         log:
             "results/{hardware}/ladder/{size}/ctx{context}/{precision}{options}/measure.log",
-        threads: cpus("ladder")
         priority: 1
+        threads: cpus("ladder")
         message:
             "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
 
@@ -51,8 +51,8 @@ if config["measure"]:
             samples="results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}/samples.csv",
         log:
             "results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}/measure.log",
-        threads: cpus("attention")
         priority: 1
+        threads: cpus("attention")
         message:
             "{wildcards.hardware}: attention, {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
 

@@ -2,7 +2,6 @@
 # Needs the cells; makes results/{plan.json,tables,figures,report}.
 
 
-
 rule plan:
     output:
         "results/plan.json",
