@@ -12,14 +12,12 @@ import sys
 from stepscope.measure import arguments, process, training
 from stepscope.measure.cell import Cell, Settings
 
-COLUMNS = ["variant", "step", "sum"]
-
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
-    with Cell("probe_precision.py", spec, settings, chosen) as running:
+    with Cell("probe_precision.py", spec, settings) as running:
         from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
+        from stepscope.measure.found import Found
 
         probes = {
             "accumulation": precision_accumulation.measure,
@@ -27,14 +25,17 @@ def main() -> None:
             "normalisation": precision_normalisation.measure,
         }
         try:
-            summary, rows = probes[spec["probe"]](spec)
+            summary = probes[spec["probe"]](spec)
         except Exception as error:
             if not memory.is_out_of_memory(error):
                 raise
             sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
-        for table in summary["tables"].values():
-            _say(table)
-        running.finish(COLUMNS, rows, summary)
+        for name, table in summary["tables"].items():
+            if name != "course":
+                _say(table)
+        found = Found()
+        found.status(spec["probe"], summary["status"], summary["reason"])
+        running.finish([found], [spec["probe"]], {"tables": summary["tables"]})
 
 
 def _say(table: list[dict]) -> None:
@@ -64,14 +65,14 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     group.add_argument("--context", type=arguments.positive, help="sequence length in tokens (--probe autocast; 64)")
     group.add_argument("--batch", type=arguments.positive, help="sequences (--probe autocast; 2)")
     training.add_shape(flags)
-    arguments.add_running(flags, steps=False)
+    arguments.add_running(flags, processes=False)
     given = flags.parse_args(words)
     arguments.resolve_running(given, flags)
     spec = {"study": "precision", "probe": given.probe, "precision": given.precision}
     if given.probe == "autocast":
         given.context, given.batch = given.context or 64, given.batch or 2
         training.resolve_shape(given, flags)
-        spec = training.cell_spec("precision", given, flags, ["probe"])
+        spec = training.cell_spec("precision", given, flags, ("probe",))
     else:
         no_model = [name for name in ("size", *training.SIZE, "context", "batch") if getattr(given, name) is not None]
         if no_model:

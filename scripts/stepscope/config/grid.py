@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -71,12 +72,14 @@ class Target:
 
 def flags_of(spec: dict) -> str:
     """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
-    return " ".join([f"{_flag(key)} {_word(key, value)}" for key, value in spec.items() if key != "study"])
+    return " ".join([f"{_flag(key)} {_word(value)}" for key, value in spec.items() if key != "study"])
 
 
-def _word(key: str, value: object) -> object:
-    """A value as a shell's word. Only names of models and what they are built with hold signs that a shell reads."""
-    return shlex.quote(value) if key in ("model", "model_keys") else value
+def _word(value: object) -> object:
+    """A value as a shell's word; lists and mappings as JSON."""
+    if isinstance(value, list | dict):
+        return shlex.quote(json.dumps(value, separators=(",", ":")))
+    return shlex.quote(value) if isinstance(value, str) else value
 
 
 @functools.cache

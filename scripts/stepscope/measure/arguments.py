@@ -1,6 +1,8 @@
 """Flags that the measuring programs share, and the way from flags to a spec."""
 
 import argparse
+import json
+import re
 from pathlib import Path
 
 from stepscope.machine import identity
@@ -48,24 +50,63 @@ def parser(description: str) -> argparse.ArgumentParser:
     )
 
 
-def add_running(
-    flags: argparse.ArgumentParser, fixed_steps: bool = False, steps: bool = True, processes: bool = False
-) -> None:
-    """How to run: device, threads, series (of a fixed number of steps, or until it is precise), limits, output.
+def json_list(text: str) -> list:
+    """A list in JSON, or numbers that commas separate."""
+    try:
+        found = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list in JSON, as [256, 1024]") from None
+    return found
 
-    steps: whether there are series at all. processes: whether several processes measure.
+
+def lengths(text: str) -> list[int]:
+    """A list of whole numbers of at least 1."""
+    return [positive(str(one)) for one in json_list(text)]
+
+
+def variants(text: str) -> list[dict]:
+    """A list of mappings, each with a `name` of its own that can stand in a path and a table."""
+    found = json_list(text)
+    if not found or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in found):
+        raise argparse.ArgumentTypeError('give a list such as [{"name": "naive"}], each with a name')
+    names = [one["name"] for one in found]
+    for name in names:
+        if not re.fullmatch(r"[\w.+=-]+", name):
+            raise argparse.ArgumentTypeError(f"variant {name!r}: use letters, digits and . _ = + - in a name")
+        if names.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"variant {name!r} is there twice; remove one")
+    return found
+
+
+def add_running(
+    flags: argparse.ArgumentParser,
+    budget: tuple[int, int, float] | None = None,
+    steps: int | None = None,
+    warmup: int = 2,
+    processes: bool = True,
+) -> None:
+    """How to run: device, threads, processes, steps, limits, output.
+
+    budget: defaults of the least and the most steps and of the seconds of a series; or `steps`: a fixed number.
     """
     group = flags.add_argument_group("measuring")
     group.add_argument("--device", choices=["auto", "cuda", "cpu"], default="auto", help="what to measure on")
     group.add_argument(
-        "--threads", type=positive, default=None, help="processor threads (1 on a GPU, else all usable cores)"
+        "--threads", type=positive, default=None, help="processor threads (1 on a GPU, else all usable cores but one)"
     )
     if processes:
-        group.add_argument(
-            "--processes", type=positive, default=None, help="fresh processes that measure (3 on a GPU, else 2)"
-        )
+        group.add_argument("--processes", type=positive, default=3, help="fresh processes, one after the other")
+    if budget or steps:
+        group.add_argument("--warmup", type=not_negative, default=warmup, help="steps before the measured ones")
     if steps:
-        _add_series(group, fixed_steps)
+        group.add_argument("--steps", type=positive, default=steps, help="measured steps")
+    elif budget:
+        least, most, seconds = budget
+        group.add_argument("--steps", type=positive, default=least, help="fewest measured steps of a series")
+        group.add_argument("--max-steps", type=positive, default=most, help="most measured steps of a series")
+        group.add_argument(
+            "--max-seconds", type=duration, default=seconds, help="seconds after which a series of --steps ends"
+        )
     group.add_argument("--seed", type=not_negative, default=0, help="seed of weights and random inputs")
     group.add_argument("--time-limit", type=duration, default=60.0, help="minutes after which to give up")
     group.add_argument(
@@ -77,20 +118,6 @@ def add_running(
     )
 
 
-def _add_series(group, fixed_steps: bool) -> None:
-    group.add_argument("--warmup", type=not_negative, default=5, help="steps before a measured series")
-    if fixed_steps:
-        group.add_argument("--steps", type=positive, default=5, help="measured steps")
-    else:
-        group.add_argument("--steps", type=positive, default=10, help="fewest measured steps of a series")
-        group.add_argument(
-            "--max-steps", type=positive, default=None, help="most measured steps of a series (as many as --steps)"
-        )
-        group.add_argument(
-            "--max-seconds", type=duration, default=4.0, help="seconds after which a series of at least --steps ends"
-        )
-
-
 def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParser) -> None:
     """Fill in what depends on the machine; ends the program with one line if the device is not to be had."""
     try:
@@ -98,15 +125,13 @@ def resolve_running(arguments: argparse.Namespace, flags: argparse.ArgumentParse
     except identity.MachineError as error:
         flags.error(str(error))
     if arguments.threads is None:
-        arguments.threads = 1 if arguments.device == "cuda" else identity.usable_cores()
-    if getattr(arguments, "processes", 0) is None:
-        arguments.processes = 3 if arguments.device == "cuda" else 2
-    if not hasattr(arguments, "max_steps"):
-        return
-    if arguments.max_steps is None:
-        arguments.max_steps = arguments.steps
-    if arguments.max_steps < arguments.steps:
-        flags.error(f"--max-steps {arguments.max_steps} is less than --steps {arguments.steps}")
+        arguments.threads = 1 if arguments.device == "cuda" else max(1, identity.usable_cores() - 1)
+
+
+def running_keys(given: argparse.Namespace) -> dict:
+    """The parts of a spec that say how to run, of those that the program has."""
+    keys = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+    return {key: getattr(given, key) for key in keys if hasattr(given, key)}
 
 
 def settings(given: argparse.Namespace) -> Settings:

@@ -14,31 +14,19 @@ from stepscope.measure.cell import Cell, Settings
 from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
 
-GPU_ONLY = ("flex", "triton")  # attention that cannot be trained on a CPU
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
 SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
+COMPILES = ("none", "block", "model", "graphs")
 
 
 class TrainingCell(Cell):
-    """A cell that runs the model: it loads what the spec names, and shows the number of parameters."""
+    """A cell that runs the model: it shows the number of parameters."""
 
     def __init__(
-        self,
-        program: str,
-        spec: dict,
-        settings: Settings,
-        tools: tuple[str, ...] = (),
-        files: str | None = None,
+        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
     ):
         note = "" if "model" in spec else f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M"
-        super().__init__(program, spec, settings, own_models.chosen_of(spec), tools, files, note)
-
-    def check_modes(self, modes: dict[str, dict]) -> None:
-        """Print the modes of a summary that are not ok, and why. Ends the program where check_memory() does."""
-        for mode, found in modes.items():
-            self.check_memory(found["status"])
-            if found["status"] != "ok":
-                print(f"{mode}: {found['status']}: {found['reason']}")
+        super().__init__(program, spec, settings, tools, files, note)
 
 
 def cell(
@@ -50,30 +38,15 @@ def cell(
     return (OwnCell if "model" in spec else TrainingCell)(program, spec, settings, tools, files)
 
 
-def flags_of_cell(
-    description: str, mode: bool = True, compiles: tuple[str, ...] = ("none",)
-) -> argparse.ArgumentParser:
-    """A parser with what a cell that runs the model is: its shape, its place in the grid, its options.
-
-    mode: whether the program can be told how far to go. compiles: the ways to compile that it knows.
-    """
+def flags_of_cell(description: str, options: bool = True) -> argparse.ArgumentParser:
+    """A parser with what a cell that runs the model is: its shape, its place in the grid and, unless its variants have
+    these, its options."""
     flags = arguments.parser(description)
     add_shape(flags)
     add_own(flags)
     group = flags.add_argument_group("cell")
     group.add_argument("--context", type=arguments.positive, default=128, help="sequence length in tokens")
     group.add_argument("--batch", type=arguments.positive, default=4, help="sequences")
-    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
-    if mode:
-        group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
-    group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
-    group.add_argument(
-        "--compile",
-        choices=compiles,
-        default="none",
-        help="torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
-    )
-    group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
     group.add_argument(
         "--key-value-heads", type=arguments.not_negative, default=0, help="heads of K and V; 0: as many as heads"
     )
@@ -83,7 +56,24 @@ def flags_of_cell(
         default=0,
         help="tokens that one sees at most, itself and those just before it; 0: all before it",
     )
-    group.add_argument("--repeat", type=arguments.positive, default=1, help="number of this run of the same cell")
+    if not options:
+        return flags
+    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="fp32 has TF32 off; 16 bits: autocast")
+    group.add_argument("--mode", choices=MODES, default="step", help="the heaviest thing to run")
+    group.add_argument("--attention", choices=names("attention"), default="naive", help="implementation")
+    group.add_argument(
+        "--compile",
+        choices=COMPILES,
+        default="none",
+        help="torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
+    )
+    group.add_argument("--optimizer", choices=names("optimizer"), default="own", help="AdamW's implementation")
+    group.add_argument(
+        "--checkpoint",
+        type=arguments.not_negative,
+        default=0,
+        help="keep the input of every so many blocks only, and compute the rest again; 0: keep all",
+    )
     return flags
 
 
@@ -91,33 +81,32 @@ def read(
     flags: argparse.ArgumentParser,
     words: list[str],
     study: str,
-    keys: list[str],
-    if_changed: list[str] | None = None,
-    refuse: bool = True,
+    keys: tuple[str, ...] = (),
+    changed: tuple[str, ...] = (),
 ) -> tuple[dict, Settings]:
     """The spec of a cell that runs the model, without options at their neutral value, and what does not belong to it.
 
-    `keys` are the study's own, `if_changed` those that are omitted at their default. Ends the program with one
-    line if no model can have the shape, or, with `refuse`, if the device cannot train with the attention; a program
-    that records what is unsupported goes without.
+    `keys` are the study's own, `changed` those that are omitted at their default. Ends the program with one line if no
+    model can have the shape or the options.
     """
     given = flags.parse_args(words)
     resolve_shape(given, flags)
     arguments.resolve_running(given, flags)
-    spec = cell_spec(study, given, flags, keys, refuse)
-    changed = [name for name in if_changed or [] if getattr(given, name) != flags.get_default(name)]
-    return spec | {name: getattr(given, name) for name in changed}, arguments.settings(given)
+    spec = cell_spec(study, given, flags, keys)
+    spec |= {name: value for name in changed if (value := getattr(given, name)) != flags.get_default(name)}
+    return spec, arguments.settings(given)
 
 
-def cell_spec(
-    study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, keys: list[str], refuse: bool = True
-) -> dict:
+def cell_spec(study: str, given: argparse.Namespace, flags: argparse.ArgumentParser, keys: tuple[str, ...]) -> dict:
     """The spec of flags that were read and resolved; see read(). A model of one's own may stand in place of a shape."""
-    if refuse and given.device == "cpu" and getattr(given, "attention", None) in GPU_ONLY:
-        flags.error(f"--attention {given.attention} trains on a GPU only; on a CPU use naive or sdpa")
-    keys = ["context", "batch", "precision", *keys, "seed", "threads", "device"]
-    spec = {"study": study} | _model(given, flags) | {key: getattr(given, key) for key in keys}
-    spec |= {key: getattr(given, key) for key in NEUTRAL if getattr(given, key, NEUTRAL[key]) != NEUTRAL[key]}
+    place = [key for key in ("context", "batch", "precision") if hasattr(given, key)]
+    spec = {"study": study} | _model(given, flags) | {key: getattr(given, key) for key in (*place, *keys)}
+    spec |= arguments.running_keys(given)
+    spec |= {key: value for key in NEUTRAL if (value := getattr(given, key, NEUTRAL[key])) != NEUTRAL[key]}
+    for options in spec.get("variants", [spec]):
+        every, blocks = options.get("checkpoint", 0), spec.get("num_layers")
+        if blocks and every > blocks:
+            flags.error(f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
     return spec
 
 
