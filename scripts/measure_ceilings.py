@@ -7,8 +7,7 @@ also writes record.json and samples.csv.
 
 import sys
 
-from stepscope.axes import PRECISIONS
-from stepscope.measure import arguments, process
+from stepscope.measure import flags, process
 from stepscope.measure.cell import Cell, Settings
 
 
@@ -29,21 +28,14 @@ def main() -> None:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    flags = arguments.parser(__doc__)
-    group = flags.add_argument_group("cell")
-    group.add_argument("--operation", choices=["matmul", "copy"], default="matmul", help="what to measure")
-    group.add_argument("--order", type=arguments.positive, default=None, help="order of the square matrices (8192)")
-    group.add_argument("--mebibytes", type=arguments.positive, default=None, help="size of the copied tensor (2048)")
-    group.add_argument("--precision", choices=PRECISIONS, default="fp32", help="of the matrices")
-    group.add_argument("--max-seconds", type=arguments.duration, default=2.0, help="of the sustained series")
-    arguments.add_running(flags, steps=10, warmup=3)
-    given = flags.parse_args(words)
-    arguments.resolve_running(given, flags)
-    size, other, default = ("order", "mebibytes", 8192) if given.operation == "matmul" else ("mebibytes", "order", 2048)
-    if getattr(given, other) is not None:
-        flags.error(f"--{other} does not go with --operation {given.operation}; use --{size}")
-    spec = {"study": "ceilings", "operation": given.operation, size: getattr(given, size) or default}
-    return spec | {"precision": given.precision} | arguments.running_keys(given), arguments.settings(given)
+    keys = ("operation", "order", "mebibytes", "precision", "processes", *flags.FIXED, "max_seconds")
+    spec, settings, error = flags.read(__doc__, words, "ceilings", keys, warmup=3, steps=10, max_seconds=2.0)
+    size, other, default = (
+        ("order", "mebibytes", 8192) if spec["operation"] == "matmul" else ("mebibytes", "order", 2048)
+    )
+    if other in spec:
+        error(f"--{other} does not go with --operation {spec['operation']}; use --{size}")
+    return {size: default} | spec, settings
 
 
 if __name__ == "__main__":

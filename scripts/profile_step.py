@@ -13,14 +13,14 @@ from pathlib import Path
 from stepscope.axes import option
 from stepscope.config.profilers import tools
 from stepscope.machine import identity
-from stepscope.measure import arguments, nsys, process, training
-from stepscope.measure.cell import Settings
+from stepscope.measure import flags, nsys, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with training.cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
+    with cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
         from stepscope.measure import profiled_steps
         from stepscope.measure.found import Found
         from stepscope.measure.workload import unsupported
@@ -62,32 +62,11 @@ def _tool(spec: dict) -> str:
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, steps=5, warmup=5, processes=False)
-    group = flags.add_argument_group("profiler")
-    group.add_argument(
-        "--profiler",
-        choices=["auto", "nsys", "torch", "none"],
-        default="auto",
-        help="auto: nsys on a GPU if it is on the PATH, else torch.profiler",
-    )
-    group.add_argument("--nsys-trace", default="cuda,nvtx", help="what nsys traces; also osrt, cublas, cudnn")
-    group.add_argument("--nsys-python-backtrace", choices=["none", "cuda"], default="none", help="Python's stack")
-    group.add_argument(
-        "--nsys-pytorch",
-        choices=["none", "autograd-nvtx", "autograd-shapes-nvtx"],
-        default="none",
-        help="ranges of autograd's operators",
-    )
-    group.add_argument("--nsys-cuda-memory-usage", choices=["false", "true"], default="false", help="the GPU's memory")
-    group.add_argument("--nsys-cuda-graph-trace", choices=["node", "graph"], default="node", help="CUDA graphs")
-    group.add_argument(
-        "--start", choices=["warm", "cold"], default="warm", help="cold: also what the process's first step contains"
-    )
-    spec, settings = training.read(flags, words, "profile", ("profiler",), ("start", *nsys.FLAGS))
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED, "profiler", "start", *flags.NSYS)
+    spec, settings, error = flags.read(__doc__, words, "profile", keys, warmup=5, steps=5)
     if "start" in spec and spec["profiler"] not in ("auto", "torch"):
-        flags.error(f"--start cold needs torch.profiler; leave out --profiler {spec['profiler']}")
+        error(f"--start cold needs torch.profiler; leave out --profiler {spec['profiler']}")
     return spec, settings
 
 

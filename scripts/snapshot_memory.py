@@ -12,12 +12,12 @@ import pickle
 import sys
 from pathlib import Path
 
-from stepscope.measure import arguments, process, training
-from stepscope.measure.cell import Settings
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
-    with training.cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
+    with cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
         from stepscope.measure import memory_steps
 
         capacity = memory_steps.capacity(running.spec["device"])
@@ -38,10 +38,9 @@ def _write(folder: Path, found) -> dict:
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, steps=1, processes=False)
-    return training.read(flags, words, "memory")
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED)
+    return flags.read(__doc__, words, "memory", keys, steps=1)[:2]
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ name of the rung that it is compared with as `after`.
 import sys
 
 from stepscope.axes import NEUTRAL, PRECISIONS
-from stepscope.measure import arguments, process, training
-from stepscope.measure.cell import Settings
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
 from stepscope.model.chosen import names
 
 OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
@@ -36,7 +36,7 @@ ON_CPU = (
 
 
 def main() -> None:
-    with training.cell("time_ladder.py", *parse(sys.argv[1:])) as running:
+    with cell("time_ladder.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import agreement, ladder
 
         variants = running.spec["variants"]
@@ -47,16 +47,12 @@ def main() -> None:
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__, options=False)
-    flags.add_argument(
-        "--variants", type=arguments.variants, default=[], help="JSON; without it a ladder for the device"
-    )
-    arguments.add_running(flags, budget=(6, 30, 0.5))
-    spec, settings = training.read(flags, words, "ladder", keys=("variants",))
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, "variants", *flags.BUDGET)
+    spec, settings, error = flags.read(__doc__, words, "ladder", keys, steps=6, max_steps=30)
     spec["variants"] = spec["variants"] or climbed(ON_GPU if spec["device"] == "cuda" else ON_CPU)
     if wrong := next(filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None):
-        flags.error(f"--variants: {wrong}")
+        error(f"--variants: {wrong}")
     return spec, settings
 
 
@@ -71,7 +67,7 @@ def climbed(changes: tuple[dict, ...]) -> list[dict]:
 
 def _wrong(variant: dict, variants: list[dict]) -> str | None:
     """What is wrong with a variant, in one line; None if nothing is."""
-    name, known = variant["name"], {"precision": tuple(PRECISIONS), "compile": training.COMPILES}
+    name, known = variant["name"], {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices}
     known |= {option: tuple(names(option)) for option in ("attention", "optimizer")}
     for key, value in variant.items():
         if key not in ("name", "after", *OPTIONS):

@@ -8,22 +8,20 @@ CUDA graph, the energy, and in the last process launches and kernels. Prints tim
 
 import sys
 
-from stepscope.measure import arguments, process, training
-from stepscope.measure.cell import Settings
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
-    with training.cell("time_step.py", *parse(sys.argv[1:])) as running:
+    with cell("time_step.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import timing
 
         running.finish(running.in_processes(timing.measure), [timing.NAME])
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, budget=(3, 20, 0.5))
-    return training.read(flags, words, "timing")
+    """Flags to the cell's spec, and what does not belong to it."""
+    return flags.read(__doc__, words, "timing", (*flags.MODEL, *flags.OPTIONS, *flags.BUDGET))[:2]
 
 
 if __name__ == "__main__":

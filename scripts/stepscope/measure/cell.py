@@ -17,7 +17,7 @@ from stepscope.config.code_digest import Sources
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process, processes, record
-from stepscope.measure.found import Found, rows_of, summary
+from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import modules_of
 
@@ -32,15 +32,22 @@ class Settings:
     time_limit: float
 
 
+def cell(program: str, spec: dict, settings: Settings, **more) -> "Cell":
+    """The cell of a spec, to be entered; see Cell."""
+    from stepscope.measure.own_cell import OwnCell  # which is a Cell
+
+    return (OwnCell if "model" in spec else Cell)(program, spec, settings, **more)
+
+
 class Cell(contextlib.AbstractContextManager):
     """Entering takes the device and prints the spec; finish() writes the record.
 
     Measuring is done in fresh processes by in_processes(), so that this one never touches the device; or, without
     `processes` in the spec, in this one.
 
-    `tools` are the programs that it uses, `note` is printed below the spec. `files` is the name of the folder of files
-    that the program makes besides its record; it puts them into `self.folder`. Ends the program with one line and exit
-    code 1 where the device cannot be had or the results cannot be written.
+    `tools` are the programs that it uses. `files` is the name of the folder of files that the program makes besides its
+    record; it puts them into `self.folder`. Ends the program with one line and exit code 1 where the device cannot be
+    had or the results cannot be written.
     """
 
     def __init__(
@@ -50,10 +57,9 @@ class Cell(contextlib.AbstractContextManager):
         settings: Settings,
         tools: tuple[str, ...] = (),
         files: str | None = None,
-        note: str = "",
     ):
         self.spec = spec
-        self._settings, self._tools, self._files, self._note = settings, tools, files, note
+        self._settings, self._tools, self._files = settings, tools, files
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
@@ -77,7 +83,7 @@ class Cell(contextlib.AbstractContextManager):
 
         if self._files:
             self.folder = self._open.enter_context(_growing(self._settings.out))
-        printing.configuration(self.spec, self._note)
+        printing.configuration(self.spec)
         self._seen: list[dict] = []
         if "processes" not in self.spec:
             self._prepare()
@@ -114,7 +120,8 @@ class Cell(contextlib.AbstractContextManager):
         self._prepare()
         found = measure(self.spec, self.telemetry, number)
         for one in found.statuses:
-            self.check_memory(one["status"])
+            if one["mode"] not in BESIDE:
+                self.check_memory(one["status"])
         return found, self._sight()
 
     def __exit__(self, *error) -> bool | None:

@@ -13,14 +13,13 @@ from stepscope.config import own_models
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Settings
+from stepscope.measure.cell import Cell, Settings
 from stepscope.measure.found import Found
 from stepscope.measure.model_in_words import lines
 from stepscope.measure.telemetry import Telemetry
-from stepscope.measure.training import TrainingCell
 
 
-class OwnCell(TrainingCell):
+class OwnCell(Cell):
     """A cell whose spec names a model of one's own.
 
     A model that cannot be built or run ends the program with one line.

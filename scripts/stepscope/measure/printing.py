@@ -2,16 +2,18 @@
 
 import statistics
 
+from stepscope.model.shape import ModelShape
+
 LARGE = {"B": (2**20, "MiB"), "s": (1e-3, "ms"), "J": (1, "J"), "1": (1, "")}
 
 
-def configuration(spec: dict, note: str = "") -> None:
-    """The spec, one key a line, and a note such as the parameter count."""
+def configuration(spec: dict) -> None:
+    """The spec, one key a line, and the model's parameters."""
     width = max(map(len, spec))
     for key, value in spec.items():
         print(f"{key:<{width}}  {value}")
-    if note:
-        print(note)
+    if "num_layers" in spec:
+        print(f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M")
     print(flush=True)
 
 

@@ -35,6 +35,10 @@ class Budget:
         """The budget that a spec gives each series."""
         return cls(spec["steps"], max(spec["steps"], spec["max_steps"]), spec["max_seconds"])
 
+    def scaled(self, factor: float) -> "Budget":
+        """The same with so many times the seconds."""
+        return Budget(self.least, self.most, factor * self.seconds)
+
     def ended(self, count: int, seconds: float) -> bool:
         """Whether a series of so many steps, which took so long, may end."""
         return count >= self.least and (count >= self.most or seconds >= self.seconds)

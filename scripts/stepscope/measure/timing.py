@@ -65,7 +65,7 @@ class _Process:
         run = partial(self._samples.run, NAME, step, mode=mode, kind="phased")
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
-        series(run, self._budget)
+        series(run, self._budget.scaled(2))
         first = [row["seconds"] for row in self._samples.rows if row["step"] == 0]
         self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
 
@@ -79,7 +79,7 @@ class _Process:
         run = partial(self._samples.run, NAME, steps.timed(work, mode, "free", self._clock), mode=mode, kind="free")
         with caught(outcome):
             run(warmup=True)
-            series(run, self._budget)
+            series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
             for quantity, size in memory.peaks(self._device, self._before).items():
                 self._found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
             if mode == "step" and self._device == "cuda":
