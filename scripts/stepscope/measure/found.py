@@ -19,8 +19,9 @@ class Found:
     checks: dict[str, dict] = field(default_factory=dict)  # variant -> loss, gradient_norm, gradient_sample
 
     def value(self, variant: str, quantity: str, unit: str, value: float | None, once: bool = False, **place) -> None:
-        """Note a value, in SI units. once: it is the same in every process. place: mode, phase, length, direction."""
-        if value is None:
+        """Note a value in SI units, if there is one above 0. once: it is the same in every process. place: mode, phase,
+        length, direction."""
+        if not value:
             return
         where = dict.fromkeys(("mode", "phase", "length", "direction")) | place
         process = None if once else self.process
