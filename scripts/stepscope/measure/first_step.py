@@ -1,29 +1,19 @@
-"""Training steps from the very first one on, in a process in which nothing ran before, and what the first contains.
+"""What the first training step of a process spends the host's time on, against a later one, by torch.profiler.
 
-Every step is phased: the device is waited for after each phase, and gradients are cleared outside the phases.
-
-What a step spends the host's time on is told by torch.profiler, for the first one against a later one. CUDA loads a
-kernel's code when the kernel is first launched, within that launch ("lazy loading" in the CUDA C++ programming guide):
-what launches take longer in the first step is loading. The same holds for memory, which the first step takes from the
-driver, and for matrix products, whose library sets itself up and chooses an algorithm: a later step calls them as
-often, so that only what the first takes longer for them is set-up.
+CUDA loads a kernel's code when the kernel is first launched, within that launch ("lazy loading" in the CUDA C++
+programming guide): what launches take longer in the first step is loading. The same holds for memory, which the first
+step takes from the driver, and for matrix products, whose library sets itself up and chooses an algorithm: a later step
+calls them as often, so that only what the first takes longer for them is set-up.
 """
 
 import contextlib
 import re
 import resource
 import time
-from functools import partial
+from collections.abc import Callable
 
 import torch
 
-from stepscope.measure import memory
-from stepscope.measure.clock import Clock
-from stepscope.measure.series import FixedNumber, Series
-from stepscope.measure.steps import Outcome, Workload, caught, phased_step
-from stepscope.measure.telemetry import Telemetry
-
-MODE = "step"
 # Part -> names of host events, the first pattern that matches counts; the rest of the operators is a part of its own.
 PARTS = {
     "the profiler itself": r"Activity Buffer Request|Command Buffer Full|Buffer Flush|Resource$|Overhead",
@@ -41,39 +31,18 @@ OPERATORS, REST = "operators", "Python and the rest"
 LARGEST = 12
 
 
-def measure(spec: dict, telemetry: Telemetry) -> tuple[Outcome, dict | None]:
-    """Warm up, then measure exactly the spec's steps; (outcome, what the first step contains or None).
-
-    With `first=profiled` in the spec, torch.profiler records a step before all of them and one more after them.
-    Running out of memory is an `oom` outcome with the rows so far; other errors pass through.
-    """
-    outcome, profiled, device = Outcome(MODE), None, spec["device"]
-    memory.reset_peaks(device)
-    with caught(outcome):
-        step = partial(phased_step, Workload(spec), MODE, Clock(device))
-        first = Profile(device) if "first" in spec else None
-        if first:
-            with first:
-                step()
-        series = Series(telemetry, outcome.rows, {"mode": MODE, "kind": "phased"}, first=1 if first else 0)
-        series.warm_up(step, spec["warmup"])
-        series.measure(step, FixedNumber(spec["steps"]))
-        if first:
-            steady = Profile(device)
-            with steady:
-                step()
-            profiled = compared(first, steady)
-    outcome.peaks = memory.peaks(device)
-    telemetry.read()
-    return outcome, profiled
-
-
 class Profile(contextlib.AbstractContextManager):
     """Records what the host does in its `with` block: seconds, self time by event, page faults."""
 
     def __init__(self, device: str):
         kinds = torch.profiler.ProfilerActivity
         self._profile = torch.profiler.profile(activities=[kinds.CPU, *([kinds.CUDA] if device == "cuda" else [])])
+
+    def record(self, run: Callable[[], object]) -> "Profile":
+        """Record what `run` does; returns itself."""
+        with self:
+            run()
+        return self
 
     def __enter__(self) -> "Profile":
         self._profile.__enter__()
