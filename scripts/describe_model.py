@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from stepscope.measure.model_in_words import lines
-from stepscope.measure.own_attention import chosen_attention
+from stepscope.measure.own_cell import chosen_attention
 from stepscope.model import own
 
 CONFIG = Path(__file__).resolve().parents[1] / "config.yaml"

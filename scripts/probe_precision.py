@@ -9,17 +9,15 @@ samples.csv.
 
 import sys
 
-from stepscope.measure import arguments, process, training
+from stepscope.measure import flags, process
 from stepscope.measure.cell import Cell, Settings
-
-COLUMNS = ["variant", "step", "sum"]
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    chosen = {"attention": "naive"} if spec["probe"] == "autocast" else {}
-    with Cell("probe_precision.py", spec, settings, chosen) as running:
+    with Cell("probe_precision.py", spec, settings) as running:
         from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
+        from stepscope.measure.found import Found
 
         probes = {
             "accumulation": precision_accumulation.measure,
@@ -27,14 +25,17 @@ def main() -> None:
             "normalisation": precision_normalisation.measure,
         }
         try:
-            summary, rows = probes[spec["probe"]](spec)
+            summary = probes[spec["probe"]](spec)
         except Exception as error:
             if not memory.is_out_of_memory(error):
                 raise
             sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
-        for table in summary["tables"].values():
-            _say(table)
-        running.finish(COLUMNS, rows, summary)
+        for name, table in summary["tables"].items():
+            if name != "course":
+                _say(table)
+        found = Found()
+        found.status(spec["probe"], summary["status"], summary["reason"])
+        running.finish([found], [spec["probe"]], {"tables": summary["tables"]})
 
 
 def _say(table: list[dict]) -> None:
@@ -55,29 +56,13 @@ def _short(value: object) -> str:
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
-    flags = arguments.parser(__doc__)
-    group = flags.add_argument_group("cell")
-    group.add_argument(
-        "--probe", choices=["accumulation", "autocast", "normalisation"], required=True, help="what to probe"
-    )
-    group.add_argument("--precision", choices=["fp32"], default="fp32", help="of what is not under autocast: TF32 off")
-    group.add_argument("--context", type=arguments.positive, help="sequence length in tokens (--probe autocast; 64)")
-    group.add_argument("--batch", type=arguments.positive, help="sequences (--probe autocast; 2)")
-    training.add_shape(flags)
-    arguments.add_running(flags, steps=False)
-    given = flags.parse_args(words)
-    arguments.resolve_running(given, flags)
-    spec = {"study": "precision", "probe": given.probe, "precision": given.precision}
-    if given.probe == "autocast":
-        given.context, given.batch = given.context or 64, given.batch or 2
-        training.resolve_shape(given, flags)
-        spec = training.cell_spec("precision", given, flags, ["probe"])
-    else:
-        no_model = [name for name in ("size", *training.SIZE, "context", "batch") if getattr(given, name) is not None]
-        if no_model:
-            flags.error(f"--{no_model[0].replace('_', '-')} goes with --probe autocast only")
-        spec |= {key: getattr(given, key) for key in ("seed", "threads", "device")}
-    return spec, arguments.settings(given)
+    model = tuple(key for key in flags.MODEL if key not in ("model", "model_keys", "key_value_heads", "window"))
+    is_of_model = "autocast" in words or "--probe=autocast" in words
+    keys = ("probe", "precision", *(model if is_of_model else ()))
+    spec, settings, error = flags.read(__doc__, words, "precision", keys, context=64, batch=2)
+    if spec["precision"] != "fp32":
+        error("--precision is that of what is not under autocast; use fp32")
+    return spec, settings
 
 
 if __name__ == "__main__":

@@ -13,68 +13,61 @@ from pathlib import Path
 from stepscope.axes import option
 from stepscope.config.profilers import tools
 from stepscope.machine import identity
-from stepscope.measure import arguments, nsys, printing, process, training
-from stepscope.measure.cell import Settings
-from stepscope.measure.series import TRAINING_COLUMNS
+from stepscope.measure import flags, nsys, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with training.cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
-        from stepscope.measure import profiled_steps, steps
+    with cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
+        from stepscope.measure import profiled_steps
+        from stepscope.measure.found import Found
+        from stepscope.measure.workload import unsupported
 
-        tool = _tool(spec)
-        reason = running.unsupported() or (nsys.missing(device) if tool == "nsys" else None)
+        tool, first = _tool(spec), None
+        reason = unsupported(spec) or (nsys.missing(device) if tool == "nsys" else None)
         trace = {"profiler": tool, "version": None, "file": None, "attempts": []}
         if reason:
-            rows, summary = [], steps.summary(steps.unsupported([option(spec, "mode")], reason))
+            found = Found()
+            found.status(profiled_steps.NAME, "unsupported", reason, mode=option(spec, "mode"))
         elif tool == "nsys":
             program = Path(__file__).resolve()
-            rows, summary = nsys.record(spec, program, running.folder, running.environment_of_helpers, trace)
+            found = nsys.record(spec, program, running.folder, running.environment_of_helpers, trace)
         else:
             path = running.folder / "trace.json.gz"
             is_torch = tool == "torch"
             profiler = profiled_steps.TorchProfiler(device, path) if is_torch else profiled_steps.Profiler(device)
-            outcome = profiled_steps.measure(spec, running.telemetry, profiler)
-            rows, summary = outcome.rows, steps.summary([outcome])
+            found, first = profiled_steps.measure(spec, running.telemetry, profiler)
             if path.is_file():
                 trace |= {"version": identity.torch_version(), "file": path.name}
-        running.check_modes(summary["modes"])
-        printing.phases(summary["phases"])
+        for one in found.statuses:
+            running.check_memory(one["status"])
+        for part in first["parts"] if first else []:
+            times = f"{1000 * part['first_seconds']:>12,.1f} ms{1000 * part['steady_seconds']:>12,.1f} ms"
+            print(f"{part['part']:<28}{times}")
+        more = {"trace": trace} | ({"first": first} if first else {})
         versions = {tool: trace["version"]} if tool == "nsys" else None
-        running.finish(TRAINING_COLUMNS, rows, summary | {"trace": trace}, versions)
+        running.finish([found], [profiled_steps.NAME], more, versions)
 
 
 def _tool(spec: dict) -> str:
-    """The profiler that `auto` stands for here, or the one that was asked for."""
+    """The profiler that `auto` stands for here, or the one that was asked for. The first step of a process is seen by
+    torch.profiler alone."""
     if spec["profiler"] != "auto":
         return spec["profiler"]
+    if spec.get("start") == "cold":
+        return "torch"
     return "nsys" if spec["device"] == "cuda" and shutil.which("nsys") else "torch"
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, fixed_steps=True)
-    group = flags.add_argument_group("profiler")
-    group.add_argument(
-        "--profiler",
-        choices=["auto", "nsys", "torch", "none"],
-        default="auto",
-        help="auto: nsys on a GPU if it is on the PATH, else torch.profiler",
-    )
-    group.add_argument("--nsys-trace", default="cuda,nvtx", help="what nsys traces; also osrt, cublas, cudnn")
-    group.add_argument("--nsys-python-backtrace", choices=["none", "cuda"], default="none", help="Python's stack")
-    group.add_argument(
-        "--nsys-pytorch",
-        choices=["none", "autograd-nvtx", "autograd-shapes-nvtx"],
-        default="none",
-        help="ranges of autograd's operators",
-    )
-    group.add_argument("--nsys-cuda-memory-usage", choices=["false", "true"], default="false", help="the GPU's memory")
-    group.add_argument("--nsys-cuda-graph-trace", choices=["node", "graph"], default="node", help="CUDA graphs")
-    return training.read(flags, words, "profile", ["warmup", "steps", "profiler"], if_changed=nsys.FLAGS)
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED, "profiler", "start", *flags.NSYS)
+    spec, settings, error = flags.read(__doc__, words, "profile", keys, warmup=5, steps=5)
+    if "start" in spec and spec["profiler"] not in ("auto", "torch"):
+        error(f"--start cold needs torch.profiler; leave out --profiler {spec['profiler']}")
+    return spec, settings
 
 
 if __name__ == "__main__":

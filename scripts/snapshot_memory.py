@@ -12,33 +12,21 @@ import pickle
 import sys
 from pathlib import Path
 
-from stepscope.axes import option
-from stepscope.measure import arguments, printing, process, training
-from stepscope.measure.cell import Settings
-from stepscope.measure.series import TRAINING_COLUMNS
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
-    with training.cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
-        from stepscope.measure import memory_steps, steps
+    with cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
+        from stepscope.measure import memory_steps
 
         capacity = memory_steps.capacity(running.spec["device"])
-        reason = running.unsupported()
-        if reason:
-            (outcome,) = steps.unsupported([option(running.spec, "mode")], reason)
-            found = memory_steps.Recording(outcome)
-        else:
-            found = memory_steps.measure(running.spec, running.telemetry)
+        found = memory_steps.measure(running.spec, running.telemetry)
+        running.check_memory(found.outcome.status)
         about = {"baselines": found.baselines, "capacity": capacity, "snapshot": None, "known": None}
-        summary = steps.summary([found.outcome]) | {"memory": about}
-        running.check_modes(summary["modes"])
         if found.snapshot:
             about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(running.folder, found)
-        for name, size in {**found.outcome.peaks, **found.baselines}.items():
-            if size is not None:
-                print(f"{name.removesuffix('_bytes').replace('_', ' ')}: {size / 2**20:,.1f} MiB")
-        printing.phases(summary["phases"])
-        running.finish(TRAINING_COLUMNS, found.outcome.rows, summary)
+        running.finish([found.found], [memory_steps.NAME], {"memory": about})
 
 
 def _write(folder: Path, found) -> dict:
@@ -50,10 +38,9 @@ def _write(folder: Path, found) -> dict:
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, fixed_steps=True)
-    return training.read(flags, words, "memory", ["warmup", "steps"])
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, *flags.OPTIONS, *flags.FIXED)
+    return flags.read(__doc__, words, "memory", keys, steps=1)[:2]
 
 
 if __name__ == "__main__":

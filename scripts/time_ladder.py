@@ -1,54 +1,86 @@
-"""Time one rung of the optimisation ladder: a Transformer's training step, run in one of the ways to make it cheaper.
+"""Time the rungs of the optimisation ladder at one place: the same training step, made cheaper by one change at a time.
 
-Several processes run forward and backward, then the whole step. Prints mean, standard deviation and median of each
-phase in milliseconds, the median of each process, how long compiling took, how many kernels a step launches, and the
-loss and the gradients' norm, which must be those of the plain step. With --out it also writes record.json and
-samples.csv. Running out of memory is a result, with exit code 0.
+In each of several fresh processes the rungs take turns, where all fit the memory together; else they come one after
+another, in another order in the next process. Prints for each rung its times in milliseconds, peaks in MiB, how long
+compiling took, how many kernels a step launches, and whether loss and gradients are those of the first rung. With --out
+it also writes record.json and samples.csv. A rung that runs out of memory, or that cannot run here, is a result.
+
+--variants: a list of mappings with name, what differs (precision, attention, compile, optimizer, checkpoint), and the
+name of the rung that it is compared with as `after`.
 """
 
 import sys
 
-from stepscope.measure import arguments, printing, process, training
-from stepscope.measure.cell import Settings
-from stepscope.measure.series import TRAINING_COLUMNS
+from stepscope.axes import NEUTRAL, PRECISIONS
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
+from stepscope.model.chosen import names
+
+OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")
+ON_GPU = (
+    *({"name": name, "precision": name} for name in ("fp32", "tf32", "bf16")),
+    {"name": "sdpa", "attention": "sdpa"},
+    {"name": "triton", "attention": "triton"},
+    {"name": "compile", "compile": "block"},
+    {"name": "graphs", "compile": "graphs"},
+    {"name": "torch", "optimizer": "torch"},
+    {"name": "fused", "optimizer": "fused"},
+)
+ON_CPU = (
+    {"name": "fp32", "precision": "fp32"},
+    {"name": "sdpa", "attention": "sdpa"},
+    {"name": "torch", "optimizer": "torch"},
+    {"name": "fused", "optimizer": "fused"},
+    {"name": "compile", "compile": "block"},
+)
 
 
 def main() -> None:
-    with training.cell("time_ladder.py", *parse(sys.argv[1:])) as running:
-        from stepscope.measure import ladder_steps, ladder_workload, steps
+    with cell("time_ladder.py", *parse(sys.argv[1:])) as running:
+        from stepscope.measure import agreement, ladder
 
-        def measured(number: int) -> ladder_steps.Rung:
-            if reason := running.unsupported() or ladder_workload.unsupported(running.spec):
-                return ladder_steps.unsupported(reason)
-            return ladder_steps.measure(running.spec, running.telemetry, is_checked=number == 1)
-
-        rungs = running.in_processes(measured)
-        outcomes, about = steps.merged([rung.outcomes for rung in rungs]), rungs[0].about
-        summary = steps.summary(outcomes) | {"ladder": about}
-        running.check_modes(summary["modes"])
-        printing.phases(summary["phases"])
-        for name, value in about.items():
-            if isinstance(value, int | float):
-                print(f"{name.replace('_', ' ')}: {value:,.6g}")
-        running.finish(TRAINING_COLUMNS, steps.rows_of(outcomes), summary)
+        variants = running.spec["variants"]
+        found = running.in_processes(ladder.measure)
+        computed = {one["name"]: found[0].checks.get(one["name"], {}) for one in variants}
+        checks = agreement.compared(computed, {one["name"]: one.get("precision", "fp32") for one in variants})
+        running.finish(found, [one["name"] for one in variants], {"checks": checks})
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__, mode=False, compiles=("none", "block", "model", "graphs"))
-    flags.add_argument(
-        "--checkpoint",
-        type=arguments.not_negative,
-        default=0,
-        help="keep the input of every so many blocks only, and compute the rest again; 0: keep all",
-    )
-    arguments.add_running(flags, processes=True)
-    keys = ["processes", "warmup", "steps", "max_steps", "max_seconds"]
-    spec, settings = training.read(flags, words, "ladder", keys, refuse=False)
-    every, blocks = spec.get("checkpoint", 0), spec.get("num_layers")
-    if blocks and every > blocks:
-        flags.error(f"--checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
+    """Flags to the cell's spec, and what does not belong to it."""
+    keys = (*flags.MODEL, "variants", *flags.BUDGET)
+    spec, settings, error = flags.read(__doc__, words, "ladder", keys, steps=6, max_steps=30)
+    spec["variants"] = spec["variants"] or climbed(ON_GPU if spec["device"] == "cuda" else ON_CPU)
+    if wrong := next(filter(None, (_wrong(one, spec["variants"]) for one in spec["variants"])), None):
+        error(f"--variants: {wrong}")
     return spec, settings
+
+
+def climbed(changes: tuple[dict, ...]) -> list[dict]:
+    """Every rung with all of its options, from what each changes of the one before."""
+    rungs: list[dict] = []
+    for change in changes:
+        before = {key: value for key, value in rungs[-1].items() if key != "after"} if rungs else {}
+        rungs.append(before | change | ({"after": rungs[-1]["name"]} if rungs else {}))
+    return rungs
+
+
+def _wrong(variant: dict, variants: list[dict]) -> str | None:
+    """What is wrong with a variant, in one line; None if nothing is."""
+    name, known = variant["name"], {"precision": tuple(PRECISIONS), "compile": flags.FLAGS["compile"].choices}
+    known |= {option: tuple(names(option)) for option in ("attention", "optimizer")}
+    for key, value in variant.items():
+        if key not in ("name", "after", *OPTIONS):
+            return f"{name} has no {key}; options are {', '.join(OPTIONS)}"
+        if key in known and value not in known[key]:
+            return f"{name}: {key} {value!r} is none of {', '.join(known[key])}"
+        if key == "checkpoint" and not (isinstance(value, int) and value >= 0):
+            return f"{name}: checkpoint {value!r} is no whole number of at least 0"
+        if value == NEUTRAL.get(key):
+            return f"{name}: {key} {value!r} is neutral; leave it out"
+    if "after" in variant and variant["after"] not in [one["name"] for one in variants if one is not variant]:
+        return f"{name}: there is no other variant {variant['after']!r} that it is compared with"
+    return None
 
 
 if __name__ == "__main__":

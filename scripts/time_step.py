@@ -1,40 +1,27 @@
-"""Time the phases of a Transformer's training step: one cell, measured by several processes.
+"""Time a Transformer's training step and its phases: one cell, measured by several fresh processes.
 
-Each runs the modes from the lightest to the one asked for (inference, forward, forward-backward, step) with free steps,
-and the heaviest with phased ones too. Prints mean, standard deviation and median of each phase in milliseconds, and the
-median of each process. With --out it also writes record.json and samples.csv. Running out of memory is a result, with
-exit code 0.
+Each begins with phased steps of the heaviest mode, every one kept from the very first on, and goes on with free steps
+of this mode and the lighter ones (step, forward-backward, forward, inference). On a GPU follow the step replayed from a
+CUDA graph, the energy, and in the last process launches and kernels. Prints times in milliseconds, memory in MiB. With
+--out it also writes record.json and samples.csv. Running out of memory is a result, with exit code 0.
 """
 
 import sys
 
-from stepscope.axes import modes_up_to, option
-from stepscope.measure import arguments, printing, process, training
-from stepscope.measure.cell import Settings
-from stepscope.measure.series import TRAINING_COLUMNS
+from stepscope.measure import flags, process
+from stepscope.measure.cell import Settings, cell
 
 
 def main() -> None:
-    with training.cell("time_step.py", *parse(sys.argv[1:])) as running:
-        from stepscope.measure import steps
+    with cell("time_step.py", *parse(sys.argv[1:])) as running:
+        from stepscope.measure import timing
 
-        def measured(_number: int) -> list[steps.Outcome]:
-            if reason := running.unsupported():
-                return steps.unsupported(modes_up_to(option(running.spec, "mode")), reason)
-            return steps.measure(running.spec, running.telemetry)
-
-        outcomes = steps.merged(running.in_processes(measured))
-        summary = steps.summary(outcomes)
-        running.check_modes(summary["modes"])
-        printing.phases(summary["phases"])
-        running.finish(TRAINING_COLUMNS, steps.rows_of(outcomes), summary)
+        running.finish(running.in_processes(timing.measure), [timing.NAME])
 
 
 def parse(words: list[str]) -> tuple[dict, Settings]:
-    """Flags to the cell's spec, without options at their neutral value, and what does not belong to it."""
-    flags = training.flags_of_cell(__doc__)
-    arguments.add_running(flags, processes=True)
-    return training.read(flags, words, "timing", ["processes", "warmup", "steps", "max_steps", "max_seconds"])
+    """Flags to the cell's spec, and what does not belong to it."""
+    return flags.read(__doc__, words, "timing", (*flags.MODEL, *flags.OPTIONS, *flags.BUDGET))[:2]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "archive", "archive_making", "axes", "confidence", "machine", "attention", "model", "plan", "turns"),
+    *("files", "archive", "axes", "confidence", "machine", "kernels", "model", "config", "turns"),
     *("recordings", "trace", "snapshot"),
     *("measure", "tables", "colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters"),
     "report",

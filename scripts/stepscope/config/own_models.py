@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from stepscope.config import ConfigError
 from stepscope.config.code_digest import source_digest
-from stepscope.config.config import ConfigError
 from stepscope.machine.identity import PACKAGE
 from stepscope.model import chosen
 

@@ -1,57 +1,79 @@
-"""A large matrix product and a large copy: the rates that a machine reaches at best."""
+"""One process of a ceiling: a large matrix product or copy, in short bursts after idle and sustained.
 
+A ceiling is the least of its times. A burst is what the clock reaches before the card heats up or meets its power
+limit; of the sustained series, which lasts the spec's `max_seconds`, the second half counts.
+"""
+
+import itertools
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import torch
 
-from stepscope.measure import memory, precision
-from stepscope.measure.clock import Clock
-from stepscope.measure.series import PhaseTimes, Series, StoppingRule
-from stepscope.measure.summary import STATUSES, of_processes
+from stepscope.measure import precision
+from stepscope.measure.found import Found
+from stepscope.measure.samples import Samples
+from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 
-
-@dataclass
-class Outcome:
-    """What a process gave: `ok`, `oom` or `unsupported`, why, and a row for each sample."""
-
-    status: str = "ok"
-    reason: str = ""
-    rows: list[dict] = field(default_factory=list)
+KINDS = ("burst", "sustained")
+BURSTS, IDLE = 5, 0.1  # before each burst so many seconds of rest
+ELEMENT = 4  # bytes of fp32, which is copied
 
 
-def measure(spec: dict, telemetry: Telemetry) -> Outcome:
-    """Time the operation until it is steady; `oom` where the operands do not fit."""
-    outcome = Outcome()
-    with memory.caught(outcome):
-        operation, clock = _operation(spec), Clock(spec["device"])
-
-        def step() -> PhaseTimes:
-            return [(spec["operation"], clock.time(operation))]
-
-        series = Series(telemetry, outcome.rows)
-        series.warm_up(step, spec["warmup"])
-        series.measure(step, StoppingRule.of(spec))
-        telemetry.read()
-    return outcome
-
-
-def merged(found: list[Outcome]) -> Outcome:
-    """What several processes found, as one: the worst status, and all rows."""
-    worst = max(found, key=lambda outcome: STATUSES.index(outcome.status))
-    return Outcome(worst.status, worst.reason, [row for outcome in found for row in outcome.rows])
+def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
+    """Bursts, then the sustained series; `oom` where the operands do not fit."""
+    samples = Samples(telemetry, process)
+    found, outcome = Found(process, samples.rows), Outcome()
+    if reason := precision.unsupported(spec["precision"], spec["device"]):
+        outcome = Outcome("unsupported", reason)
+    else:
+        with caught(outcome):
+            precision.configure(spec["precision"])
+            _both(operation(spec), spec, samples)
+    for kind in KINDS:
+        found.status(kind, outcome.status, outcome.reason)
+    return found
 
 
-def summary(outcome: Outcome) -> dict:
-    """The record's summary: status, the very first operation and the statistics of each process, in seconds."""
-    found = {"status": outcome.status, "reason": outcome.reason}
-    if outcome.status != "ok":
-        return found
-    return found | {"first_step": outcome.rows[0]["seconds"], "processes": of_processes(outcome.rows)}
+def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
+    def note(times: list[float], kind: str, warmup: bool = False) -> None:
+        for seconds in times:
+            samples.add(kind, spec["operation"], seconds, kind=kind, warmup=warmup)
+
+    def timed() -> list[float]:
+        return _times(run, spec["steps"], spec["device"])
+
+    note(_times(run, max(1, spec["warmup"]), spec["device"]), "burst", warmup=True)
+    for _ in range(BURSTS):
+        time.sleep(IDLE)
+        note(timed(), "burst")
+    start = time.perf_counter()
+    while (passed := time.perf_counter() - start) < spec["max_seconds"]:
+        mean = timed()
+        note([sum(mean) / len(mean)], "sustained", warmup=passed < spec["max_seconds"] / 2)
+    note([min(timed())], "sustained")
 
 
-def _operation(spec: dict) -> Callable[[], object]:
+def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
+    """Seconds of each of so many operations in a row: on a GPU between events, since all are in its queue at once."""
+    if device == "cpu":
+        marks = [time.perf_counter()]
+        for _ in range(count):
+            run()
+            marks.append(time.perf_counter())
+        return [after - before for before, after in itertools.pairwise(marks)]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+    torch.cuda.synchronize()
+    for event in events[:-1]:
+        event.record()
+        run()
+    events[-1].record()
+    torch.cuda.synchronize()
+    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]
+
+
+def operation(spec: dict) -> Callable[[], object]:
     """The product of two random matrices (order, order), or the copy of one random tensor into another.
 
     Random, because some GPUs run faster on zeros; the right one transposed, as a linear layer's weight is.
@@ -59,7 +81,7 @@ def _operation(spec: dict) -> Callable[[], object]:
     device = spec["device"]
     torch.manual_seed(spec["seed"])
     if spec["operation"] == "copy":
-        source = torch.randn(spec["mebibytes"] * 2**20 // 4, device=device)
+        source = torch.randn(spec["mebibytes"] * 2**20 // ELEMENT, device=device)
         target = torch.empty_like(source)
         return lambda: target.copy_(source)
     shape, dtype = (spec["order"], spec["order"]), precision.dtype(spec["precision"])
@@ -68,8 +90,8 @@ def _operation(spec: dict) -> Callable[[], object]:
     return lambda: torch.mm(left, right.t(), out=product)
 
 
-def rate_in_words(spec: dict, seconds: float) -> str:
-    """The rate that a time means."""
+def rate_of(spec: dict, seconds: float) -> tuple[float, str]:
+    """(rate, unit) that a time means: FLOP/s of a product of 2 n³ operations, B/s read plus written of a copy."""
     if spec["operation"] == "matmul":
-        return f"{2 * spec['order'] ** 3 / seconds / 1e12:.3f} TFLOP/s"
-    return f"{2 * spec['mebibytes'] * 2**20 / seconds / 1e9:.1f} GB/s read and written"
+        return 2 * spec["order"] ** 3 / seconds, "FLOP/s"
+    return 2 * spec["mebibytes"] * 2**20 / seconds, "B/s"

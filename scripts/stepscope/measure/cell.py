@@ -11,16 +11,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from stepscope import files
-from stepscope.config.code_digest import Sources, chosen_modules
+from stepscope.config.code_digest import Sources
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks
-from stepscope.measure import printing, process, processes
+from stepscope.measure import printing, process, processes, record
+from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
+from stepscope.model.chosen import modules_of
 
-Outcomes = TypeVar("Outcomes")  # each with a status and the rows of its samples
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
 
@@ -32,16 +32,22 @@ class Settings:
     time_limit: float
 
 
+def cell(program: str, spec: dict, settings: Settings, **more) -> "Cell":
+    """The cell of a spec, to be entered; see Cell."""
+    from stepscope.measure.own_cell import OwnCell  # which is a Cell
+
+    return (OwnCell if "model" in spec else Cell)(program, spec, settings, **more)
+
+
 class Cell(contextlib.AbstractContextManager):
     """Entering takes the device and prints the spec; finish() writes the record.
 
-    Where the spec says how many `processes` measure, in_processes() runs them, and this one never touches the device;
-    else this one measures.
+    Measuring is done in fresh processes by in_processes(), so that this one never touches the device; or, without
+    `processes` in the spec, in this one.
 
-    `chosen` maps options to the implementations that the program loads by name, `tools` are the programs that it
-    uses, `note` is printed below the spec. `files` is the name of the folder of files that the program makes besides
-    its record; it puts them into `self.folder`. Ends the program with one line and exit code 1 where the device cannot
-    be had or the results cannot be written.
+    `tools` are the programs that it uses. `files` is the name of the folder of files that the program makes besides its
+    record; it puts them into `self.folder`. Ends the program with one line and exit code 1 where the device cannot be
+    had or the results cannot be written.
     """
 
     def __init__(
@@ -49,17 +55,15 @@ class Cell(contextlib.AbstractContextManager):
         program: str,
         spec: dict,
         settings: Settings,
-        chosen: dict[str, str],
         tools: tuple[str, ...] = (),
         files: str | None = None,
-        note: str = "",
     ):
         self.spec = spec
-        self._settings, self._tools, self._files, self._note = settings, tools, files, note
+        self._settings, self._tools, self._files = settings, tools, files
         self._command = command_of(program, spec)
         self._device = spec["device"]
         # Of the files as they are now, not as they may be when the measurement ends.
-        self._code = Sources().measured_digest(program, chosen_modules(chosen))
+        self._code = Sources().measured_digest(program, modules_of(spec))
         self._open = contextlib.ExitStack()
 
     def __enter__(self) -> "Cell":
@@ -79,13 +83,10 @@ class Cell(contextlib.AbstractContextManager):
 
         if self._files:
             self.folder = self._open.enter_context(_growing(self._settings.out))
-        printing.configuration(self.spec, self._note)
+        printing.configuration(self.spec)
         self._seen: list[dict] = []
         if "processes" not in self.spec:
-            from stepscope.measure import host
-
             self._prepare()
-            self._before = [host.probe("cpu")]  # the device is not touched before the first step
         return self
 
     def _prepare(self) -> None:
@@ -98,45 +99,33 @@ class Cell(contextlib.AbstractContextManager):
         if self._device == "cuda" and not torch.cuda.is_available():
             sys.exit("error: --device cuda, but torch finds no usable GPU here; use --device cpu")
         torch.set_num_threads(self.spec["threads"])
-        precision.configure(self.spec["precision"])
+        precision.configure(self.spec.get("precision", "fp32"))
         if self._device == "cpu":
             process.limit_address_space()
 
-    def in_processes(self, measure: Callable[[int], Outcomes]) -> list[Outcomes]:
-        """What `measure`, called with the process's number from 1, returns in each of the spec's processes.
-
-        That is outcomes, or something that has them as `outcomes`. Their rows get the process's number. What did not
-        run in the first process is not tried in another.
-        """
+    def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
+        """What `measure`, called with the spec, the telemetry and the process's number from 1, finds in each of the
+        spec's processes. Where nothing ran in one, no other is tried."""
         found = []
-        for outcomes, seen in processes.each(self.spec["processes"], lambda number: self._one(measure, number)):
-            found.append(outcomes)
+        for one, seen in processes.each(self.spec["processes"], lambda number: self._one(measure, number)):
+            found.append(one)
             self._seen.append(seen)
-            if not any(outcome.status == "ok" for outcome in _outcomes(outcomes)):
+            if not one.is_ok():
                 break
         return found
 
-    def _one(self, measure: Callable[[int], Outcomes], number: int) -> tuple[Outcomes, dict]:
-        """One process's outcomes, and what it saw of the machine."""
-        from stepscope.measure import host
-
+    def _one(self, measure: Callable[[dict, Telemetry, int], Found], number: int) -> tuple[Found, dict]:
+        """What one process found, and what it saw of the machine."""
         print(f"process {number} of {self.spec['processes']}", flush=True)
         self._prepare()
-        outcomes, probes = host.watched(self._device, lambda: measure(number))
-        for outcome in _outcomes(outcomes):
-            self.check_memory(outcome.status)
-            for row in outcome.rows:
-                row["process"] = number
-        return outcomes, self._sight() | {"host": probes}
+        found = measure(self.spec, self.telemetry, number)
+        for one in found.statuses:
+            if one["mode"] not in BESIDE:
+                self.check_memory(one["status"])
+        return found, self._sight()
 
     def __exit__(self, *error) -> bool | None:
         return self._open.__exit__(*error)
-
-    def unsupported(self) -> str | None:
-        """Why this device cannot run the spec's precision; None if it can."""
-        from stepscope.measure import precision
-
-        return precision.unsupported(self.spec["precision"], self._device)
 
     def check_memory(self, status: str) -> None:
         """Running out of memory on a GPU that others had filled is a failure: end with one line."""
@@ -157,36 +146,35 @@ class Cell(contextlib.AbstractContextManager):
             "others": None if now is None else max(self._others_before or 0, now - 1, 0),
         }
 
-    def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
-        """Write the files, the samples and the record, if a folder was given; `versions` are those of the study's own
-        tools."""
+    def finish(
+        self, found: list[Found], variants: list[str], more: dict | None = None, versions: dict | None = None
+    ) -> None:
+        """Print what was found, and write files, samples and record, if a folder was given. `more`: the study's own
+        parts of the summary; `versions`: of its own tools."""
+        from stepscope.measure import provenance
+
+        rows, content = rows_of(found), summary(found, variants, self._device) | (more or {})
+        printing.summary(self.spec, rows, content)
         if self._settings.out is None:
             return
-        from stepscope.measure import host, provenance, record
-
         if self._files:
             _keep(self.folder, self._settings.out / self._files)
-        seen = self._seen or [self._sight() | {"host": [*self._before, host.probe(self._device)]}]
+        seen = self._seen or [self._sight()]
         origin = seen[0]["origin"] | provenance.Stopwatch().times()
         origin["versions"] |= versions or {}
-        content = {
+        parts = {
             "study": self.spec["study"],
             "spec": self.spec,
             "code": self._code,
             "machine": identity.identity(self._device, self._tools),
-            "summary": summary,
+            "summary": content,
             "telemetry": _readings(rows, seen),
-            "host": _host([probe for one in seen for probe in one.get("host", [])]),
             "provenance": origin,
         }
         try:
-            record.write(self._settings.out, columns, rows, content)
+            record.write(self._settings.out, rows, parts)
         except record.WriteError as error:
             sys.exit(f"error: {error}")
-
-
-def _outcomes(found: object) -> list:
-    return getattr(found, "outcomes", found)
 
 
 def _readings(rows: list[dict], seen: list[dict]) -> dict:
@@ -203,15 +191,6 @@ def _readings(rows: list[dict], seen: list[dict]) -> dict:
         "throttle": list(dict.fromkeys(reason for one in seen for reason in one["throttle"])),
         "other_processes": max(others, default=None),
     }
-
-
-def _host(probes: list[dict]) -> dict[str, list[float]]:
-    """Seconds of the fixed loops, two of each process, in their order; empty where nothing was probed.
-
-    A probe from before the device was touched has no launches.
-    """
-    names = dict.fromkeys(name for probe in probes for name in probe)
-    return {name: [probe[name] for probe in probes if name in probe] for name in names}
 
 
 @contextlib.contextmanager

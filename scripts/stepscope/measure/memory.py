@@ -1,6 +1,7 @@
 """Peak memory of a part of a program, and what counts as running out of it."""
 
 import contextlib
+import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,10 @@ from stepscope.measure import process
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4
+# What tensors asked the caching allocator for, what it handed out for that in whole blocks, and what it has taken from
+# the driver: what it keeps for later, and the pools of CUDA graphs, count in the last alone.
+OF_ALLOCATOR = {"peak_asked": "requested_bytes", "peak_allocated": "allocated_bytes", "peak_reserved": "reserved_bytes"}
+RESIDENT = "peak_resident"  # on a CPU, whose allocator keeps no account: the process's resident set
 _OUT_OF_MEMORY = re.compile(r"out of memory|can't allocate memory|std::bad_alloc|ALLOC(ATION)?_FAILED", re.IGNORECASE)
 
 
@@ -38,15 +43,17 @@ def caught(outcome) -> Iterator[None]:
 
 
 def require_room(shape: ModelShape, device: str) -> None:
-    """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory that there is.
-
-    That is the GPU's, or what a CPU has available: to fill these with what cannot fit would take minutes.
-    """
-    wanted = FP32_BYTES * shape.parameters
-    room = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else process.available_memory()
+    """Raise MemoryError, in one line, if a model's parameters in fp32 take more than all memory that there is: to fill
+    it with what cannot fit would take minutes."""
+    wanted, room = FP32_BYTES * shape.parameters, capacity(device)
     if wanted > room:
         sizes = [f"{size / 2**30:,.1f} GiB" for size in (wanted, room)]
         raise MemoryError("predicted, not tried: the parameters alone are {}, the memory {}".format(*sizes))
+
+
+def capacity(device: str) -> int:
+    """Bytes of a GPU's memory, or what a CPU has available."""
+    return torch.cuda.get_device_properties(0).total_memory if device == "cuda" else process.available_memory()
 
 
 def reset_peaks(device: str) -> None:
@@ -57,22 +64,27 @@ def reset_peaks(device: str) -> None:
         Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM (proc(5))
 
 
-def peaks(device: str) -> dict[str, int]:
-    """Bytes at the peak since reset_peaks().
+def held(device: str) -> dict[str, int]:
+    """Bytes that are taken now, by the names of peaks()."""
+    return _bytes(device, "current", "VmRSS")
 
-    On a GPU what the caching allocator had handed out (`allocated`) and had taken from the driver (`reserved`); on a
-    CPU the process's resident set.
-    """
+
+def peaks(device: str, before: dict[str, int] | None = None) -> dict[str, int]:
+    """Bytes at the peak since reset_peaks(), less those that held() gave `before` what is measured was built."""
+    found = _bytes(device, "peak", "VmHWM")
+    return {name: max(0, size - (before or {}).get(name, 0)) for name, size in found.items()}
+
+
+def _bytes(device: str, of_allocator: str, of_process: str) -> dict[str, int]:
     if device == "cuda":
-        return {
-            "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
-            "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
-        }
+        statistics = torch.cuda.memory_stats()
+        return {name: statistics.get(f"{key}.all.{of_allocator}", 0) for name, key in OF_ALLOCATOR.items()}
     status = Path("/proc/self/status").read_text()
-    return {"peak_resident_bytes": int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024}
+    return {RESIDENT: int(re.search(rf"{of_process}:\s+(\d+) kB", status).group(1)) * 1024}
 
 
 def release(device: str) -> None:
     """Give the driver back what nothing refers to any more."""
+    gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()

@@ -8,15 +8,19 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from stepscope.axes import option
+from stepscope.axes import MODES, option
 from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
+from stepscope.measure.found import Found
 from stepscope.measure.memory_observed import Observed, Parts, address, described
 from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
-from stepscope.measure.series import FixedNumber, PhaseTimes, Series
-from stepscope.measure.steps import Outcome, Workload, caught
+from stepscope.measure.samples import PhaseTimes, Samples
+from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, unsupported
 from stepscope.model import ranges
+
+NAME = "step"  # of the only variant
 
 
 class KnownWorkload(Workload):
@@ -25,25 +29,20 @@ class KnownWorkload(Workload):
     @property
     def blocks(self) -> Sequence[torch.nn.Module]:
         """The model's blocks."""
-        return self._fed.blocks
+        return self.model.blocks
 
-    @property
-    def loss(self) -> Tensor:
-        """The loss of the running step."""
-        return self._loss
-
-    def parameters(self) -> list[tuple[str, Tensor]]:
+    def named_parameters(self) -> list[tuple[str, Tensor]]:
         """(name, parameter)."""
-        return self._fed.named_parameters()
+        return self.model.named_parameters()
 
     def gradients(self) -> list[tuple[str, Tensor]]:
         """(the parameter's name, its gradient), of those that have one now."""
-        return [(name, tensor.grad) for name, tensor in self.parameters() if tensor.grad is not None]
+        return [(name, tensor.grad) for name, tensor in self.named_parameters() if tensor.grad is not None]
 
     def optimizer_state(self) -> list[tuple[str, Tensor]]:
         """(the parameter's name, a tensor that the optimizer keeps for it)."""
-        names = {parameter: name for name, parameter in self.parameters()}
-        held = _held(vars(self._optimizer), "", names)
+        names = {parameter: name for name, parameter in self.named_parameters()}
+        held = _held(vars(self.optimizer), "", names)
         gradients = {address(tensor) for _, tensor in self.gradients()}
         return [(name, tensor) for name, tensor in held if tensor not in names and address(tensor) not in gradients]
 
@@ -62,9 +61,10 @@ def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple
 
 @dataclass
 class Recording:
-    """What came of a cell: the outcome with its samples, the snapshot, what is known of it, bytes at its landmarks."""
+    """What came of a cell: samples and status, the snapshot, what is known of it, bytes at its landmarks."""
 
-    outcome: Outcome
+    outcome: Outcome = field(default_factory=Outcome)
+    found: Found = field(default_factory=Found)
     snapshot: dict = field(default_factory=dict)
     known: dict = field(default_factory=dict)
     baselines: dict = field(default_factory=dict)
@@ -86,21 +86,27 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
     Running out of memory is an `oom` outcome with the recording so far; other errors pass through.
     """
     models.preload(spec)
-    recording = Recording(Outcome(option(spec, "mode")))
+    recording, mode = Recording(), option(spec, "mode")
     run = _Run(spec, telemetry, recording)
     memory.reset_peaks(spec["device"])
     try:
         with caught(recording.outcome):
+            if reason := unsupported(spec):
+                raise models.Unsupported(reason)
             run.prepare()
-            run.series.warm_up(run.step, spec["warmup"])
+            for _ in range(spec["warmup"]):
+                run.one(warmup=True)
             run.begin_measured()
-            run.series.measure(run.step, FixedNumber(spec["steps"]))
+            for _ in range(spec["steps"]):
+                run.one(warmup=False)
     except Exception:
         run.abandon()
         raise
     finally:
         ranges.turn_on(None)
-    recording.outcome.peaks = memory.peaks(spec["device"])
+    for quantity, size in memory.peaks(spec["device"]).items():
+        recording.found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+    recording.found.status(NAME, recording.outcome.status, recording.outcome.reason, mode=mode)
     if recording.outcome.status == "unsupported":  # nothing ran
         run.abandon()
     else:
@@ -113,8 +119,9 @@ class _Run:
 
     def __init__(self, spec: dict, telemetry: Telemetry, recording: Recording):
         self._spec, self._recording = spec, recording
-        self._mode, self._device = recording.outcome.mode, spec["device"]
-        self.series = Series(telemetry, recording.outcome.rows, {"mode": self._mode, "kind": "phased"})
+        self._mode, self._device = option(spec, "mode"), spec["device"]
+        self._samples, self._steps = Samples(telemetry), 0
+        recording.found.rows = self._samples.rows
         self._recorder: CudaRecorder | CpuRecorder = recorder(self._device)
         recording.recorder = self._recorder.name
         self._workload: KnownWorkload | None = None
@@ -137,6 +144,11 @@ class _Run:
         self._note_all(before=False)
         self._baseline("model")
 
+    def one(self, warmup: bool) -> None:
+        """Run a step, and keep its samples."""
+        self._samples.run(NAME, self.step, warmup=warmup, mode=self._mode, kind="phased")
+        self._steps += 1
+
     def begin_measured(self) -> None:
         """Forget the warm-up's recording, note what is in memory now, and look for a new peak."""
         self._workload.clear_gradients()
@@ -148,7 +160,7 @@ class _Run:
 
     def step(self) -> PhaseTimes:
         """One step, phase by phase; the first of all is looked at operator by operator too."""
-        workload, is_first = self._workload, self.series.step == 0
+        workload, is_first = self._workload, self._steps == 0
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
@@ -195,7 +207,7 @@ class _Run:
         self._recorder.abandon()
 
     def _observe(self) -> Observed:
-        self._observed = Observed(self._workload.parameters(), lambda: (self._phase, self._module))
+        self._observed = Observed(self._workload.named_parameters(), lambda: (self._phase, self._module))
         return self._observed
 
     def _enter(self, module: str) -> None:
@@ -203,7 +215,7 @@ class _Run:
 
     def _tell(self, phase: str, module: str) -> None:
         """From here on this part runs."""
-        now = (self.series.step, phase, module)
+        now = (self._steps, phase, module)
         if not self._marks or now != self._marks[-1][1:]:
             self._marks.append((self._recorder.mark(), *now))
         _, self._phase, self._module = now
@@ -217,7 +229,7 @@ class _Run:
 
     def _note_all(self, before: bool) -> None:
         """Remember where everything is that lives longer than a step."""
-        kinds = {"parameters": self._workload.parameters(), "optimizer state": self._workload.optimizer_state()}
+        kinds = {"parameters": self._workload.named_parameters(), "optimizer state": self._workload.optimizer_state()}
         known = {address(tensor) for tensors in kinds.values() for _, tensor in tensors}
         kinds["buffers"] = [(_shape_text(tensor), tensor) for tensor in _tensors_of_python(self._device, known)]
         for category, tensors in kinds.items():

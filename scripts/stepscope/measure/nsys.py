@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -13,13 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope.axes import option
-from stepscope.config.grid import flags_of
+from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.measure import process
 from stepscope.measure import record as cell_record
+from stepscope.measure.found import Found
 from stepscope.trace import TraceError, nsys_export
 
+NAME = "step"  # of the only variant
 FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
 # What is known to help where a driver and an nsys give an empty capture, as changes of the options.
@@ -39,22 +40,18 @@ def missing(device: str) -> str | None:
     return None if shutil.which("nsys") else "nsys is not on the PATH; install Nsight Systems, or use --profiler torch"
 
 
-def record(
-    spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict
-) -> tuple[list[dict], dict]:
-    """Run the spec's program behind nsys until there are kernels in the capture; (rows, summary) of the run that
-    counted.
+def record(spec: dict, program: Path, folder: Path, environment: dict[str, str], trace: dict) -> Found:
+    """Run the spec's program behind nsys until there are kernels in the capture; what the run found that counted.
 
     Fills in `trace`, and leaves trace.nsys-rep and trace.sqlite in `folder`. An empty capture, with which some pairs of
     driver and nsys end without an error, is tried again in the known ways; if none helps, the mode is `unsupported`.
     Ends the program if the measured program failed.
     """
-    mode = option(spec, "mode")
     trace["version"] = identity.tool_version("nsys")
     plain = {key: value for key, value in spec.items() if key not in FLAGS}
     with tempfile.TemporaryDirectory() as scratch:
         inner = [sys.executable, str(program)]
-        inner += [*shlex.split(flags_of(plain | {"profiler": "none"})), "--out", scratch]
+        inner += [*words_of(plain | {"profiler": "none"}), "--out", scratch]
         for name, chosen in attempts(spec):
             report = folder / "trace.nsys-rep"
             words = command(shutil.which("nsys"), chosen, report.with_suffix(""), inner)
@@ -67,22 +64,26 @@ def record(
                 sys.exit(f"error: the profiled program failed (exit code {code}): {said}")
             rows, inner_record = cell_record.read(Path(scratch))
             summary = inner_record["summary"]
-            if summary["modes"][mode]["status"] != "ok":
+            if any(one["status"] != "ok" for one in summary["statuses"]):
                 report.unlink(missing_ok=True)
-                return rows, summary
+                return _found(rows, summary)
             gave = _captured(report, folder / "trace.sqlite")
             trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
             if gave is None:
                 trace |= {"file": "trace.sqlite", "options": " ".join(f"--{k}={v}" for k, v in chosen.items())}
-                return rows, summary
+                return _found(rows, summary)
             print(f"nsys, {name}: {gave}", flush=True)
     tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
     for path in folder.iterdir():
         path.unlink()
     reason = f"{trace['version']} recorded no kernels here ({tried}); use --profiler torch"
-    summary["modes"][mode] |= {"status": "unsupported", "reason": reason}
-    summary["phases"] = []
-    return [], summary
+    found = Found()
+    found.status(NAME, "unsupported", reason, mode=option(spec, "mode"))
+    return found
+
+
+def _found(rows: list[dict], summary: dict) -> Found:
+    return Found(1, rows, summary["values"], summary["statuses"])
 
 
 def _captured(report: Path, path: Path) -> str | None:

@@ -7,18 +7,19 @@ nothing has run in the process that measures.
 import os
 import sys
 from collections.abc import Callable
+from types import ModuleType
 
 from stepscope.config import own_models
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Outcomes, Settings
+from stepscope.measure.cell import Cell, Settings
+from stepscope.measure.found import Found
 from stepscope.measure.model_in_words import lines
-from stepscope.measure.own_attention import chosen_attention
-from stepscope.measure.training import TrainingCell
+from stepscope.measure.telemetry import Telemetry
 
 
-class OwnCell(TrainingCell):
+class OwnCell(Cell):
     """A cell whose spec names a model of one's own.
 
     A model that cannot be built or run ends the program with one line.
@@ -56,23 +57,25 @@ class OwnCell(TrainingCell):
             return ["model       not looked at: the host's memory does not hold it"]
         return lines(self._description, self.spec["context"], self.spec["batch"])
 
-    def in_processes(self, measure: Callable[[int], Outcomes]) -> list[Outcomes]:
+    def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
         """As Cell has it; a model that fails ends the process with one line."""
 
-        def measured(number: int) -> Outcomes:
+        def measured(*arguments) -> Found:
             try:
-                return measure(number)
+                return measure(*arguments)
             except Exception as error:
                 _end(error)
                 raise
 
         return super().in_processes(measured)
 
-    def finish(self, columns: list[str], rows: list[dict], summary: dict, versions: dict | None = None) -> None:
+    def finish(
+        self, found: list[Found], variants: list[str], more: dict | None = None, versions: dict | None = None
+    ) -> None:
         """As Cell has it, with what was built as `model` in the summary."""
         names = [name.removeprefix(PACKAGE) for name in self._packages]
         packages = {name: version for name in names if (version := package_version(name))}
-        super().finish(columns, rows, summary | {"model": self._description}, packages | (versions or {}))
+        super().finish(found, variants, (more or {}) | {"model": self._description}, packages | (versions or {}))
 
 
 def _end(error: BaseException | None) -> None:
@@ -98,3 +101,17 @@ def looked_at(spec: dict) -> dict | None:
         if not memory.is_out_of_memory(error):
             raise
         return None
+
+
+def chosen_attention(package: ModuleType, reference: str, keys: dict, context: int) -> str | None:
+    """The implementation that transformers chose, as `sdpa` or `eager`; None for a model that has no such choice.
+
+    package: stepscope.model.own. The choice is made as the model is built (`config._attn_implementation`), here once
+    more, without memory; None, too, of a model that cannot be built so.
+    """
+    try:
+        module = package.build(reference, keys, context, batch=1, device="meta", seed=0).module
+    except Exception:  # any that a model's own code raises where its tensors have no values
+        return None
+    chosen = getattr(getattr(module, "config", None), "_attn_implementation", None)
+    return chosen if isinstance(chosen, str) else None

@@ -85,8 +85,8 @@ class Watch:
         return [key | {"role": role} | {name: plain(value) for name, value in row.items()} for role, row in rows]
 
 
-def measure(spec: dict) -> tuple[dict, list[dict]]:
-    """For each format the dtypes of both models, and how far loss and gradients are from those in fp32; no samples."""
+def measure(spec: dict) -> dict:
+    """For each format the dtypes of both models, and how far loss and gradients are from those in fp32."""
     tables: dict[str, list[dict]] = {"toy": [], "model": [], "attention": [], "gradients": []}
     loss, reference = _run(spec, "fp32", Watch())
     tables["gradients"].append(_compared("fp32", loss, reference, loss, reference))
@@ -105,7 +105,7 @@ def measure(spec: dict) -> tuple[dict, list[dict]]:
     done = [row["status"] == "ok" for row in tables["toy"] + tables["model"]]
     reasons = [row["reason"] for row in tables["toy"] + tables["model"] if row["reason"]]
     status = "ok" if any(done) else "unsupported"
-    return {"status": status, "reason": "" if any(done) else reasons[0], "tables": tables}, []
+    return {"status": status, "reason": "" if any(done) else reasons[0], "tables": tables}
 
 
 def _unsupported(name: str, reason: str) -> list[dict]:

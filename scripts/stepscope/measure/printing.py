@@ -1,69 +1,77 @@
-"""What a measuring program shows on the terminal."""
+"""What a measuring program shows on the terminal. Standard library only."""
 
-import math
 import statistics
-from dataclasses import dataclass
 
-from stepscope import confidence
+from stepscope.model.shape import ModelShape
+
+LARGE = {"B": (2**20, "MiB"), "s": (1e-3, "ms"), "J": (1, "J"), "1": (1, "")}
 
 
-def configuration(spec: dict, note: str = "") -> None:
-    """The spec, one key a line, and a note such as the parameter count."""
+def configuration(spec: dict) -> None:
+    """The spec, one key a line, and the model's parameters."""
     width = max(map(len, spec))
     for key, value in spec.items():
         print(f"{key:<{width}}  {value}")
-    if note:
-        print(note)
+    if "num_layers" in spec:
+        print(f"parameters: {ModelShape.of(spec).parameters / 1e6:,.3f} M")
     print(flush=True)
 
 
-def series_header() -> None:
-    """Heading of the lines that series() prints."""
-    print(f"{'mode':<17}{'kind':<8}{'phase':<18}{'n':>4}{'mean':>11}{'std':>10}{'median':>11}   of each process (ms)")
+def summary(spec: dict, rows: list[dict], content: dict) -> None:
+    """A line for each series of samples, then the values, what is not ok, and whether variants agree."""
+    series(rows)
+    for line in [*_values(content["values"]), *_statuses(content["statuses"])]:
+        print(line)
+    for name, check in content.get("checks", {}).items():
+        if not check["same"]:
+            print(f"{name}: computes something else: {check['difference']} is more than {check['tolerance']:.3g}")
+    for name, about in content["variants"].items():
+        if about["limited"] in ("launches", "gpu"):
+            print(f"{name}: limited by {about['limited']}")
+    print(end="", flush=True)
 
 
-def phases(found: list[dict]) -> None:
-    """The heading and a line for each phase of a summary; nothing if there are none."""
-    if found:
-        series_header()
-    for entry in found:
-        series(entry["mode"], entry["kind"], entry["phase"], entry)
-
-
-def series(mode: str, kind: str, phase: str, found: dict) -> None:
-    """One line of statistics in milliseconds, or the status."""
-    name = f"{mode:<17}{kind:<8}{phase:<18}"
-    if found["status"] != "ok":
-        print(f"{name}{found['status']}", flush=True)
+def series(rows: list[dict]) -> None:
+    """Mean, standard deviation and median of each series without its warm-up, and each process's median, in ms."""
+    found: dict[tuple, dict[int, list[float]]] = {}
+    for row in rows:
+        if not row["warmup"]:
+            words = [row.get(key) for key in ("variant", "mode", "kind", "length", "direction", "phase")]
+            key = tuple(dict.fromkeys(str(word) for word in words if word is not None))
+            found.setdefault(key, {}).setdefault(row["process"], []).append(row["seconds"])
+    if not found:
         return
-    over = over_processes(found["processes"])
-    times = f"{1000 * over.mean:>11.3f}{1000 * over.std:>10.3f}{1000 * over.median:>11.3f}"
-    print(f"{name}{over.count:>4}{times}   {over.each(3)}", flush=True)
+    width = max(len(" ".join(key)) for key in found) + 2
+    print(f"{'(ms)':<{width}}{'n':>5}{'mean':>11}{'std':>10}{'median':>11}   of each process")
+    for key, processes in found.items():
+        samples = [1000 * one for own in processes.values() for one in own]
+        medians = [1000 * statistics.median(own) for own in processes.values()]
+        spread = statistics.stdev(samples) if len(samples) > 1 else 0.0
+        numbers = (
+            f"{len(samples):>5}{statistics.fmean(samples):>11.4f}{spread:>10.4f}{statistics.median(medians):>11.4f}"
+        )
+        print(f"{' '.join(key):<{width}}{numbers}   {' '.join(f'{one:.4f}' for one in medians)}")
 
 
-@dataclass(frozen=True)
-class OverProcesses:
-    """A series over its processes, in seconds, as in the tables; the report alone knows the interval, since it takes
-    the spread from all cells."""
+def _values(values: list[dict]) -> list[str]:
+    """The values, the median of processes."""
+    found: dict[tuple, list[float]] = {}
+    for one in values:
+        place = [one[key] for key in ("variant", "mode", "phase", "length", "direction")]
+        key = (" ".join(str(word) for word in dict.fromkeys(place) if word is not None), one["quantity"], one["unit"])
+        found.setdefault(key, []).append(one["value"])
+    lines = []
+    for (place, quantity, unit), numbers in found.items():
+        scale, shown = LARGE.get(unit, (1, unit))
+        name = quantity.replace("_", " ")
+        lines.append(f"{place}: {name} {statistics.median(numbers) / scale:,.6g} {shown}".rstrip())
+    return lines
 
-    count: int
-    mean: float
-    std: float
-    median: float
-    medians: list[float]
 
-    def each(self, decimals: int) -> str:
-        """Every process's median in milliseconds."""
-        return " ".join(f"{1000 * median:.{decimals}f}" for median in self.medians)
-
-
-def over_processes(found: list[dict]) -> OverProcesses:
-    """What summarise() says of each process, put together."""
-    medians = [one["median"] for one in found]
-    return OverProcesses(
-        sum(one["count"] for one in found),
-        statistics.fmean(one["mean"] for one in found),
-        math.sqrt(statistics.fmean((one["std"] or 0.0) ** 2 for one in found)),
-        confidence.centre(medians),
-        medians,
-    )
+def _statuses(statuses: list[dict]) -> list[str]:
+    lines = []
+    for one in statuses:
+        if one["status"] != "ok":
+            place = [one[key] for key in ("variant", "mode", "length", "direction") if one[key] is not None]
+            lines.append(f"{' '.join(map(str, dict.fromkeys(place)))}: {one['status']}: {one['reason']}")
+    return lines

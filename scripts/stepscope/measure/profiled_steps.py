@@ -7,13 +7,18 @@ from pathlib import Path
 
 import torch
 
-from stepscope.axes import option
+from stepscope.axes import MODES, option
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
-from stepscope.measure.series import FixedNumber, PhaseTimes, Series
-from stepscope.measure.steps import Outcome, Workload, caught
+from stepscope.measure.first_step import Profile, compared
+from stepscope.measure.found import Found
+from stepscope.measure.samples import PhaseTimes, Samples
+from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, workload
 from stepscope.model import ranges
+
+NAME = "step"  # of the only variant
 
 
 class Profiler(contextlib.AbstractContextManager):
@@ -61,36 +66,52 @@ class TorchProfiler(Profiler):
         return torch.profiler.record_function(name.replace("×", "x"))  # Kineto calls "unknown" what is not ASCII
 
 
-def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> Outcome:
+def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found, dict | None]:
     """Warm up, then run the spec's steps with `profiler` on; the device is waited for around each phase.
 
-    Running out of memory is an `oom` outcome with the rows so far; other errors pass through.
+    (what was found, what the first step contains where the spec's start is `cold`: first_step.compared). Running out of
+    memory is `oom` with the rows so far; other errors pass.
     """
-    mode, device = option(spec, "mode"), spec["device"]
-    outcome = Outcome(mode)
+    mode, device, samples, outcome = option(spec, "mode"), spec["device"], Samples(telemetry), Outcome()
+    found, first = Found(1, samples.rows), None
     memory.reset_peaks(device)
     try:
         with caught(outcome):
-            workload, clock = Workload(spec), Clock(device)
-            series = Series(telemetry, outcome.rows, {"mode": mode, "kind": "phased"})
-            series.warm_up(partial(_step, workload, mode, clock, ranges.named), spec["warmup"])
+            before = memory.held(device)
+            work, clock = workload(spec), Clock(device)
+
+            def run(named: Callable, warmup: bool) -> None:
+                samples.run(NAME, partial(_step, work, mode, clock, named), warmup=warmup, mode=mode, kind="phased")
+
+            plain = partial(run, ranges.named, True)
+            first = Profile(device) if spec.get("start") == "cold" else None
+            if first:
+                first.record(plain)
+            for _ in range(spec["warmup"]):
+                plain()
+            work.capture()
             clock.synchronize()
             with profiler:
                 ranges.turn_on(profiler.range)
-                series.measure(partial(_step, workload, mode, clock, profiler.range), FixedNumber(spec["steps"]))
+                for _ in range(spec["steps"]):
+                    run(profiler.range, False)
                 clock.synchronize()
+            ranges.turn_on(None)
+            for quantity, size in memory.peaks(device, before).items():
+                found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+            first = compared(first, Profile(device).record(plain)) if first else None
     finally:
         ranges.turn_on(None)
-    outcome.peaks = memory.peaks(device)
-    return outcome
+    found.status(NAME, outcome.status, outcome.reason, mode=mode)
+    return found, first if outcome.status == "ok" else None
 
 
-def _step(workload: Workload, mode: str, clock: Clock, named: Callable) -> PhaseTimes:
+def _step(work: Workload, mode: str, clock: Clock, named: Callable) -> PhaseTimes:
     """One step; each phase's range holds the waiting for the device, as its time does."""
     with named("step"):
-        workload.clear_gradients()
-        for name, phase in workload.phases(mode).items():
+        work.clear_gradients()
+        for name, phase in work.phases(mode).items():
             with named(name):
                 times = clock.time(phase)
             yield name, times
-        workload.drop_graph()
+        work.drop_graph()

@@ -7,20 +7,21 @@ import json
 from pathlib import Path
 
 from stepscope import files
+from stepscope.measure.samples import COLUMNS
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 3
 
 
 class WriteError(Exception):
     """The results cannot be written; the message is one line for the user."""
 
 
-def write(folder: Path, columns: list[str], rows: list[dict], record: dict) -> None:
+def write(folder: Path, rows: list[dict], record: dict) -> None:
     """Write samples.csv and then record.json, which holds the samples' SHA-256.
 
     Raises WriteError in one line; what was there before is then still there.
     """
-    samples = samples_csv(columns, rows).encode()
+    samples = samples_csv(rows).encode()
     record = {"schema_version": SCHEMA_VERSION, **record, "samples_sha256": hashlib.sha256(samples).hexdigest()}
     try:
         text = json.dumps(record, indent=1, sort_keys=True) + "\n"
@@ -44,10 +45,10 @@ def _value(text: str) -> object:
         return {"True": True, "False": False}.get(text, text)
 
 
-def samples_csv(columns: list[str], rows: list[dict]) -> str:
+def samples_csv(rows: list[dict]) -> str:
     """A row a sample; numbers in full, None as an empty field."""
     text = io.StringIO()
-    table = csv.DictWriter(text, columns, lineterminator="\n", restval="")
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n", restval="")
     table.writeheader()
     table.writerows(rows)
     return text.getvalue()

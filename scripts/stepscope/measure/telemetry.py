@@ -75,6 +75,13 @@ class Telemetry:
         except Exception:
             return None
 
+    def energy(self) -> float | None:
+        """Joules that the card has used since the driver was loaded; None where it does not count them."""
+        if self._handle is None:
+            return None
+        millijoules = self._ask(self._nvml.nvmlDeviceGetTotalEnergyConsumption)
+        return None if millijoules is None else millijoules / 1000
+
     def limits(self) -> dict:
         """The card's power limit in W, None where it does not tell."""
         milliwatts = self._ask(self._nvml.nvmlDeviceGetEnforcedPowerLimit) if self._handle is not None else None

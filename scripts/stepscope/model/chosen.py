@@ -8,12 +8,32 @@ import pkgutil
 from types import ModuleType
 
 from stepscope import axes
-from stepscope.axes import CHOSEN_BY_NAME
+from stepscope.axes import CHOSEN_BY_NAME, IMPLEMENTATIONS
+
+MODELS = "stepscope.measure.models"  # a module for each kind of model
 
 
 def chosen_of(spec: dict) -> dict[str, str]:
     """The implementations that a cell which runs the model loads by name, by option."""
     return {name: axes.option(spec, name) for name in CHOSEN_BY_NAME}
+
+
+def modules_of(spec: dict) -> list[str]:
+    """Names of the modules that a cell loads by name, sorted: what its code digest covers beside what its program
+    imports. A model of one's own at neutral attention runs what it was written with, none of ours."""
+    attention = CHOSEN_BY_NAME["attention"]
+    if spec["study"] == "attention":
+        return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
+    if spec["study"] == "precision":
+        return [f"{attention}.naive"] if spec["probe"] == "autocast" else []
+    if "model" not in spec and "num_layers" not in spec:
+        return []
+    found = {f"{MODELS}.{'own' if 'model' in spec else 'transformer'}"}
+    for variant in spec.get("variants", [spec]):
+        for option, package in CHOSEN_BY_NAME.items():
+            if option != "attention" or option in variant or "model" not in spec:
+                found.add(f"{package}.{axes.option(variant, option)}")
+    return sorted(found)
 
 
 def names(option: str) -> list[str]:

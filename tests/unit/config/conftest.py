@@ -4,24 +4,26 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import checked, read_yaml, with_preset
+from stepscope.config.config import merged, read_yaml, validated
 
 ROOT = Path(__file__).resolve().parents[3]
+SCHEMA = ROOT / "rules/config.schema.yaml"
 
 
 @pytest.fixture(scope="session")
 def schema():
     """The configuration's schema."""
-    return read_yaml(ROOT / "rules/config.schema.yaml")
+    return read_yaml(SCHEMA)
 
 
 @pytest.fixture
-def make_config(schema):
+def make_config():
     """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
 
     def make(**given):
-        config = read_yaml(ROOT / "config.yaml") | given
-        return checked(with_preset(config, given, ROOT / "rules/presets"), schema)
+        preset = ROOT / f"rules/presets/{given['preset']}.yaml" if "preset" in given else SCHEMA.with_name("none")
+        laid_over = read_yaml(preset) if preset.exists() else {}
+        return validated(merged(read_yaml(ROOT / "config.yaml"), laid_over) | given, SCHEMA)
 
     return make
 

@@ -1,10 +1,7 @@
-"""The key baseline: a machine's label for the report, a path for compare; and truths as YAML writes them."""
+"""The key baseline: a machine's label for the report, a path for compare."""
 
 import pytest
-from stepscope.config.config import checked
 from stepscope.config.hardware import is_of_results, wrong_baseline
-
-SCHEMA = {"type": "object", "properties": {"strict": {"type": "boolean", "default": False}, "name": {"type": "string"}}}
 
 
 def test_a_path_has_a_slash_or_is_there(tmp_path, monkeypatch):
@@ -29,8 +26,3 @@ def test_a_path_has_a_slash_or_is_there(tmp_path, monkeypatch):
 def test_each_target_takes_a_baseline_of_its_own_kind(baseline, compares, reports, words):
     found = wrong_baseline({"baseline": baseline, "hardware": {"h100": {}}}, compares, reports)
     assert found is None if words is None else words in found
-
-
-@pytest.mark.parametrize(("given", "expected"), [("true", True), ("false", False), (True, True)])
-def test_a_truth_may_be_written_as_in_yaml(given, expected):
-    assert checked({"strict": given, "name": "true"}, SCHEMA) == {"strict": expected, "name": "true"}

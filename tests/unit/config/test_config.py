@@ -1,22 +1,11 @@
-"""The configuration: presets, defaults, and what a user reads when something is wrong."""
+"""The configuration: presets, and the cells of a grid."""
 
 import copy
-import datetime
-import math
 
 import pytest
-from snakemake.cli import parse_config
-from stepscope.axes import PRECISIONS
-from stepscope.config.config import ConfigError, checked, merged, read_preset, read_yaml, with_preset
+from stepscope.config import ConfigError
+from stepscope.config.config import merged, read_yaml
 from stepscope.config.studies import ATTENTION, STUDIES, WARMUP
-from stepscope.model.chosen import names
-
-NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
-GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
-
-
-def grid(**over):
-    return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
 
 
 def test_merging_goes_key_by_key_and_replaces_lists():
@@ -25,224 +14,6 @@ def test_merging_goes_key_by_key_and_replaces_lists():
     before = copy.deepcopy((base, over))
     assert merged(base, over) == {"a": {"b": 1, "c": [3]}, "d": {"g": 2}, "e": None}
     assert (base, over) == before
-
-
-def test_what_the_user_gave_wins_over_the_preset_and_the_preset_over_the_file(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: 2\nb: 2\n")
-    config = {"preset": "quick", "a": 3, "b": 1, "c": 1}
-    assert with_preset(config, {"a": 3}, tmp_path) == {"preset": "quick", "a": 3, "b": 2, "c": 1}
-
-
-def test_the_default_preset_is_the_file_as_it_stands(tmp_path):
-    assert with_preset({"preset": "default", "a": 1}, {}, tmp_path) == {"preset": "default", "a": 1}
-    assert with_preset({"a": 1}, {}, tmp_path) == {"a": 1}
-
-
-def test_an_unknown_preset_is_named_with_those_that_exist(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: 2\n")
-    with pytest.raises(ConfigError, match=r"^config key preset: .*'quik'; choose from default, quick$"):
-        with_preset({"preset": "quik"}, {}, tmp_path)
-
-
-def test_a_preset_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: ]")
-    with pytest.raises(ConfigError, match=rf"^{tmp_path}/quick.yaml, line 1: "):
-        with_preset({"preset": "quick"}, {}, tmp_path)
-
-
-def test_missing_keys_get_the_schemas_defaults(schema):
-    given = {"sizes": {"nano": NANO}, "timing": {"warmup": {"cpu": 7}}}
-    before = copy.deepcopy((given, schema))
-    filled = checked(given, schema)
-    assert (given, schema) == before
-    assert filled["device"] == filled["threads"] == "auto"
-    assert filled["model"] == {"vocab_size": 10000, "batch": 4, "seed": 0}
-    assert filled["timing"]["processes"] == {"cuda": 3, "cpu": 2}
-    assert filled["timing"]["warmup"] == {"cuda": 2, "cpu": 7}
-    assert filled["timing"]["steps"]["cuda"] == {"min": 3, "max": 10, "seconds": 0.5}
-    assert filled["timing"]["noisy"] == {"cuda": 0.05, "cpu": 0.10}
-    assert filled["timing"]["grid"] == {"cuda": [], "cpu": []}
-    assert filled["ceilings"]["cuda"]["precision"] == ["fp32", "tf32", "bf16", "fp16"]
-
-
-def test_the_schemas_defaults_are_what_the_default_file_says(schema, project_root):
-    """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
-    file = read_yaml(project_root / "config.yaml")
-    no_grid = {"grid": {"cuda": [], "cpu": []}}
-    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention", "warmup")}
-    first_rung, nothing = [{"precision": "fp32"}], {"cuda": [], "cpu": []}
-    rungs = {"cuda": first_rung, "cpu": first_rung}
-    expected["timing"]["control"] = {"cuda": [], "cpu": []}
-    expected["ladder"] = file["ladder"] | {"places": nothing, "asides": nothing, "rungs": rungs}
-    assert checked({"sizes": file["sizes"]}, schema) == expected
-
-
-WRONG = [
-    ({"device": "gpu"}, ["device", '"gpu"', "auto, cuda, cpu"]),
-    ({"modle": {}}, ["'modle'", "did you mean 'model'?"]),
-    ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, device"]),
-    ({1: 2}, ["1 is not a usable name"]),
-    ({"preset": 5}, ["preset", "5", "string"]),
-    ({"timing": None}, ["timing", "null", "object"]),
-    ({"timing": {"noisy": {"cpu": 0}}}, ["timing.noisy.cpu", "0 is too small", "more than 0"]),
-    ({"timing": {"time_limit": 0}}, ["timing.time_limit", "0 is too small", "at least 1"]),
-    ({"timing": {"steps": {"cpu": {"min": 1, "max": 5, "seconds": 1}}}}, ["timing.steps.cpu.min", "1", "at least 2"]),
-    ({"model": {"batch": 2.5}}, ["model.batch", "2.5", "integer"]),
-    ({"model": {"seed": -1}}, ["model.seed", "-1", "at least 0"]),
-    ({"sizes": {"a": 5}}, ["sizes.a", "5", "object"]),
-    ({"sizes": {"a": {"d_model": 2, "d_ff": 2, "num_layers": 1}}}, ["sizes.a", "'num_heads' is missing"]),
-    ({"timing": {"steps": {"cpu": {"seconds": math.nan}}}}, ["timing.steps.cpu.seconds", "nan", "finite"]),
-    ({"timing": {"steps": {"cpu": {"seconds": -math.inf}}}}, ["timing.steps.cpu.seconds", "-inf", "finite"]),
-    ({"timing": {"noisy": {"cpu": math.nan}}}, ["timing.noisy.cpu", "nan", "finite"]),
-    (grid(context=[math.inf]), ["timing.grid.cpu.0.context.0", "inf", "finite"]),
-    ({"timing": {"time_limit": 10**15}}, ["timing.time_limit", "1000000000000000", "at most 10080"]),
-    ({"model": {"seed": 2**53}}, ["model.seed", "too large", f"at most {2**53 - 1}"]),
-    ({"threads": 10**6}, ["threads", "1000000", "does not fit"]),
-    ({"timing": {"control": {"cpu": [{1: 2}]}}}, ["timing.control.cpu.0", "1 is not a usable name"]),
-    ({"sizes": {"a\n": NANO}}, ["sizes", "'a\\n'", "letters, digits"]),
-    ({"sizes": {"a" * 200: NANO}}, ["sizes", "at most 64"]),
-    ({"hardware": {"h100\n": {}}}, ["hardware", "'h100\\n'", "letters, digits"]),
-    ({"timing": {"time_limit": datetime.date(2026, 1, 1)}}, ["timing.time_limit", "2026-01-01", "integer"]),
-    (grid(size="nano"), ["timing.grid.cpu.0.size", '"nano"', "array"]),
-    (grid(size=[]), ["timing.grid.cpu.0.size", "empty", "at least 1"]),
-    (grid(context=["x"]), ["timing.grid.cpu.0.context.0", '"x"', "integer"]),
-    (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", '"fp8"', ", ".join(PRECISIONS)]),
-    (grid(precision=["fp32", "fp32"]), ["timing.grid.cpu.0.precision", "twice", "remove one"]),
-    (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "'attenton'", "did you mean 'attention'?"]),
-    (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx...", "twice"]),
-    ({"timing": {"grid": {"cpu": [{"size": ["nano"], "context": [1]}]}}}, ["cpu.0", "'precision' is missing"]),
-]
-
-
-@pytest.mark.parametrize("over, shown", WRONG)
-def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, schema, project_root):
-    with pytest.raises(ConfigError) as error:
-        checked(merged(read_yaml(project_root / "config.yaml"), over), schema)
-    line = str(error.value)
-    assert len(line.splitlines()) == 1
-    assert line.startswith("config")
-    for part in shown:
-        assert part in line
-
-
-def bounded(schema, root, path=()):
-    """(where, part) of each number that the schema allows, by what leads to it in a configuration."""
-    if "$ref" in schema:
-        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
-    if schema.get("type") in ("integer", "number"):
-        yield path, schema
-    for name, part in schema.get("properties", {}).items():
-        yield from bounded(part, root, (*path, name))
-    for part in schema.get("patternProperties", {}).values():
-        yield from bounded(part, root, (*path, "mine"))
-    for part in filter(None, [schema.get("items"), *schema.get("oneOf", [])]):
-        yield from bounded(part, root, (*path, 0) if "items" in schema else path)
-
-
-def test_every_number_has_a_least_and_a_most(schema):
-    found = list(bounded(schema, schema))
-    assert {("threads",), ("sizes", "mine", "num_layers"), ("timing", "noisy", "cpu")} <= {path for path, _ in found}
-    open_ended = [
-        path for path, part in found if "maximum" not in part or not {"minimum", "exclusiveMinimum"} & set(part)
-    ]
-    assert open_ended == []
-
-
-@pytest.mark.parametrize(("least", "key"), [(1, "d_ff"), (1, "num_layers"), (2, "d_model"), (1, "num_heads")])
-def test_a_size_is_refused_beyond_its_bounds_only(least, key, schema):
-    most = {"d_ff": 4194304, "num_layers": 10000, "d_model": 1048576, "num_heads": 65536}[key]
-    for value in (least, most):
-        assert checked({"sizes": {"a": NANO | {key: value}}}, schema)["sizes"]["a"][key] == value
-    for value, word in ((least - 1, "too small"), (most + 1, "too large")):
-        with pytest.raises(ConfigError, match=rf"^config key sizes\.a\.{key}: {value} is {word}"):
-            checked({"sizes": {"a": NANO | {key: value}}}, schema)
-
-
-def test_a_name_may_have_64_characters(schema):
-    assert checked({"sizes": {"a" * 64: NANO}}, schema)
-    with pytest.raises(ConfigError, match=r"^config key sizes: 'a{65}' is not a usable name; use at most 64 letters"):
-        checked({"sizes": {"a" * 65: NANO}}, schema)
-
-
-@pytest.mark.parametrize(
-    ("written", "key", "value"),
-    [
-        ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
-        ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
-        ("timing={time_limit: 7}", ("timing", "time_limit"), 7),
-        ("traces=true", ("traces",), True),
-    ],
-)
-def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, schema, project_root):
-    config = merged(read_yaml(project_root / "config.yaml"), parse_config([written]))
-    found = checked(config, schema)
-    for part in key:
-        found = found[part]
-    assert found == value and type(found) is type(value)
-
-
-def test_text_that_is_no_number_stays_a_mistake(schema, project_root):
-    config = merged(read_yaml(project_root / "config.yaml"), parse_config(["timing={time_limit: 7x}"]))
-    with pytest.raises(ConfigError, match=r'config key timing\.time_limit: "7x" is not of type'):
-        checked(config, schema)
-
-
-def test_a_number_is_the_same_in_each_spelling(schema):
-    def spelt(one, half):
-        steps = {"min": one + one, "max": one + one, "seconds": one}
-        return {"sizes": {"nano": NANO}, "timing": {"steps": {"cpu": steps}, "noisy": {"cpu": half}}}
-
-    assert repr(checked(spelt(1.0, 0.5), schema)) == repr(checked(spelt(1, 0.5), schema))
-
-
-@pytest.mark.parametrize("value", [0, "many", 2.5])
-def test_a_wrong_number_of_threads_is_told_what_is_right(value, schema, project_root):
-    with pytest.raises(ConfigError, match=r"^config key threads: .*auto"):
-        checked(read_yaml(project_root / "config.yaml") | {"threads": value}, schema)
-
-
-@pytest.mark.parametrize("name", ["a b", "../up", 7])
-def test_a_size_with_an_unusable_name_is_named(name, schema, project_root):
-    with pytest.raises(
-        ConfigError, match=rf"^config key sizes: '?{name}'? is not a usable name; use (at most 64 )?letters"
-    ):
-        checked(merged(read_yaml(project_root / "config.yaml"), {"sizes": {name: NANO}}), schema)
-
-
-def test_a_configuration_without_sizes_says_so(schema):
-    for config in ({}, {"sizes": {}}):
-        with pytest.raises(ConfigError, match="sizes"):
-            checked(config, schema)
-
-
-def text_of(part, root):
-    """A key's description: its own, that of what it refers to, or that of its list's items."""
-    target = root["$defs"][part["$ref"].removeprefix("#/$defs/")] if "$ref" in part else part
-    return part.get("description") or target.get("description") or ("items" in part and text_of(part["items"], root))
-
-
-def described(schema, root, path=""):
-    """Every property that the schema allows, with its description or that of what it refers to."""
-    if "$ref" in schema:
-        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
-    for name, part in schema.get("properties", {}).items():
-        yield f"{path}.{name}", text_of(part, root)
-        yield from described(part, root, f"{path}.{name}")
-    for part in [*schema.get("patternProperties", {}).values(), *filter(None, [schema.get("items")])]:
-        yield from described(part, root, path)
-
-
-def test_every_key_has_a_description(schema):
-    found = dict(described(schema, schema))
-    assert {".timing.grid.cuda.repeat", ".sizes.d_model", ".ceilings.cpu.steps.min"} <= set(found)
-    missing = sorted(key for key, text in found.items() if not text)
-    assert missing == []
-
-
-def test_the_schema_lists_the_implementations_that_exist(schema):
-    axes = schema["$defs"]["training_grid"]["items"]["properties"]
-    assert sorted(axes["attention"]["items"]["enum"]) == names("attention")
-    assert sorted(axes["optimizer"]["items"]["enum"]) == names("optimizer")
 
 
 @pytest.mark.parametrize(
@@ -358,7 +129,6 @@ def test_as_many_heads_of_keys_as_of_queries_are_neutral(make_config):
         ("smoke", "cuda", [3 * 2 + 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 6]),
         ("smoke", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
         # published-000.yaml …: smoke's cells, then entry by entry what these do not hold
-        ("published-common", "cuda", [3 * 2 + 2, 4 + 1, 2, 2 * 2, 3, 3, 5 + 1, 6]),
         ("published-000", "cuda", [8 + 5, 5, 2 + 2, 4, 3, 3, 6, 6]),
         ("published-001", "cuda", [8 + 3 + 3, 5, 2 + 3, 4 + 3 + 1 + 1 + 1, 3 + 2 * 4, 3, 6 + 6, 6]),
         ("published-002", "cuda", [8 + 5 * 4 * 2 - 6 + 5, 5, 2 + 2, 4, 3, 3, 6 + 5 * 6, 6]),
@@ -388,8 +158,9 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, 
 
 
 def test_every_preset_is_tested(project_root):
-    tested = {"smoke", "published", "published-common", *(f"published-00{number}" for number in range(5))}
-    assert {path.stem for path in (project_root / "rules/presets").glob("*.yaml")} == tested
+    tested = {"smoke", "published", *(f"published-00{number}" for number in range(5))}
+    presets = {path.stem: read_yaml(path)["preset"] for path in (project_root / "rules/presets").glob("*.yaml")}
+    assert presets == {name: name for name in tested}
 
 
 @pytest.mark.parametrize("part", [f"published-00{number}" for number in range(5)])
@@ -409,46 +180,3 @@ def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset,
         known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
         own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
         assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}
-
-
-PARTS = {
-    "one": "a: {grid: [{x: [1, 2], y: [3]}], counts: [0, 5], n: 1}",
-    "two": "presets: [one]\na: {grid: [{y: [3, 4], x: [2]}], counts: [5, 1], n: 2}\nb: {lists: [{l: [1, 2]}]}",
-    "both": "presets: [two, one]",
-}
-
-
-def in_folder(folder, **files):
-    for name, text in files.items():
-        (folder / f"{name}.yaml").write_text(text)
-
-
-def test_a_preset_of_presets_holds_each_point_of_a_grid_once(tmp_path):
-    in_folder(tmp_path, **PARTS)
-    points = [{"x": [1], "y": [3]}, {"x": [2], "y": [3]}, {"x": [2], "y": [4]}]
-    whole = {"a": {"grid": points, "counts": [0, 5, 1], "n": 2}, "b": {"lists": [{"l": [1]}, {"l": [2]}]}}
-    assert read_preset("two", tmp_path) == whole
-    assert read_preset("both", tmp_path) == {**whole, "a": {**whole["a"], "n": 1}}  # the later one's single value
-
-
-def test_lengths_are_of_one_point(tmp_path):
-    in_folder(tmp_path, one="grid: [{d: [1, 2], lengths: [8, 9]}]")
-    points = [{"d": [1], "lengths": [8, 9]}, {"d": [2], "lengths": [8, 9]}]
-    assert read_preset("one", tmp_path) == {"grid": points}
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        (
-            "lost",
-            "rules/presets/lost.yaml, key presets: there is no preset 'gone'; choose from default, loop, lost, ring",
-        ),
-        ("loop", "rules/presets/ring.yaml, key presets: 'loop' holds itself; remove it"),
-    ],
-)
-def test_a_preset_whose_parts_are_wrong_is_one_line(name, shown, tmp_path):
-    in_folder(tmp_path, lost="presets: [gone]", loop="presets: [ring]", ring="presets: [loop]")
-    with pytest.raises(ConfigError) as refused:
-        with_preset({"preset": name}, {}, tmp_path)
-    assert str(refused.value) == shown

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from stepscope.report.kit import table
 from stepscope.report.kit.blocks import Column, TableCell
-from stepscope.report.kit.commands import commands_table
 from stepscope.report.kit.compare import Comparison, by_fields, pairs
 from stepscope.report.kit.finding import (
     Finding,
@@ -182,16 +181,6 @@ def test_findings_are_listed_machine_by_machine():
     assert by_machine(told, ["a", "b"], alone="a") == [("a", ["Two.", "Three."]), ("b", ["One."])]
     assert by_machine(told, ["b"]) == [("", ["One.", "Two.", "Three."])]
     assert texts(told[:2], several_machines=True) == ["On b: One.", "Two."]
-
-
-def test_an_accepted_edit_stands_beside_the_code_that_measured():
-    row = {"cell": "gpu/timing/a", "status": "ok", "command": "python", "code": "0123456789abcdef", "log": None}
-    plain = commands_table(pd.DataFrame([row | {"accepted": None}]), "timing")
-    assert [column.label for column in plain.columns] == ["cell", "command", "code", "commit", "samples", "log"]
-    rows = [row | {"accepted": "4567 on 2026-11-22: moved"}, row | {"accepted": None}]
-    shown = commands_table(pd.DataFrame(rows), "timing")
-    assert [cell.text for cell in shown.rows[0][2:4]] == ["0123456789ab", "4567 on 2026-11-22: moved"]
-    assert shown.rows[1][3].text == "–"
 
 
 def test_a_findings_answer_and_its_reasons_can_stand_apart():

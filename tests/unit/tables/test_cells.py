@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from stepscope.tables import cells
+from stepscope.tables import cells, columns
 
 NAME = "machine/timing/nano/ctx6/fp32"
 SUMMARY = {"modes": {}, "phases": []}
@@ -101,9 +101,12 @@ def test_a_record_that_lacks_a_key_of_the_spec_is_refused_with_it(results, cell)
     assert refusal(results)[1] == "record.json is of another spec: seed is None there, 5 now"
 
 
-def test_a_record_of_other_code_is_refused_with_both_digests(results, cell):
+def test_a_record_of_other_code_is_taken_and_says_so(results, cell):
+    """Whether it is to be measured again is for Snakemake to say, which `--touch` may have told that it is not."""
     edit(cell, lambda record: record.update(code="fedcba"))
-    assert refusal(results)[1] == "measured by other code (digest fedcba, now 0123456789abcdef)"
+    (found,) = (each for each in read(results) if each.record["code"] == "fedcba")
+    assert found.status == "measured"
+    assert columns.run_columns(found)["is_current"] == "no"
 
 
 @pytest.mark.parametrize(
@@ -278,11 +281,11 @@ def test_results_that_are_only_used_count_as_they_were_measured(results, cell):
 
 def test_the_remedy_measures_exactly_the_refused_cells():
     records = "results/a/b/record.json results/c/x=2/record.json"
-    said = f"To measure exactly these again: snakemake {{}} report --forcerun {records}"
+    said = f"To measure exactly these again: {{}} --forcerun {records}"
     problems = {"a/b": "why", "c/x=2": "why"}
     here, jobs, there = ({"how": how} for how in ("here", "jobs", "there"))
-    assert cells.remedy(problems, {"a": here, "c": here}) == said.format("--cores 1")
-    assert cells.remedy(problems, {"a": jobs, "c": jobs}) == said.format("--workflow-profile profiles/slurm")
+    assert cells.remedy(problems, {"a": here, "c": here}) == said.format("snakemake --cores 1 report")
+    assert cells.remedy(problems, {"a": jobs, "c": jobs}, "snakemake x") == said.format("snakemake x")
     first, second = cells.remedy(problems, {"a": here, "c": there}).splitlines()
     assert first == "To measure exactly these again: snakemake --cores 1 report --forcerun results/a/b/record.json"
     assert second.startswith("Nothing is measured for c here: copy results of one machine")
@@ -294,20 +297,3 @@ def test_a_file_that_is_no_plan_is_one_line(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"^{path} is no plan of this workflow \(.*\); delete it and run again$"):
         cells.read_plan(path)
-
-
-EDIT = {"code": "4567", "date": "2026-11-22", "reason": "moved"}
-
-
-def test_a_record_whose_code_was_accepted_since_is_taken(results, cell):
-    edit(cell, lambda record: record.update(code="0123", accepted=[EDIT]))
-    assert "measured by other code (digest 0123" in refusal(results)[1]
-    entry = results.plan()["studies"]["timing"]["cells"][0]
-    edit(cell, lambda record: record["accepted"].append(EDIT | {"code": entry["code"]}))
-    assert read(results)[0].status == "measured"
-
-
-@pytest.mark.parametrize("edits", [5, None, [5], [{"code": "4567"}], [EDIT | {"date": None}], "text"])
-def test_a_record_whose_list_of_accepted_edits_is_damaged_is_refused(edits, results, cell):
-    edit(cell, lambda record: record.update(accepted=edits))
-    assert refusal(results)[1] == DAMAGED

@@ -1,0 +1,246 @@
+"""The flags of the measuring programs, and the way from flags to a cell's spec.
+
+Every key of a spec is a flag of the same name. One that is neutral stands in a spec only where it was changed.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
+from stepscope.config import own_models
+from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.machine import identity
+from stepscope.measure.cell import Settings
+from stepscope.model.chosen import names
+from stepscope.model.shape import ModelShape
+
+CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    return _number(text, int, 1)
+
+
+def not_negative(text: str) -> int:
+    """A whole number of at least 0."""
+    return _number(text, int, 0)
+
+
+def duration(text: str) -> float:
+    """A finite number of at least 0."""
+    return _number(text, float, 0)
+
+
+def _number(text: str, kind: type, least: int) -> int | float:
+    try:
+        value = kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {'whole ' * (kind is int)}number") from None
+    if not least <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is out of range; use at least {least}")
+    return value
+
+
+def lengths(text: str) -> list[int]:
+    """Whole numbers of at least 1, as a list in JSON or separated by commas."""
+    return [positive(part.strip()) for part in text.strip("[] ").split(",")]
+
+
+def mapping(text: str) -> dict:
+    """A mapping in JSON."""
+    found = _json(text)
+    if not isinstance(found, dict):
+        raise argparse.ArgumentTypeError(f'{text!r} is no mapping in JSON, such as {{"layers": 12}}')
+    return found
+
+
+def variants(text: str) -> list[dict]:
+    """A list of mappings in JSON, each with a `name` of its own that can stand in a table."""
+    found = _json(text)
+    if not isinstance(found, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("name"), str) for one in found
+    ):
+        raise argparse.ArgumentTypeError('give a list such as [{"name": "naive"}], each with a name')
+    names = [one["name"] for one in found]
+    for name in names:
+        if not re.fullmatch(r"[\w.+=-]+", name):
+            raise argparse.ArgumentTypeError(f"variant {name!r}: use letters, digits and . _ = + - in a name")
+        if names.count(name) > 1:
+            raise argparse.ArgumentTypeError(f"variant {name!r} is there twice; remove one")
+    return found
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+class Flag(NamedTuple):
+    """type: how its text is read. is_neutral: whether a spec lacks it at its default."""
+
+    help: str
+    type: Callable = str
+    default: object = None
+    choices: list | tuple | dict | None = None
+    is_neutral: bool = False
+
+
+def _option(name: str, help_: str, choices: list | tuple | dict | None = None) -> Flag:
+    return Flag(help_, str if choices else not_negative, NEUTRAL[name], choices, is_neutral=True)
+
+
+def _nsys(name: str, help_: str, default: str, choices: list | None = None) -> Flag:
+    return Flag(help_, str, default, choices, is_neutral=True)
+
+
+SIZE = ("d_model", "d_ff", "num_layers", "num_heads")
+MODEL = ("size", *SIZE, "vocab_size", "model", "model_keys", "context", "batch", "key_value_heads", "window")
+OPTIONS = ("precision", "mode", "attention", "compile", "optimizer", "checkpoint")
+FIXED = ("warmup", "steps")
+BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds")
+COMMON = ("seed", "threads", "device")
+NSYS = tuple(f"nsys_{key}" for key in NSYS_NEUTRAL)
+BESIDE = ("size", "time_limit", "out")  # in no spec
+
+FLAGS = {
+    "size": Flag("name of a size in config.yaml, instead of the four numbers below"),
+    "d_model": Flag("width of the residual stream", positive),
+    "d_ff": Flag("width of the feed-forward layer", positive),
+    "num_layers": Flag("number of blocks", positive),
+    "num_heads": Flag("attention heads of a block", positive),
+    "vocab_size": Flag("number of different tokens", positive, 10_000),
+    "model": Flag("FILE:FUNCTION that builds a model of one's own, or hf:NAME; the file is code that runs as you"),
+    "model_keys": Flag('what it is built with, in JSON, as {"layers": 12}', mapping),
+    "context": Flag("sequence length in tokens", positive, 128),
+    "batch": Flag("sequences", positive, 4),
+    "key_value_heads": _option("key_value_heads", "heads of K and V; 0: as many as heads"),
+    "window": _option("window", "tokens that one sees at most, itself and those just before it; 0: all before it"),
+    "precision": Flag("fp32 has TF32 off; 16 bits: autocast", str, "fp32", PRECISIONS),
+    "mode": _option("mode", "the heaviest thing to run", MODES),
+    "attention": _option("attention", "implementation", names("attention")),
+    "compile": _option(
+        "compile",
+        "torch.compile of each block or of the whole model; graphs: of blocks, replayed from CUDA graphs",
+        ("none", "block", "model", "graphs"),
+    ),
+    "optimizer": _option("optimizer", "AdamW's implementation", names("optimizer")),
+    "checkpoint": _option("checkpoint", "keep the input of every so many blocks alone, compute the rest again; 0: no"),
+    "variants": Flag("what takes turns, as a list in JSON; see above", variants, []),
+    "d_head": Flag("dimension of a head", positive, 64),
+    "lengths": Flag("sequence lengths in tokens, as a list in JSON", lengths, [256, 1024, 4096]),
+    "tokens": Flag("batch x length, instead of --batch", positive),
+    "heads": Flag("0: no dimension of heads", not_negative, 0, is_neutral=True),
+    "keys": Flag("length of K and V; 0: the queries'", not_negative, 0, is_neutral=True),
+    "mask": Flag(
+        "causal: query i sees keys 0 to i (upper left corner); causal-lower-right: the last query sees all keys",
+        str,
+        FULL,
+        MASKS,
+        is_neutral=True,
+    ),
+    "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
+    "order": Flag("order of the square matrices (8192)", positive),
+    "mebibytes": Flag("size of the copied tensor (2048)", positive),
+    "probe": Flag("what to probe", str, "accumulation", ("accumulation", "autocast", "normalisation")),
+    "profiler": Flag(
+        "auto: nsys on a GPU if it is on the PATH, else torch.profiler", str, "auto", ("auto", "nsys", "torch", "none")
+    ),
+    "start": Flag("cold: also what a process's first step contains", str, "warm", ("warm", "cold"), is_neutral=True),
+    "nsys_trace": _nsys("trace", "what nsys traces; also osrt, cublas, cudnn", "cuda,nvtx"),
+    "nsys_python_backtrace": _nsys("python_backtrace", "Python's stack", "none", ["none", "cuda"]),
+    "nsys_pytorch": _nsys(
+        "pytorch", "ranges of autograd's operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]
+    ),
+    "nsys_cuda_memory_usage": _nsys("cuda_memory_usage", "the GPU's memory", "false", ["false", "true"]),
+    "nsys_cuda_graph_trace": _nsys("cuda_graph_trace", "CUDA graphs", "node", ["node", "graph"]),
+    "processes": Flag("fresh processes, one after the other", positive, 3),
+    "warmup": Flag("steps before the measured ones", not_negative, 2),
+    "steps": Flag("fewest measured steps of a series", positive, 3),
+    "max_steps": Flag("most measured steps of a series", positive, 20),
+    "max_seconds": Flag("seconds after which a series ends that has --steps", duration, 0.5),
+    "seed": Flag("of weights and random inputs", not_negative, 0),
+    "threads": Flag("processor threads (1 on a GPU, else all usable cores but one)", positive),
+    "device": Flag("what to measure on", str, "auto", ("auto", "cuda", "cpu")),
+    "time_limit": Flag("minutes after which to give up", duration, 60.0),
+    "out": Flag("folder for record.json and samples.csv (without it, only print)", Path),
+}
+
+
+def read(
+    description: str, words: list[str], study: str, keys: tuple[str, ...], **defaults: object
+) -> tuple[dict, Settings, Callable]:
+    """(the spec of a cell, what does not belong to it, what ends the program with one line) from a program's flags.
+
+    keys: the flags that the program has beside those of all; defaults: of some of them, where they are other ones. Ends
+    the program with one line for a model that cannot be, or a device that is not to be had.
+    """
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter, allow_abbrev=False
+    )
+    chosen = dict.fromkeys((*keys, *COMMON, *BESIDE[1:]))
+    for key in chosen:
+        flag = FLAGS[key]
+        more = {"choices": list(flag.choices)} if flag.choices else {}
+        parser.add_argument(
+            f"--{key.replace('_', '-')}",
+            type=flag.type,
+            default=defaults.get(key, flag.default),
+            help=flag.help,
+            **more,
+        )
+    given = vars(parser.parse_args(words))
+    try:
+        given["device"] = identity.choose_device(given["device"])
+    except identity.MachineError as error:
+        parser.error(str(error))
+    if given["threads"] is None:
+        given["threads"] = 1 if given["device"] == "cuda" else max(1, identity.usable_cores() - 1)
+    if "size" in chosen:
+        _resolve_model(given, parser.error, study)
+    spec = {"study": study}
+    for key in chosen:
+        is_left_out = FLAGS[key].is_neutral and given[key] == FLAGS[key].default
+        if key not in BESIDE and given[key] is not None and not is_left_out:
+            spec[key] = given[key]
+    for options in spec.get("variants") or [spec]:
+        every, blocks = options.get("checkpoint", 0), spec.get("num_layers", float("inf"))
+        if isinstance(every, int) and every > blocks:
+            parser.error(f"checkpoint {every} is more than the model's blocks ({blocks}); use fewer")
+    return spec, Settings(out=given["out"], time_limit=given["time_limit"]), parser.error
+
+
+def _resolve_model(given: dict, error: Callable[[str], None], study: str) -> None:
+    """Put the numbers of a size in its place, or a model of one's own in that of a shape."""
+    numbers = [key for key in SIZE if given[key] is not None]
+    named = [key for key in ("model", "size") if given.get(key) is not None]
+    if len(named) > 1 or (named and numbers):
+        error(f"give --{named[0]} or --{[*named, *numbers][1].replace('_', '-')}, not both")
+    if given.get("model_keys") is not None and "model" not in named:
+        error("--model-keys is of a model of one's own; give --model, too")
+    if named == ["size"]:
+        import yaml
+
+        sizes = yaml.safe_load(CONFIG.read_text())["sizes"]
+        if given["size"] not in sizes:
+            error(f"there is no size {given['size']!r} in {CONFIG.name}; choose from {', '.join(map(str, sizes))}")
+        given |= {key: sizes[given["size"]][key] for key in SIZE}
+    elif not named and len(numbers) < len(SIZE):
+        missing = ", ".join(f"--{key.replace('_', '-')}" for key in SIZE if key not in numbers)
+        error(f"give --size, or also {missing}{', or --model' if 'model' in given else ''}")
+    try:
+        if named == ["model"]:
+            own_models.package().parse(given["model"])
+            found = own_models.part_of_spec(given["model"], given["model_keys"] or {})
+            given |= {"vocab_size": None, "model_keys": None} | found
+        else:
+            shape = (*SIZE, "vocab_size", "key_value_heads", "window")
+            ModelShape(**{key: given[key] for key in shape if key in given})
+    except (ValueError, own_models.package().ModelError) as wrong:
+        error(str(wrong))

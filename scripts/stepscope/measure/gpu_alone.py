@@ -1,0 +1,192 @@
+"""What the host cannot change of a step on a GPU: its time replayed from a CUDA graph, launches and kernels, the union
+of the kernels' intervals, and the energy. On a CPU the number of operators.
+
+None of these may fail a cell: what cannot be had is left out, with the reason.
+"""
+
+import itertools
+import json
+import re
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from stepscope.axes import MODES
+from stepscope.measure import memory, steps
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Found
+from stepscope.measure.samples import Samples
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, aside
+
+REPLAYS, WARM_REPLAYS, LEAST_REPLAYS = 10, 3, 3
+PROFILED = 3  # steps
+LEAST_SECONDS = 1.0  # of a series whose energy is read: the counter moves every few tens of milliseconds
+_LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)")
+
+
+def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds: float) -> None:
+    """Capture the whole training step, optimizer included, and time replays of it; fewer where `seconds` are over.
+
+    The optimizer's step counts are constants in the graph, which changes no time. What it does is not undone: the
+    weights go on from there.
+    """
+    try:
+        start = time.perf_counter()
+        gradients = [parameter.grad for parameter in work.parameters]
+        try:
+            graph = _captured(work)
+            found.value(name, "capture_time", "s", time.perf_counter() - start, mode="step")
+            for took in _replayed(graph, seconds):
+                samples.add(name, MODES["step"].whole, took, mode="step", kind="host-free")
+            found.value(name, "graph_pool", "B", _pool_bytes(graph), mode="step")
+        finally:
+            graph = None
+            for parameter, gradient in zip(work.parameters, gradients, strict=True):
+                parameter.grad = gradient
+            Workload.drop_graph(work)
+    except Exception as error:
+        found.status(name, *_why(error), mode="host-free")
+    else:
+        found.status(name, "ok", "", mode="host-free")
+    memory.release("cuda")
+
+
+def _why(error: Exception) -> tuple[str, str]:
+    """(status, reason) of what could not be had."""
+    return ("oom" if memory.is_out_of_memory(error) else "unsupported"), memory.reason(error)
+
+
+def _captured(work: Workload) -> torch.cuda.CUDAGraph:
+    """The whole step as a graph. Torch's optimizers refuse that while their step counts are numbers of the host; here
+    these are meant to be constants, so that the check is taken from this one optimizer."""
+    for check in ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check"):
+        if hasattr(work.optimizer, check):
+            setattr(work.optimizer, check, lambda: None)
+    phases = work.plain_phases("step")
+
+    def step() -> None:
+        for phase in phases.values():
+            phase()
+
+    def clear() -> None:
+        Workload.drop_graph(work)  # whatever a graph of its own keeps
+        for parameter in work.parameters:
+            parameter.grad = None
+
+    clear()
+    with aside():
+        step()
+        clear()
+    memory.release("cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph
+
+
+def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
+    """Seconds of each replay between two events. All are in the GPU's queue at once, so that it never waits."""
+    start = time.perf_counter()
+    for _ in range(WARM_REPLAYS):
+        graph.replay()
+    torch.cuda.synchronize()
+    each = (time.perf_counter() - start) / WARM_REPLAYS
+    count = max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each)))
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+    for event in events[:-1]:
+        event.record()
+        graph.replay()
+    events[-1].record()
+    torch.cuda.synchronize()
+    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]
+
+
+def _pool_bytes(graph: torch.cuda.CUDAGraph) -> int:
+    """Bytes that the graph's own pool has taken from the driver."""
+    pool = tuple(graph.pool())
+    segments = torch.cuda.memory_snapshot()
+    return sum(segment["total_size"] for segment in segments if tuple(segment.get("segment_pool_id", ())) == pool)
+
+
+def energy(run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, **place: object) -> None:
+    """Joules a step, by NVML's counter over as many steps as take a second; nothing without the counter."""
+    if telemetry.energy() is None:
+        return
+    torch.cuda.synchronize()
+    before, start, count = telemetry.energy(), time.perf_counter(), 0
+    while time.perf_counter() - start < LEAST_SECONDS:
+        run()
+        count += 1
+    torch.cuda.synchronize()
+    found.value(name, "energy", "J", (telemetry.energy() - before) / count, **place)
+
+
+def counted(work: Workload, name: str, samples: Samples, found: Found, device: str) -> None:
+    """Launches, kernels and the busy time of a few steps under torch.profiler; on a CPU the operators of one. It slows
+    down all that comes after it in the process."""
+    try:
+        phases, count = work.phases("step"), PROFILED if device == "cuda" else 1
+        work.use()
+        steps.whole(work, phases)
+        work.drop_graph()
+        Clock(device).synchronize()
+        kinds = torch.profiler.ProfilerActivity
+        with torch.profiler.profile(activities=[kinds.CUDA if device == "cuda" else kinds.CPU]) as profile:
+            for _ in range(count):
+                steps.whole(work, phases)
+                work.drop_graph()
+            Clock(device).synchronize()
+        events = _events(profile)
+        for quantity, number in counts(events, device).items():
+            found.value(name, quantity, "1", number / count, once=True, mode="step")
+        for took in busy(events, count) if device == "cuda" else []:
+            samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
+    except Exception as error:
+        found.status(name, *_why(error), mode="busy")
+    steps.tidy(work, device)
+
+
+def _events(profile: torch.profiler.profile) -> list[dict]:
+    """The events of a profile as a Chrome trace has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))["traceEvents"]
+
+
+def counts(events: list[dict], device: str) -> dict[str, int]:
+    """Kernels and launches among the events of a Chrome trace as torch.profiler writes it; of a CPU's the operators."""
+
+    def number(keep: Callable[[dict], object]) -> int:
+        return sum(1 for event in events if event.get("ph") == "X" and keep(event))
+
+    if device == "cpu":
+        return {"operators": number(lambda event: event.get("cat") == "cpu_op")}
+    return {
+        "kernels": number(lambda event: event.get("cat") == "kernel"),
+        "launches": number(lambda event: _LAUNCHES.match(event.get("name", ""))),
+    }
+
+
+def busy(events: list[dict], steps: int) -> list[float]:
+    """Seconds of the union of the GPU's intervals, kernels and copies, in each of so many equal steps; where their
+    number is no multiple, the mean step's alone. Events have `ts` and `dur` in microseconds."""
+    work = [event for event in events if event.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    spans = sorted((event["ts"], event["ts"] + event["dur"]) for event in work)
+    if len(spans) % steps:
+        return [union(spans) / steps / 1e6]
+    each = len(spans) // steps
+    return [union(spans[start : start + each]) / 1e6 for start in range(0, len(spans), each or 1)]
+
+
+def union(spans: list[tuple[float, float]]) -> float:
+    """Length of the union of intervals (start, end), which are sorted."""
+    total, reached = 0.0, float("-inf")
+    for start, end in spans:
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total

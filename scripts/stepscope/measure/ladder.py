@@ -1,0 +1,215 @@
+"""One process of a ladder's cell: its rungs, which take turns where all fit the memory together.
+
+Each rung is built, warmed up, captured if it is replayed from CUDA graphs, its peak taken and its loss and gradients,
+before the first optimizer step, so that they are those of the same weights in every rung. Then come the turns of whole
+free steps, and a short series of each rung of phased steps and of forward and backward. Where not all fit, each rung
+goes through all of that alone, and the next process takes them in another order.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+
+import torch
+
+from stepscope.measure import gpu_alone, memory, models, steps
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Found
+from stepscope.measure.process import available_memory
+from stepscope.measure.samples import Budget, Samples, series, take_turns
+from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, unsupported, workload
+from stepscope.model import footprint, footprint_peak
+from stepscope.model.shape import ModelShape
+
+SHORT = 2  # least steps of the series beside the turns
+KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
+HEADROOM = 0.9  # of the memory that is free
+
+
+def spec_of(spec: dict, variant: dict) -> dict:
+    """What a variant's model and steps are made from: the cell's spec with the variant's own options."""
+    own = {key: value for key, value in variant.items() if key not in ("name", "after")}
+    return {key: value for key, value in spec.items() if key != "variants"} | {"precision": "fp32"} | own
+
+
+def fit_together(spec: dict, free: int) -> bool:
+    """Whether all variants fit `free` bytes at once: weights and optimizer state of all, pools of CUDA graphs, and the
+    largest step's gradients and activations, by the closed form. Of a model of one's own nothing is known beforehand:
+    it is tried."""
+    if "model" in spec:
+        return True
+    shape, kept, transient = ModelShape.of(spec), 0, []
+    for variant in spec["variants"]:
+        options = spec_of(spec, variant)
+        attention = options.get("attention", "naive")
+        how = ("precision", "optimizer")
+        setup = footprint.Setup(
+            shape,
+            spec["batch"],
+            spec["context"],
+            attention="naive" if attention == "naive" else "sdpa",
+            **{key: options[key] for key in how if key in options},
+        )
+        of_step = footprint_peak.peak(setup, "step").bytes - KEPT * shape.parameters
+        transient.append(of_step)
+        kept += KEPT * shape.parameters + (of_step if options.get("compile") == "graphs" else 0)
+    return kept + max(transient) <= HEADROOM * free
+
+
+def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
+    """All variants in one process. Running out of memory is a variant's status; other errors pass."""
+    free = torch.cuda.mem_get_info()[0] if spec["device"] == "cuda" else available_memory()
+    if fit_together(spec, free):
+        try:
+            return _Process(spec, telemetry, process, together=True).measure()
+        except _NoRoomError:
+            memory.release(spec["device"])
+    return _Process(spec, telemetry, process, together=False).measure()
+
+
+class _NoRoomError(Exception):
+    """Memory ran out while several rungs shared it: they have to be measured one after another."""
+
+
+class _Process:
+    def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
+        self._spec, self._device, self._telemetry, self._together = spec, spec["device"], telemetry, together
+        self._is_last = process == spec["processes"]
+        self._samples, self._clock, self._budget = Samples(telemetry, process), Clock(self._device), Budget.of(spec)
+        self._found = Found(process, self._samples.rows)
+        self._variants = ordered(spec["variants"], process)
+        self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
+        self._works: dict[str, Workload] = {}  # that are in memory now
+
+    def measure(self) -> Found:
+        """Raises _NoRoomError where memory ran out while variants shared it."""
+        for group in [self._variants] if self._together else [[variant] for variant in self._variants]:
+            self._group(group)
+        if self._is_last and not self._together:  # what a profiler slows down comes after all that is timed
+            for variant in self._variants:
+                self._try(variant["name"], self._built_again, variant)
+                self._forget()
+        for name, outcome in self._outcomes.items():
+            self._found.status(name, outcome.status, outcome.reason, mode="step")
+        return self._found
+
+    def _group(self, variants: list[dict]) -> None:
+        """Measure variants that are in memory at once."""
+        for variant in variants:
+            self._try(variant["name"], self._prepare, variant)
+        turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
+        take_turns(turns, self._budget)
+        parts: list[Callable] = [self._phased, self._forward_backward]
+        if self._device == "cuda":
+            parts.append(self._alone)
+        if self._together and self._is_last:
+            parts.append(self._counted)
+        for part in parts:
+            for name in list(self._works):
+                self._try(name, part, name)
+        self._forget()
+
+    def _try(self, name: str, part: Callable, argument: object) -> None:
+        """Run a part of a variant's measurement, unless the variant has failed; let go of one that fails."""
+        outcome = self._outcomes[name]
+        if outcome.status != "ok":
+            return
+        with caught(outcome):
+            part(argument)
+        if outcome.status != "ok":
+            work = self._works.pop(name, None)
+            if outcome.status == "oom" and self._works:
+                raise _NoRoomError
+            steps.tidy(work, self._device)
+
+    def _forget(self) -> None:
+        self._works.clear()
+        memory.release(self._device)
+
+    def _prepare(self, variant: dict) -> None:
+        """Build a variant and run its first steps; its peak is that of one step after them."""
+        name, spec = variant["name"], spec_of(self._spec, variant)
+        if reason := unsupported(spec):
+            raise models.Unsupported(reason)
+        memory.release(self._device)
+        before = memory.held(self._device)
+        work = self._works[name] = workload(spec)
+        for _ in range(max(1, self._spec["warmup"])):
+            self._run(name, "forward-backward", "free", warmup=True)
+        if checked := steps.computed(work):
+            self._found.checks[name] = checked
+        self._run(name, "step", "free", warmup=True)
+        start = time.perf_counter()
+        if work.capture():
+            self._found.value(name, "capture_time", "s", time.perf_counter() - start, mode="forward-backward")
+        steps.tidy(work, self._device)
+        memory.reset_peaks(self._device)
+        self._run(name, "step", "free", warmup=True)
+        if self._device == "cuda":  # a CPU's process does not give back what another variant has freed
+            for quantity, size in memory.peaks(self._device, before).items():
+                self._found.value(name, quantity, "B", size, mode="step", phase="step")
+        steps.tidy(work, self._device)
+
+    def _run(self, name: str, mode: str, kind: str, **place: object) -> None:
+        step = steps.timed(self._works[name], mode, kind, self._clock)
+        self._samples.run(name, step, mode=mode, kind=kind, **place)
+
+    def _turn(self, name: str, number: int) -> None:
+        self._works[name].use()
+        self._run(name, "step", "free", **({"round": number} if self._together else {}))
+        self._works[name].clear_gradients()  # or those of all variants would be there at once
+
+    def _series(self, name: str, mode: str, kind: str) -> None:
+        self._works[name].use()
+        short = Budget(SHORT, self._budget.most, self._budget.seconds / 2)
+        series(partial(self._run, name, mode, kind), short)
+        self._works[name].clear_gradients()
+
+    def _phased(self, name: str) -> None:
+        self._series(name, "step", "phased")
+
+    def _forward_backward(self, name: str) -> None:
+        """Free steps of forward and backward; by how much the very first one took longer, compiling is known."""
+        self._series(name, "forward-backward", "free")
+        if spec_of(self._spec, self._variant(name)).get("compile", "none") != "none":
+            rows = [row for row in self._samples.rows if row["variant"] == name and row["mode"] == "forward-backward"]
+            later = statistics.median(self._samples.of(name, mode="forward-backward"))
+            more = max(0.0, rows[0]["seconds"] - later)
+            self._found.value(name, "compile_time", "s", more, mode="forward-backward")
+
+    def _alone(self, name: str) -> None:
+        """What the host cannot change; each variant's in every process only where that is quick."""
+        work = self._works[name]
+        work.use()
+        if self._is_last:
+            gpu_alone.energy(
+                partial(steps.whole, work, work.phases("step")), name, self._found, self._telemetry, mode="step"
+            )
+            steps.tidy(work, self._device)
+        if self._is_last or self._together:
+            gpu_alone.host_free(work, name, self._samples, self._found, self._budget.seconds)
+
+    def _counted(self, name: str) -> None:
+        gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)
+
+    def _built_again(self, variant: dict) -> None:
+        """Count what a variant launches, after it was let go of."""
+        name = variant["name"]
+        work = self._works[name] = workload(spec_of(self._spec, variant))
+        steps.whole(work, work.phases("step"))
+        work.drop_graph()
+        work.capture()
+        self._counted(name)
+
+    def _variant(self, name: str) -> dict:
+        return next(variant for variant in self._variants if variant["name"] == name)
+
+
+def ordered(variants: list[dict], process: int) -> list[dict]:
+    """The order in which a process takes variants: forwards, backwards, from the middle on, and so on."""
+    start = (process // 2) * len(variants) // 2 % len(variants)
+    order = variants[start:] + variants[:start]
+    return order if process % 2 else order[::-1]

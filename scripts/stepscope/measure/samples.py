@@ -1,0 +1,99 @@
+"""The samples of a process: warm-up, series within a budget, and variants that take turns. Standard library only.
+
+Every sample becomes a row of samples.csv as soon as it is taken, so that what was measured before memory ran out is
+kept. Nothing here runs in a timed region.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from stepscope.machine import cores
+from stepscope.measure.telemetry import READINGS, Telemetry
+
+TIMES = ("seconds", "event_seconds", "launch_seconds")
+PLACE = ("variant", "process", "round", "mode", "kind", "length", "direction", "step", "phase", "warmup")
+COLUMNS = [*PLACE, *TIMES, *READINGS]  # of samples.csv
+TURN = 3  # steps of a turn: their median bears that the first one finds the caches cold
+
+Times = tuple[float, float | None, float | None]  # TIMES of a phase; None where the device has none
+PhaseTimes = Iterable[tuple[str, Times]]
+Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's times as soon as it ends
+
+
+@dataclass(frozen=True)
+class Budget:
+    """At least so many steps; then an end after `seconds`, or after `most` steps."""
+
+    least: int
+    most: int
+    seconds: float
+
+    @classmethod
+    def of(cls, spec: dict) -> "Budget":
+        """The budget that a spec gives each series."""
+        return cls(spec["steps"], max(spec["steps"], spec["max_steps"]), spec["max_seconds"])
+
+    def scaled(self, factor: float) -> "Budget":
+        """The same with so many times the seconds."""
+        return Budget(self.least, self.most, factor * self.seconds)
+
+    def ended(self, count: int, seconds: float) -> bool:
+        """Whether a series of so many steps, which took so long, may end."""
+        return count >= self.least and (count >= self.most or seconds >= self.seconds)
+
+
+class Samples:
+    """The rows of one process; numbers the steps of each variant from 0, the very first one of the process."""
+
+    def __init__(self, telemetry: Telemetry, process: int = 1):
+        self._telemetry, self._process = telemetry, process
+        self._steps: Counter[str] = Counter()
+        self.rows: list[dict] = []
+
+    def run(self, variant: str, step: Step, warmup: bool = False, **place: object) -> None:
+        """Run one step; a row a phase, with what the GPU read before it. `place`: more columns of PLACE."""
+        before = self._telemetry.read()
+        number = self._steps[variant]
+        for phase, times in step():
+            where = {"variant": variant, "process": self._process, "step": number, "phase": phase, "warmup": warmup}
+            self.rows.append(where | place | dict(zip(TIMES, times, strict=True)) | before)
+        self._steps[variant] += 1
+
+    def add(self, variant: str, phase: str, seconds: float, **place: object) -> None:
+        """A row of a step that was timed elsewhere."""
+        self.run(variant, lambda: [(phase, (seconds, None, None))], **place)
+
+    def of(self, variant: str, **place: object) -> list[float]:
+        """Seconds of a variant's samples at a place so far, warm-up left out."""
+        chosen = {"variant": variant, "warmup": False, **place}
+        return [row["seconds"] for row in self.rows if all(row.get(key) == value for key, value in chosen.items())]
+
+
+def series(run: Callable[[], object], budget: Budget, clock: Callable[[], float] = time.perf_counter) -> int:
+    """Run until the budget is used up, on a core of its own where one thread is all; how often that was."""
+    count, start = 0, clock()
+    with cores.own_core():
+        while not budget.ended(count, clock() - start):
+            run()
+            count += 1
+    return count
+
+
+def take_turns(
+    runs: dict[str, Callable[[int], object]], budget: Budget, clock: Callable[[], float] = time.perf_counter
+) -> int:
+    """Rounds A B … B A, each a few steps a variant, until the budget of each is used up; the number of rounds.
+
+    runs: by variant, what runs one step of it in the round of that number, counted from 1.
+    """
+    each = max(1, min(TURN, budget.least // 2))
+    number, start = 0, clock()
+    with cores.own_core():
+        while runs and not budget.ended(number * each, (clock() - start) / len(runs)):
+            number += 1
+            for name in list(runs) if number % 2 else list(reversed(runs)):
+                for _ in range(each):
+                    runs[name](number)
+    return number

@@ -1,0 +1,91 @@
+"""One process of a timing cell: the training step from the very first one on, then the lighter modes, then what the
+host cannot change.
+
+Phased steps are of the heaviest mode that does not run out of memory, and come first: no step of the process is lost.
+Free steps follow, from the heaviest mode to the lightest; below the whole step the optimizer's state is let go of, so
+that each mode's peak is its own.
+"""
+
+import math
+from functools import partial
+
+from stepscope.axes import MODES, modes_up_to, option
+from stepscope.measure import gpu_alone, memory, steps
+from stepscope.measure.clock import Clock
+from stepscope.measure.found import Found
+from stepscope.measure.samples import Budget, Samples, series
+from stepscope.measure.steps import Outcome, caught
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload, unsupported, workload
+
+NAME = "step"  # of the only variant
+
+
+def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
+    """All modes up to the spec's in one process. Running out of memory is a mode's status; other errors pass."""
+    return _Process(spec, telemetry, process).run()
+
+
+class _Process:
+    def __init__(self, spec: dict, telemetry: Telemetry, process: int):
+        self._spec, self._device, self._telemetry = spec, spec["device"], telemetry
+        self._is_last = process == spec["processes"]
+        self._samples, self._clock, self._budget = Samples(telemetry, process), Clock(self._device), Budget.of(spec)
+        self._found = Found(process, self._samples.rows)
+        self._modes = list(reversed(modes_up_to(option(spec, "mode"))))  # the heaviest first
+        self._work: Workload | None = None
+
+    def run(self) -> Found:
+        if reason := unsupported(self._spec):
+            for mode in self._modes:
+                self._found.status(NAME, "unsupported", reason, mode=mode)
+            return self._found
+        failed: dict[str, Outcome] = {}
+        self._before = memory.held(self._device)
+        for mode in self._modes:
+            outcome = Outcome()
+            with caught(outcome):
+                self._from_the_first_step(mode)
+            if outcome.status == "ok":
+                break
+            failed[mode] = outcome
+            steps.tidy(self._work, self._device)
+        for mode in self._modes:
+            outcome = failed.get(mode) or self._mode(mode)
+            self._found.status(NAME, outcome.status, outcome.reason, mode=mode)
+        is_step = self._modes[0] == "step" and "step" not in failed
+        if is_step and self._is_last:
+            gpu_alone.counted(self._work, NAME, self._samples, self._found, self._device)
+        return self._found
+
+    def _from_the_first_step(self, mode: str) -> None:
+        """Phased steps, from the building of the model on."""
+        self._work = self._work or workload(self._spec)
+        step = steps.timed(self._work, mode, "phased", self._clock)
+        run = partial(self._samples.run, NAME, step, mode=mode, kind="phased")
+        for _ in range(self._spec["warmup"]):
+            run(warmup=True)
+        series(run, self._budget.scaled(2))
+        first = [row["seconds"] for row in self._samples.rows if row["step"] == 0]
+        self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
+
+    def _mode(self, mode: str) -> Outcome:
+        """Free steps of a mode, with its peak; of the whole step also what the host cannot change."""
+        outcome, work = Outcome(), self._work
+        if mode != "step":
+            work.renew_optimizer()
+        steps.tidy(work, self._device)
+        memory.reset_peaks(self._device)
+        run = partial(self._samples.run, NAME, steps.timed(work, mode, "free", self._clock), mode=mode, kind="free")
+        with caught(outcome):
+            run(warmup=True)
+            series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
+            for quantity, size in memory.peaks(self._device, self._before).items():
+                self._found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
+            if mode == "step" and self._device == "cuda":
+                gpu_alone.host_free(work, NAME, self._samples, self._found, self._budget.seconds)
+                if self._is_last:
+                    step = partial(steps.whole, work, work.phases(mode))
+                    gpu_alone.energy(step, NAME, self._found, self._telemetry, mode=mode)
+        steps.tidy(work, self._device)
+        return outcome

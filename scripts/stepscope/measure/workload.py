@@ -1,0 +1,212 @@
+"""A model with its batch and its optimizer, run as a spec says: plain, compiled, replayed from CUDA graphs, or with
+activations recomputed.
+
+Dynamo keeps a few compiled versions of one function and then gives up (recompile_limit); variants that are measured in
+one process are versions of the same blocks, so that it may keep more here.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from stepscope.axes import MODES, option
+from stepscope.measure import models, precision
+from stepscope.model.chosen import load
+
+BEFORE_CAPTURE = 3  # passes on a stream of their own, as torch.cuda.graph's documentation asks
+MOST_VERSIONS = 64
+
+
+def unsupported(spec: dict) -> str | None:
+    """Why this machine cannot run the spec's precision and options, in one line; None if it can."""
+    device = spec["device"]
+    if reason := precision.unsupported(spec["precision"], device):
+        return reason
+    if spec.get("attention") == "triton":
+        kernels = load("attention", "triton").fused  # by name: a cell that runs others does not depend on it
+        if reason := kernels.unsupported(torch.device(device)):
+            return reason
+    if device == "cuda":
+        return None
+    if spec.get("compile") == "graphs":
+        return "CUDA graphs need a GPU"
+    if spec.get("attention") == "flex":
+        return "flex trains on a GPU only"
+    return no_compiler() if option(spec, "compile") != "none" else None
+
+
+def no_compiler() -> str | None:
+    """Why torch.compile cannot work on this machine's CPU; None if it can."""
+    found = any(map(shutil.which, ("c++", "g++", "clang++")))
+    return None if found else "torch.compile needs a C++ compiler on a CPU; install g++"
+
+
+class Workload:
+    """The phases of a training step of the spec's model."""
+
+    def __init__(self, spec: dict):
+        self._spec = spec
+        self.use()
+        self.model = models.load(spec)
+        compiled, every = option(spec, "compile"), option(spec, "checkpoint")
+        if compiled != "none":
+            import torch._dynamo.config as dynamo
+
+            dynamo.recompile_limit = max(dynamo.recompile_limit, MOST_VERSIONS)
+        if "model" not in spec:  # one's own is made with its options
+            _optimise(self.model.module, compiled, every)
+        self.parameters = [tensor for _, tensor in self.model.named_parameters() if tensor.requires_grad]
+        self.renew_optimizer()
+        self._loss: Tensor | None = None
+
+    def use(self) -> None:
+        """Set what torch has once for all: whether fp32 products may use TF32. Needed before each turn."""
+        precision.configure(self._spec["precision"])
+
+    def renew_optimizer(self) -> None:
+        """An optimizer without state: that of the one before is let go of."""
+        self.optimizer = load("optimizer", option(self._spec, "optimizer")).make(self.parameters)
+
+    @property
+    def loss(self) -> Tensor:
+        """The latest loss, a scalar. Raises RuntimeError if there is none."""
+        if self._loss is None:
+            raise RuntimeError("no forward pass has been run, or its graph has been dropped")
+        return self._loss
+
+    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+        """The phases of a mode, in their order."""
+        return self.plain_phases(mode)
+
+    def plain_phases(self, mode: str) -> dict[str, Callable[[], None]]:
+        """The same, launched by the host one kernel after the other, whatever phases() replays."""
+        every = {
+            "inference": self._inference,
+            "forward": self._forward,
+            "backward": self._backward,
+            "optimizer": self._optimize,
+        }
+        return {name: every[name] for name in MODES[mode].phases}
+
+    def clear_gradients(self) -> None:
+        """What every training loop does first: drop the gradients of the step before."""
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def drop_graph(self) -> None:
+        """Let go of the loss, and with it of all that a forward pass without backward has saved."""
+        self._loss = None
+
+    def capture(self) -> bool:
+        """Record what is replayed from now on, and say whether there is anything."""
+        return False
+
+    def _inference(self) -> None:
+        with torch.no_grad(), self._autocast():
+            self.model.outputs()
+
+    def _forward(self) -> None:
+        with self._autocast():
+            self._loss = self.model.loss()
+
+    def _backward(self) -> None:
+        self._loss.backward()
+
+    def _optimize(self) -> None:
+        self.optimizer.step()
+
+    def _autocast(self) -> contextlib.AbstractContextManager:
+        return precision.autocast(self._spec["precision"], self._spec["device"])
+
+
+class GraphedWorkload(Workload):
+    """The same, with forward and backward each replayed from a CUDA graph; the optimizer runs as it is.
+
+    Gradients keep their place in memory: each replayed backward pass writes over those of the one before.
+    """
+
+    def __init__(self, spec: dict):
+        super().__init__(spec)
+        self._graphs: dict[str, torch.cuda.CUDAGraph] = {}
+
+    def capture(self) -> bool:
+        """Record forward and backward. The work before must have compiled all kernels."""
+        with aside():
+            for _ in range(BEFORE_CAPTURE):
+                self.clear_gradients()
+                self._forward()
+                self._backward()
+        self.clear_gradients()
+        self.drop_graph()
+        torch.cuda.empty_cache()
+        forward, backward = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+        with torch.cuda.graph(forward):
+            self._forward()
+        with torch.cuda.graph(backward, pool=forward.pool()):
+            self._backward()
+        self._graphs = {"forward": forward, "backward": backward}
+        return True
+
+    def phases(self, mode: str) -> dict[str, Callable[[], None]]:
+        """The phases of a mode, in their order; replayed once they are captured."""
+        plain = self.plain_phases(mode)
+        return {name: self._graphs[name].replay if name in self._graphs else phase for name, phase in plain.items()}
+
+    def clear_gradients(self) -> None:
+        """Drop the gradients; replayed passes overwrite them instead."""
+        if not self._graphs:
+            super().clear_gradients()
+
+    def drop_graph(self) -> None:
+        """Let go of the loss; a replayed forward pass writes to the same one again."""
+        if not self._graphs:
+            super().drop_graph()
+
+
+@contextlib.contextmanager
+def aside() -> Iterator[None]:
+    """Within it work goes to a stream of its own, as it has to once before it is captured."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+
+
+def workload(spec: dict) -> Workload:
+    """The workload of a spec. Raises models.Unsupported where a model of one's own refuses its options."""
+    return GraphedWorkload(spec) if spec.get("compile") == "graphs" else Workload(spec)
+
+
+def _optimise(model: nn.Module, compiled: str, every: int) -> None:
+    if compiled in ("block", "graphs"):
+        for block in model.blocks:
+            block.compile()
+    if every:
+        recompute_blocks(model, every)
+    if compiled == "model":
+        model.compile()
+
+
+def recompute_blocks(model: nn.Module, every: int) -> None:
+    """Group the model's blocks by `every`; of each group only the input is kept for the backward pass, which runs the
+    group's forward pass again (Chen et al. 2016)."""
+    blocks = list(model.blocks)
+    groups = [blocks[start : start + every] for start in range(0, len(blocks), every)]
+    model.blocks = nn.ModuleList(RecomputedBlocks(group) for group in groups)
+
+
+class RecomputedBlocks(nn.Module):
+    """Consecutive blocks whose activations are computed again in the backward pass. Same shape in and out."""
+
+    def __init__(self, blocks: list[nn.Module]):
+        super().__init__()
+        self.blocks = nn.Sequential(*blocks)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Nothing in the model draws random numbers: their state need not be kept.
+        return checkpoint(self.blocks, x, use_reentrant=False, preserve_rng_state=False)

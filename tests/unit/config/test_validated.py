@@ -1,0 +1,237 @@
+"""The checked configuration: defaults, numbers in one spelling, and what a user reads when something is wrong."""
+
+import copy
+import datetime
+import math
+from pathlib import Path
+
+import pytest
+from snakemake.cli import parse_config
+from stepscope.axes import PRECISIONS
+from stepscope.config import ConfigError
+from stepscope.config.config import merged, read_yaml, unreadable, validated
+from stepscope.model.chosen import names
+
+SCHEMA = Path(__file__).resolve().parents[3] / "rules/config.schema.yaml"
+NANO = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4}
+GRID_ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
+
+
+def grid(**over):
+    return {"timing": {"grid": {"cpu": [{**GRID_ENTRY, **over}]}}}
+
+
+def test_missing_keys_get_the_schemas_defaults():
+    given = {"sizes": {"nano": NANO}, "timing": {"warmup": {"cpu": 7}}}
+    before = copy.deepcopy(given)
+    filled = validated(given, SCHEMA)
+    assert given == before
+    assert filled["device"] == filled["threads"] == "auto"
+    assert filled["model"] == {"vocab_size": 10000, "batch": 4, "seed": 0}
+    assert filled["timing"]["processes"] == {"cuda": 3, "cpu": 2}
+    assert filled["timing"]["warmup"] == {"cuda": 2, "cpu": 7}
+    assert filled["timing"]["steps"]["cuda"] == {"min": 3, "max": 10, "seconds": 0.5}
+    assert filled["timing"]["noisy"] == {"cuda": 0.05, "cpu": 0.10}
+    assert filled["timing"]["grid"] == {"cuda": [], "cpu": []}
+    assert filled["ceilings"]["cuda"]["precision"] == ["fp32", "tf32", "bf16", "fp16"]
+
+
+def test_the_schemas_defaults_are_what_the_default_file_says(project_root):
+    """So that a file of the user's own that leaves a key out gets what config.yaml documents."""
+    file = read_yaml(project_root / "config.yaml")
+    no_grid = {"grid": {"cuda": [], "cpu": []}}
+    expected = file | {study: file[study] | no_grid for study in ("timing", "profile", "memory", "attention", "warmup")}
+    first_rung, nothing = [{"precision": "fp32"}], {"cuda": [], "cpu": []}
+    rungs = {"cuda": first_rung, "cpu": first_rung}
+    expected["timing"]["control"] = {"cuda": [], "cpu": []}
+    expected["ladder"] = file["ladder"] | {"places": nothing, "asides": nothing, "rungs": rungs}
+    assert validated({"sizes": file["sizes"]}, SCHEMA) == expected
+
+
+MISTAKES = {
+    "a word of none": ({"device": "gpu"}, ["device", "'gpu' is not one of ['auto', 'cuda', 'cpu']"]),
+    "a misspelt key": ({"modle": {}}, ["unknown key 'modle'", "did you mean 'model'?"]),
+    "a key like none": ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, measure"]),
+    "a misspelt key further down": ({"timing": {"warm_up": {}}}, ["timing", "did you mean 'warmup'?"]),
+    "a misspelt axis": (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "did you mean 'attention'?"]),
+    "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
+    "a number deep inside": ({"timing": {"control": {"cpu": [{1: 2}]}}}, ["timing.control.cpu.0", "1 is not a usable"]),
+    "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
+    "no value": ({"timing": None}, ["timing", "None is not of type 'object'"]),
+    "not above zero": ({"timing": {"noisy": {"cpu": 0}}}, ["timing.noisy.cpu", "0 is less than or equal to", "of 0"]),
+    "below the least": ({"timing": {"time_limit": 0}}, ["timing.time_limit", "0 is less than the minimum of 1"]),
+    "above the most": ({"timing": {"time_limit": 10**15}}, ["timing.time_limit", f"{10**15} is greater", "10080"]),
+    "a fraction for a count": ({"model": {"batch": 2.5}}, ["model.batch", "2.5 is not of type 'integer'"]),
+    "a date": ({"timing": {"time_limit": datetime.date(2026, 1, 1)}}, ["timing.time_limit", "2026, 1, 1", "integer"]),
+    "a size without a key": ({"sizes": {"a": {"d_model": 2}}}, ["sizes.a", "'d_ff' is a required property"]),
+    "no number": ({"timing": {"noisy": {"cpu": math.nan}}}, ["timing.noisy.cpu", "nan is not a finite number"]),
+    "no end": (grid(context=[math.inf]), ["timing.grid.cpu.0.context.0", "inf is not a finite number"]),
+    "5000 digits": ({"model": {"seed": 16**5000}}, ["model.seed", "too large"]),
+    "threads without end": ({"threads": 10**6}, ["threads", "1000000 is greater than the maximum of 4096"]),
+    "no threads": ({"threads": 0}, ["threads", "0 is less than the minimum of 1", "auto is one on a GPU"]),
+    "threads in a word": ({"threads": "many"}, ["threads", "many", "auto is one on a GPU"]),
+    "a new line in a name": ({"sizes": {"a\n": NANO}}, ["sizes", "'a\\n'", "letters, digits"]),
+    "a space in a name": ({"sizes": {"a b": NANO}}, ["sizes", "'a b'", "letters, digits"]),
+    "a way out of the folder": ({"sizes": {"../up": NANO}}, ["sizes", "'../up'", "letters, digits"]),
+    "a name that no file can have": ({"sizes": {"a" * 65: NANO}}, ["sizes", "at most 64 letters"]),
+    "a machine that is no name": ({"hardware": {"h100\n": {}}}, ["hardware", "'h100\\n'", "letters, digits"]),
+    "an axis that is no list": (grid(size="nano"), ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"]),
+    "an empty axis": (grid(size=[]), ["timing.grid.cpu.0.size", "[] should be non-empty"]),
+    "an unknown precision": (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", "'fp8'", str([*PRECISIONS])]),
+    "a value twice": (grid(context=[8, 8]), ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"]),
+    "a long value twice": (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"]),
+    "an entry without an axis": (
+        {"timing": {"grid": {"cpu": [{"size": ["nano"], "context": [1]}]}}},
+        ["timing.grid.cpu.0", "'precision' is a required property"],
+    ),
+    "least above most": (
+        {"timing": {"steps": {"cpu": {"min": 9, "max": 2, "seconds": 1}}}},
+        ["timing.steps.cpu", "min 9 is more than max 2", "raise max"],
+    ),
+    "text for a number": ({"timing": {"time_limit": "7x"}}, ["timing.time_limit", "'7x' is not of type 'integer'"]),
+}
+
+
+@pytest.mark.parametrize(("over", "shown"), MISTAKES.values(), ids=MISTAKES)
+def test_each_mistake_is_one_line_with_key_value_and_remedy(over, shown, project_root):
+    with pytest.raises(ConfigError) as error:
+        validated(merged(read_yaml(project_root / "config.yaml"), over), SCHEMA)
+    line = str(error.value)
+    assert line.startswith(f"config key {shown[0]}: " if shown[0] in line.split(":")[0] else "config key (top level): ")
+    assert line.isprintable() and len(line) < 600
+    assert [part for part in shown if part not in line] == [], line
+
+
+def bounded(schema, root, path=()):
+    """(where, part) of each number that the schema allows, by what leads to it in a configuration."""
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
+    if schema.get("type") in ("integer", "number"):
+        yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from bounded(part, root, (*path, name))
+    for part in schema.get("patternProperties", {}).values():
+        yield from bounded(part, root, (*path, "mine"))
+    for part in filter(None, [schema.get("items"), *schema.get("oneOf", [])]):
+        yield from bounded(part, root, (*path, 0) if "items" in schema else path)
+
+
+def test_every_number_has_a_least_and_a_most(schema):
+    found = list(bounded(schema, schema))
+    assert {("threads",), ("sizes", "mine", "num_layers"), ("timing", "noisy", "cpu")} <= {path for path, _ in found}
+    open_ended = [
+        path for path, part in found if "maximum" not in part or not {"minimum", "exclusiveMinimum"} & set(part)
+    ]
+    assert open_ended == []
+
+
+@pytest.mark.parametrize(("least", "key"), [(1, "d_ff"), (1, "num_layers"), (2, "d_model"), (1, "num_heads")])
+def test_a_size_is_refused_beyond_its_bounds_only(least, key):
+    most = {"d_ff": 4194304, "num_layers": 10000, "d_model": 1048576, "num_heads": 65536}[key]
+    for value in (least, most):
+        assert validated({"sizes": {"a": NANO | {key: value}}}, SCHEMA)["sizes"]["a"][key] == value
+    for value, word in ((least - 1, "less"), (most + 1, "greater")):
+        with pytest.raises(ConfigError, match=rf"^config key sizes\.a\.{key}: {value} is {word}"):
+            validated({"sizes": {"a": NANO | {key: value}}}, SCHEMA)
+
+
+def test_a_name_may_have_64_characters():
+    assert validated({"sizes": {"a" * 64: NANO}}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("written", "key", "value"),
+    [
+        ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
+        ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
+        ("timing={time_limit: 7}", ("timing", "time_limit"), 7),
+        ("strict=true", ("strict",), True),
+    ],
+)
+def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, project_root):
+    config = merged(read_yaml(project_root / "config.yaml"), parse_config([written]))
+    found = validated(config, SCHEMA)
+    for part in key:
+        found = found[part]
+    assert found == value and type(found) is type(value)
+
+
+def test_a_number_is_the_same_in_each_spelling():
+    def spelt(one, half):
+        steps = {"min": one + one, "max": one + one, "seconds": one}
+        return {"sizes": {"nano": NANO}, "timing": {"steps": {"cpu": steps}, "noisy": {"cpu": half}}}
+
+    assert repr(validated(spelt(1.0, 0.5), SCHEMA)) == repr(validated(spelt(1, 0.5), SCHEMA))
+
+
+def test_a_configuration_without_sizes_says_so():
+    for config in ({}, {"sizes": {}}):
+        with pytest.raises(ConfigError, match="sizes"):
+            validated(config, SCHEMA)
+
+
+def text_of(part, root):
+    """A key's description: its own, that of what it refers to, or that of its list's items."""
+    target = root["$defs"][part["$ref"].removeprefix("#/$defs/")] if "$ref" in part else part
+    return part.get("description") or target.get("description") or ("items" in part and text_of(part["items"], root))
+
+
+def described(schema, root, path=""):
+    """Every property that the schema allows, with its description or that of what it refers to."""
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
+    for name, part in schema.get("properties", {}).items():
+        yield f"{path}.{name}", text_of(part, root)
+        yield from described(part, root, f"{path}.{name}")
+    for part in [*schema.get("patternProperties", {}).values(), *filter(None, [schema.get("items")])]:
+        yield from described(part, root, path)
+
+
+def test_every_key_has_a_description(schema):
+    found = dict(described(schema, schema))
+    assert {".timing.grid.cuda.repeat", ".sizes.d_model", ".ceilings.cpu.steps.min"} <= set(found)
+    missing = sorted(key for key, text in found.items() if not text)
+    assert missing == []
+
+
+def test_the_schema_lists_the_implementations_that_exist(schema):
+    axes = schema["$defs"]["training_grid"]["items"]["properties"]
+    assert sorted(axes["attention"]["items"]["enum"]) == names("attention")
+    assert sorted(axes["optimizer"]["items"]["enum"]) == names("optimizer")
+
+
+UNREADABLE = {
+    "a bracket": (b"a: 1\nb: [1,\n", ", line 3: did not find expected node content"),
+    "a tab": (b"timing:\n\tx: 1\n", ", line 2: found character that cannot start any token"),
+    "binary": (bytes(range(256)), " is not text in UTF-8 (byte 128); save it as UTF-8"),
+    "control characters": (b"a: \x01", " is not usable YAML: "),
+    "UTF-16": ("a: 1\n".encode("utf-16"), " is not text in UTF-8 (byte 0); save it as UTF-8"),
+    "a mapping that holds itself": (b"a: &x {b: *x}\n", " is not usable YAML: Circular reference"),
+    "3000 levels": (b"a: " + b"{a: " * 3000 + b"1" + b"}" * 3000, ": too many levels inside each other"),
+    "a list": (b"- 1\n", " holds no keys at its top level"),
+    "nothing": (b"", " holds no keys at its top level"),
+    "an unknown alias": (b"a: *x\n", ", line 1: found undefined alias"),
+    "Python": (b"a: !!python/object/apply:os.system [id]\n", ", line 1: could not determine a constructor"),
+    "a key that is a mapping": (b"? {a: b}\n: 1\n", ", line 1: found unhashable key"),
+    "a number of 5000 digits": (b"a: " + b"9" * 5000, " is not usable YAML: Exceeds the limit"),
+    "a day that is none": (b"a: 2026-02-31\n", " is not usable YAML: day is out of range"),
+}
+
+
+@pytest.mark.parametrize(("content", "said"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_read_is_one_line(content, said, tmp_path):
+    path = tmp_path / "config.yaml"
+    path.write_bytes(content)
+    line = unreadable(path)
+    assert line.startswith(f"{path}{said}"), line
+    assert line.isprintable() and len(line) < 300
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path):
+    assert unreadable(tmp_path / "no.yaml").startswith(f"{tmp_path}/no.yaml: there is no such file; restore it")
+    assert unreadable(tmp_path) == f"{tmp_path} cannot be read: Is a directory; put a file in its place"
+
+
+def test_the_projects_own_files_are_read(project_root):
+    for path in (project_root / "config.yaml", *(project_root / "rules/presets").glob("*.yaml")):
+        assert unreadable(path) is None

@@ -1,0 +1,98 @@
+"""What is read from a trace, and what is noted where something cannot be had."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from stepscope.measure import gpu_alone
+from stepscope.measure.found import Found
+from stepscope.measure.samples import Samples
+from stepscope.measure.telemetry import Telemetry
+
+
+def test_kernels_and_launches_are_counted_in_a_trace():
+    events = [
+        *({"ph": "X", "cat": "kernel", "name": f"k{index}"} for index in range(5)),
+        *({"ph": "X", "cat": "cuda_runtime", "name": name} for name in ("cudaLaunchKernel", "cudaLaunchKernelExC_v1")),
+        {"ph": "X", "cat": "cuda_driver", "name": "cuLaunchKernelEx"},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaGraphLaunch_v10000"},
+        {"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync"},
+        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy"},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm"},
+        {"ph": "f", "cat": "ac2g", "name": "ac2g"},
+    ]
+    assert gpu_alone.counts(events, "cuda") == {"kernels": 5, "launches": 4}
+    assert gpu_alone.counts(events, "cpu") == {"operators": 1}
+
+
+def kernels(*spans):
+    return [{"ph": "X", "cat": "kernel", "ts": start, "dur": end - start} for start, end in spans]
+
+
+def test_the_union_counts_what_overlaps_once():
+    assert gpu_alone.union([(0, 4), (1, 2), (3, 6), (8, 9)]) == 7
+    assert gpu_alone.union([]) == 0
+
+
+def test_equal_steps_are_told_apart_by_their_number_of_kernels():
+    spans = [(0, 2), (3, 5), (10, 13), (12, 15), (20, 21), (21, 22)]
+    events = [*kernels(*reversed(spans)), {"ph": "X", "cat": "cuda_runtime", "ts": 0, "dur": 99}]
+    assert gpu_alone.busy(events, 3) == pytest.approx([4e-6, 5e-6, 2e-6])
+    # Seven do not divide by three: 4 + 5 + 2 + 1, over three steps.
+    assert gpu_alone.busy(events + kernels((30, 31)), 3) == pytest.approx([12e-6 / 3])
+    assert gpu_alone.busy([], 3) == []
+
+
+def test_energy_is_the_counters_difference_over_the_steps_of_at_least_a_second(monkeypatch):
+    now = SimpleNamespace(seconds=0.0)
+    monkeypatch.setattr(gpu_alone, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    telemetry = SimpleNamespace(energy=lambda: 1000.0 + 300.0 * now.seconds)  # of a card that takes 300 W
+
+    def run():
+        now.seconds += 0.3
+
+    found = Found()
+    gpu_alone.energy(run, "step", found, telemetry, mode="step")
+    (value,) = found.values
+    assert (value["quantity"], value["unit"], value["mode"]) == ("energy", "J", "step")
+    assert value["value"] == pytest.approx(300 * 0.3)
+    assert now.seconds == pytest.approx(1.2)
+    gpu_alone.energy(run, "step", found, Telemetry(None))
+    assert len(found.values) == 1
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [(torch.OutOfMemoryError("full\nof it"), "oom"), (RuntimeError("operation not permitted"), "unsupported")],
+)
+def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, status, monkeypatch):
+    parameter = SimpleNamespace(grad="gradient")
+    work = SimpleNamespace(parameters=[parameter], _loss="loss")
+
+    def refuse(_work):
+        parameter.grad = None
+        raise error
+
+    monkeypatch.setattr(gpu_alone, "_captured", refuse)
+    found = Found()
+    gpu_alone.host_free(work, "step", Samples(Telemetry(None)), found, 1.0)
+    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
+        ("host-free", status, str(error).splitlines()[0])
+    ]
+    assert parameter.grad == "gradient" and found.values == []
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
+@pytest.mark.parametrize("optimizer", ["own", "torch", "fused"])
+def test_a_whole_step_is_replayed(optimizer, tiny):
+    from stepscope.measure import steps
+    from stepscope.measure.workload import workload
+
+    work = workload(tiny | {"device": "cuda", "optimizer": optimizer})
+    for _ in range(2):
+        steps.whole(work, work.phases("step"))
+    found, samples = Found(), Samples(Telemetry(None))
+    gpu_alone.host_free(work, "step", samples, found, 1.0)
+    assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [("host-free", "ok", "")]
+    assert len(samples.of("step", kind="host-free")) == gpu_alone.REPLAYS

@@ -1,0 +1,135 @@
+"""Variants of a ladder in one process: together in turns, or one after another."""
+
+import pytest
+import torch
+from stepscope.measure import ladder
+from stepscope.measure.telemetry import Telemetry
+from stepscope.measure.workload import Workload
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+VARIANTS = [
+    {"name": "fp32", "precision": "fp32"},
+    {"name": "sdpa", "attention": "sdpa", "after": "fp32"},
+    {"name": "fused", "attention": "sdpa", "optimizer": "fused", "after": "sdpa"},
+]
+
+
+@pytest.fixture
+def place(tiny):
+    """Spec of a place of the ladder."""
+    return {key: value for key, value in tiny.items() if key != "precision"} | {"study": "ladder", "variants": VARIANTS}
+
+
+def run(spec, together, process=1):
+    return ladder._Process(spec, Telemetry(None), process, together).measure()
+
+
+def turns(found):
+    return [(row["round"], row["variant"]) for row in found.rows if row.get("round")]
+
+
+def test_variants_take_turns_there_and_back(place):
+    found = run(place | {"processes": 2}, together=True)
+    names = [one["name"] for one in VARIANTS]
+    assert turns(found) == [(1, name) for name in names] + [(2, name) for name in reversed(names)]
+    kinds = {(row["variant"], row["mode"], row["kind"], row["phase"]) for row in found.rows if not row["warmup"]}
+    assert kinds == {
+        (name, *rest)
+        for name in names
+        for rest in (
+            ("step", "free", "step"),
+            ("forward-backward", "free", "forward+backward"),
+            *(("step", "phased", phase) for phase in ("forward", "backward", "optimizer")),
+        )
+    }
+    assert [(one["variant"], one["status"]) for one in found.statuses] == [(name, "ok") for name in names]
+    losses = [found.checks[name]["loss"] for name in names]
+    assert losses == pytest.approx([losses[0]] * 3, rel=1e-6)
+
+
+def test_alone_each_is_measured_as_a_whole_and_rounds_say_nothing(place):
+    found = run(place, together=False)
+    assert turns(found) == []
+    order = list(dict.fromkeys(row["variant"] for row in found.rows))
+    changes = sum(a["variant"] != b["variant"] for a, b in zip(found.rows, found.rows[1:], strict=False))
+    assert order == [one["name"] for one in VARIANTS] and changes == 2
+    counted = {one["variant"]: one["value"] for one in found.values if one["quantity"] == "operators"}
+    assert counted["fused"] < counted["sdpa"] < counted["fp32"]
+
+
+def test_processes_take_variants_in_different_orders():
+    numbers = [{"name": name} for name in "abcd"]
+    orders = ["".join(one["name"] for one in ladder.ordered(numbers, process)) for process in (1, 2, 3)]
+    assert orders == ["abcd", "badc", "cdab"]
+    assert ladder.ordered(numbers[:1], 2) == numbers[:1]
+
+
+def fail(monkeypatch, when, error=None):
+    """Let the optimizer's step of a workload fail as `when(spec)` says."""
+    real = Workload._optimize
+
+    def step(self):
+        if when(self._spec):
+            raise error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
+        real(self)
+
+    monkeypatch.setattr(Workload, "_optimize", step)
+
+
+def test_a_variant_that_runs_out_of_memory_is_a_result_and_the_others_go_on(place, monkeypatch):
+    fail(monkeypatch, lambda spec: spec.get("attention") == "sdpa" and "optimizer" not in spec)
+    found = run(place, together=False)
+    statuses = {one["variant"]: one["status"] for one in found.statuses}
+    assert statuses == {"fp32": "ok", "sdpa": "oom", "fused": "ok"}
+    # What ran before is kept: its warm-up of forward and backward.
+    assert {(row["mode"], row["warmup"]) for row in found.rows if row["variant"] == "sdpa"} == {
+        ("forward-backward", True)
+    }
+
+
+def test_memory_that_runs_out_while_it_is_shared_has_each_measured_alone(place, monkeypatch):
+    built = []
+    fail(monkeypatch, lambda spec: len(built) == 2)
+    real = ladder.workload
+    monkeypatch.setattr(ladder, "workload", lambda spec: built.append(spec) or real(spec))
+    found = ladder.measure(place, Telemetry(None), 1)
+    assert {one["status"] for one in found.statuses} == {"ok"}
+    assert turns(found) == []
+
+
+def test_what_cannot_run_here_is_unsupported(place):
+    variants = [*VARIANTS[:1], {"name": "graphs", "compile": "graphs"}, {"name": "tf32", "precision": "tf32"}]
+    found = run(place | {"variants": variants}, together=True)
+    assert {one["variant"]: (one["status"], one["reason"]) for one in found.statuses} == {
+        "fp32": ("ok", ""),
+        "graphs": ("unsupported", "CUDA graphs need a GPU"),
+        "tf32": ("unsupported", "TF32 is a format of NVIDIA's tensor cores; a CPU has none"),
+    }
+
+
+def test_other_errors_pass_through(place, monkeypatch):
+    fail(monkeypatch, lambda spec: True, RuntimeError("illegal memory access"))
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        run(place, together=True)
+
+
+def test_variants_fit_by_their_weights_and_the_largest_step(place):
+    """12 bytes of each of 1,496 parameters for a variant; the largest step is naive attention's."""
+    from stepscope.model import footprint, footprint_peak
+    from stepscope.model.shape import ModelShape
+
+    setup = footprint.Setup(ModelShape(8, 16, 2, 2, 11), 2, 6)
+    needed = 2 * 12 * 1496 + footprint_peak.peak(setup, "step").bytes
+    assert not ladder.fit_together(place, int(needed / 0.9) - 1)
+    assert ladder.fit_together(place, int(needed / 0.9) + 1)
+    graphs = place | {"variants": [*VARIANTS, {"name": "graphs", "compile": "graphs"}]}
+    assert not ladder.fit_together(graphs, int(needed / 0.9) + 12 * 1496)  # its pool keeps a step's memory, too
+
+
+def test_a_variants_spec_is_the_cells_with_its_options(place):
+    spec = ladder.spec_of(place, VARIANTS[1])
+    assert spec == {key: value for key, value in place.items() if key != "variants"} | {
+        "precision": "fp32",
+        "attention": "sdpa",
+    }
