@@ -7,12 +7,8 @@ written.
 
 import math
 import random
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
 
 from stepscope.report.runs.reading import Results, results_of
 from stepscope.tables.cells import CellResult
