@@ -1,8 +1,7 @@
 """Every table of results/tables: its columns in their order, each with label, unit and meaning.
 
-Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio. The unit "of the row" is that of the row's column `unit`.
-A column with `low` and `high` is the centre of an interval whose ends are the columns of these names. Standard library
-only.
+Units are SI: s, B, J, W, FLOP/s, B/s; 1 is a count or a ratio; "of the row": as the row's column `unit` says. A column
+with `low` and `high` is the centre of an interval whose ends are the columns of these names. Standard library only.
 """
 
 from dataclasses import dataclass
@@ -72,7 +71,7 @@ CONTEXT = count("context", "context", "tokens of a sequence")
 BATCH = count("batch", "batch", "sequences of a batch")
 PRECISION = text("precision", "precision", "of matrix products; empty where a cell's variants differ in it")
 STUDY = text("study", "study", "kind of measurement")
-OPTIONS = text("options", "options", "the cell's options that are not neutral, without the mode, as `mask=causal heads=16`")
+OPTIONS = text("options", "options", "those that are not neutral, without the mode: `mask=causal heads=16`")
 PLACE = (MACHINE, STUDY, SIZE, CONTEXT, BATCH, PRECISION)
 MODE = text("mode", "mode", "how far a step goes: `inference`, `forward`, `forward-backward` or `step`")
 PHASE = text("phase", "phase", "what of a step: `inference`, `forward`, `backward`, `optimizer`, `step` …")
