@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-
 from stepscope.results import statistics, verdicts
 
 KEY = ["study", "series"]
