@@ -1,11 +1,9 @@
 """Reading results/tables/*.csv: each column has the type that the schema declares."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from stepscope.files import write_whole
 from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
 _OF_CELL = (*(each.name for each in PLACE), "options", "mode")
@@ -68,20 +66,6 @@ def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     columns = TABLES[name].columns
     frame = frame.reindex(columns=[each.name for each in columns])
     return pd.DataFrame({each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index)
-
-
-def write(folder: Path, tables: dict[str, pd.DataFrame | Iterable[dict]]) -> None:
-    """Write tables by their names, all of them or none: the schema's columns, numbers in full.
-
-    Raises ValueError for a column that the schema does not have.
-    """
-    whole = {}
-    for name, rows in tables.items():
-        frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-        if unknown := [each for each in frame if each not in TABLES[name].by_name]:
-            raise ValueError(f"{name}: the schema has no column {', '.join(map(str, unknown))}")
-        whole[folder / f"{name}.csv"] = [frame.reindex(columns=TABLES[name].names).to_csv(index=False)]
-    write_whole(whole)
 
 
 def _as(kind: str, values: pd.Series) -> pd.Series:
