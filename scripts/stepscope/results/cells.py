@@ -26,14 +26,14 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the plan with its record, {} where it is missing, and its samples, empty where its study needs none."""
+    """A cell of the plan with its record, {} where it is missing, and the text of its samples.csv."""
 
     name: str
     spec: dict
     command: str
     code: str
     record: dict = field(default_factory=dict)
-    samples: pd.DataFrame = field(default_factory=pd.DataFrame)
+    content: bytes = b""
     folder: Path = Path()
 
     @cached_property
@@ -82,8 +82,11 @@ class Cell:
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
-def read(plan_path: Path, results: Path) -> tuple[list[Cell], dict[str, str]]:
-    """(cells in the plan's order, refused cells: why), without those that are refused. Raises PlanError."""
+def read(plan_path: Path, results: Path) -> tuple[list[Cell], pd.DataFrame, dict[str, str]]:
+    """(cells in the plan's order, their samples, refused cells: why), without those that are refused.
+
+    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED. Raises PlanError.
+    """
     try:
         plan = json.loads(plan_path.read_text())
         entries = [entry for study in plan["studies"].values() for entry in study["cells"]]
@@ -98,7 +101,9 @@ def read(plan_path: Path, results: Path) -> tuple[list[Cell], dict[str, str]]:
             found.append(_read(Cell(name, spec, command, code, folder=results / name), is_foreign))
         except records.Damaged as error:
             refused[name] = str(error)
-    return found, refused
+    sampled = {cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED}
+    samples, damaged = records.parsed(sampled)
+    return found, samples, refused | damaged
 
 
 def _read(cell: Cell, is_foreign: bool) -> Cell:
@@ -109,10 +114,9 @@ def _read(cell: Cell, is_foreign: bool) -> Cell:
         return cell
     if difference := _difference(record["spec"], cell.spec, BUDGET if is_foreign else ()):
         raise records.Damaged(f"record.json is of another spec: {difference}")
-    study = cell.name.split("/")[1]
-    samples = records.read_samples(cell.folder, record["samples_sha256"]) if study in SAMPLED else pd.DataFrame()
+    content = records.content(cell.folder, record["samples_sha256"])
     spec, command = (record["spec"], record["provenance"]["command"]) if is_foreign else (cell.spec, cell.command)
-    return Cell(cell.name, spec, command, cell.code, record, samples, cell.folder)
+    return Cell(cell.name, spec, command, cell.code, record, content, cell.folder)
 
 
 def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:

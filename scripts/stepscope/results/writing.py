@@ -13,15 +13,17 @@ from stepscope.results.schema import TABLES
 Rows = pd.DataFrame | Iterable[Mapping]
 
 
-def tables(found: list[Cell], figures: list[Path]) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
+def tables(
+    found: list[Cell], samples: pd.DataFrame, figures: list[Path]
+) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true).
 
-    figures: files of published figures. Raises PublishedError.
+    samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
     snapshots = memory.Snapshots(measured, recorded)
-    samples = series.samples(measured)
+    samples = series.prepared(samples)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
     made = {
         "series": of_series,

@@ -3,10 +3,9 @@
 import math
 
 import pytest
-from stepscope.model import footprint, footprint_peak
+from stepscope.model import footprint, footprint_checkpoint, footprint_peak
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
-from stepscope.model import footprint_checkpoint
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
 
