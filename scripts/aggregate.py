@@ -28,20 +28,26 @@ def main() -> None:
         return
     try:
         found, samples, refused = cells.read(given.plan, given.results)
+        _refuse(refused)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
+        _refuse(damaged)
     except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
-    for name, why in (refused | damaged).items():
-        print(f"error: results/{name}: {why}", file=sys.stderr)
-    if refused | damaged:
-        again = " ".join(f"results/{name}/record.json" for name in refused | damaged)
-        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):
         writing.write(given.out, tables)
     states = [cell.status()[0] for cell in found]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
+
+
+def _refuse(problems: dict[str, str]) -> None:
+    """End the program if a cell has a problem."""
+    for name, why in problems.items():
+        print(f"error: results/{name}: {why}", file=sys.stderr)
+    if problems:
+        again = " ".join(f"results/{name}/record.json" for name in problems)
+        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """The cells of the plan: their records and samples, and the table that says what each is and where it comes from."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,11 +124,6 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
         if found.get(key) != expected.get(key):
             return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} in the plan"
     return ""
-
-
-def again(results: Path, name: str, plan_command: str) -> str:
-    """The command that measures a cell again, in its place."""
-    return f"{plan_command} --out {shlex.quote(str(results / name))}"
 
 
 def rows(cells: list[Cell]) -> list[dict]:

@@ -552,5 +552,5 @@ _INTRODUCTION = """\
 `aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: numbers in full, an empty field
 where there is no value. Units are SI; 1 is a count or a ratio; "of the row": as the row's column `unit` says.
 `stepscope.results.tables.Tables("results/tables").rows("series", quantity="time", size="medium")` is a pandas frame in
-which numbers are numbers and flags flags; tables of cells get the columns of their place, options and mode from `cells`.
+which numbers are numbers and flags flags; tables of cells get the columns of their place, options and mode by `cells`.
 """

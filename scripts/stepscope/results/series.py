@@ -9,6 +9,7 @@ from stepscope.axes import FULL, MODES
 from stepscope.model import flops
 from stepscope.results import models, peaks, statistics
 from stepscope.results.cells import Cell
+from stepscope.results.schema import SERIES
 
 QUANTITIES = {  # kind of sample: the quantity that its seconds are
     **dict.fromkeys(("free", "phased", "burst", "sustained"), "time"),
@@ -29,8 +30,8 @@ def of(cells: list[Cell], samples: pd.DataFrame, more: list[dict] = ()) -> pd.Da
     found = summarised(processes, measured)
     found["limits"] = limits(found, measured)
     parts = [found, *derived(found, measured, least_times(samples)), failures(measured, found)]
-    found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    return placed(found, cells)
+    parts = [part for part in parts if len(part)]
+    return placed(pd.concat(parts, ignore_index=True), cells) if parts else pd.DataFrame(columns=SERIES.names)
 
 
 def prepared(samples: pd.DataFrame) -> pd.DataFrame:

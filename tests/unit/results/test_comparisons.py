@@ -49,7 +49,7 @@ def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results
 
 
 def test_what_slows_all_alike_does_not_widen_a_ratio(results):
-    """Rounds and processes differ by 10 %, samples by 1 %: the ratio of three processes of four rounds is within 3 %."""
+    """Rounds and processes differ by 10 %, samples by 1 %: a ratio of three processes of four rounds is within 3 %."""
     ladder(results, turns(TIMES))
     got = compared(results)
     assert (got["high"] / got["low"]).max() < 1.06
