@@ -3,10 +3,9 @@
 import math
 
 import pytest
-from stepscope.model import footprint, footprint_peak
+from stepscope.model import footprint, footprint_checkpoint, footprint_peak
 from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
-from stepscope.tables import ladder_checkpoint
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
 
@@ -20,22 +19,22 @@ def test_what_a_block_saves_by_hand():
     result; Q, K, QKV, attended, one log-sum-exp a head; the same norm again; gate, silu, up, product of 128."""
     tokens = 2 * 32
     numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
-    assert ladder_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
-    assert ladder_checkpoint.boundary_bytes(setup()) == 4 * tokens * 64
-    assert ladder_checkpoint.best_by_rule(setup(attention="sdpa")) == pytest.approx(math.sqrt(6 * 64 / numbers))
+    assert footprint_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
+    assert footprint_checkpoint.boundary_bytes(setup()) == 4 * tokens * 64
+    assert footprint_checkpoint.best_by_rule(setup(attention="sdpa")) == pytest.approx(math.sqrt(6 * 64 / numbers))
 
 
 def test_autocasts_copies_come_and_go_with_a_block():
     weights = 4 * 64**2 + 3 * 64 * 128
     saved = footprint.total(footprint.saved_by_block(setup("bf16")))
-    assert ladder_checkpoint.block_bytes(setup("bf16")) == saved + 2 * weights
+    assert footprint_checkpoint.block_bytes(setup("bf16")) == saved + 2 * weights
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("mode", ["forward-backward", "step"])
 def test_without_checkpoints_it_is_the_plain_peak(precision, mode):
     plain = footprint_peak.peak(setup(precision), mode).bytes
-    assert ladder_checkpoint.peak_bytes(setup(precision), mode, 0) == plain
+    assert footprint_checkpoint.peak_bytes(setup(precision), mode, 0) == plain
 
 
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
@@ -44,22 +43,22 @@ def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
     part = footprint_peak.peak(long, "forward-backward")
     assert part.part.startswith("last block/") or attention == "sdpa"
     last = max(each.bytes for each in footprint_peak.moments(long, "forward-backward") if "last block" in each.part)
-    assert ladder_checkpoint.peak_bytes(long, "forward-backward", 6) == last
+    assert footprint_checkpoint.peak_bytes(long, "forward-backward", 6) == last
 
 
 def test_the_best_k_of_equal_parts_is_the_root():
     """If a block saved as much as a boundary, the rule would give the paper's square root."""
     equal = setup()
-    ratio = ladder_checkpoint.block_bytes(equal) / ladder_checkpoint.boundary_bytes(equal)
-    assert ladder_checkpoint.best_by_rule(equal) * math.sqrt(ratio) == pytest.approx(math.sqrt(6))
+    ratio = footprint_checkpoint.block_bytes(equal) / footprint_checkpoint.boundary_bytes(equal)
+    assert footprint_checkpoint.best_by_rule(equal) * math.sqrt(ratio) == pytest.approx(math.sqrt(6))
 
 
 def test_the_best_k_has_one_of_the_lowest_peaks():
     deep = setup(shape=ModelShape(64, 128, 40, 4, 200), attention="sdpa", context=256)
-    best = ladder_checkpoint.best_by_peak(deep, "step")
-    peaks = [ladder_checkpoint.peak_bytes(deep, "step", every) for every in range(1, 41)]
+    best = footprint_checkpoint.best_by_peak(deep, "step")
+    peaks = [footprint_checkpoint.peak_bytes(deep, "step", every) for every in range(1, 41)]
     assert peaks[best - 1] <= 1.01 * min(peaks) and best < 40
-    assert abs(best - ladder_checkpoint.best_by_rule(deep)) < 2
+    assert abs(best - footprint_checkpoint.best_by_rule(deep)) < 2
 
 
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
@@ -90,4 +89,5 @@ def test_the_closed_form_is_what_torch_allocates(every, attention):
         peak = max(peak, now)
     own = setup(attention=attention, context=128)
     always = [footprint.parameters(own), *footprint.buffers(own), footprint.optimizer_state(own)]
-    assert ladder_checkpoint.peak_bytes(own, "step", every) - footprint.total(always) == pytest.approx(peak, rel=0.005)
+    found = footprint_checkpoint.peak_bytes(own, "step", every) - footprint.total(always)
+    assert found == pytest.approx(peak, rel=0.005)

@@ -78,13 +78,10 @@ def peak_of(gpu_name: object) -> Peak | None:
     return _BY_NAME.get(name)
 
 
-def tflops(gpu_name: object, precision: str) -> float | None:
-    """Peak rate in TFLOP/s of products in a precision, as axes.PRECISIONS names it. None where it is unknown."""
+def rate(gpu_name: object, operation: str, precision: str) -> float | None:
+    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is unknown."""
     peak = peak_of(gpu_name)
-    return getattr(peak, precision, None) if peak and precision in PRECISIONS else None
-
-
-def bandwidth(gpu_name: object) -> float | None:
-    """Peak memory bandwidth in GB/s (1e9 bytes); None where it is unknown."""
-    peak = peak_of(gpu_name)
-    return peak.bandwidth if peak else None
+    if operation == "copy":
+        return peak.bandwidth * 1e9 if peak else None
+    found = getattr(peak, precision, None) if peak and precision in PRECISIONS else None
+    return found * 1e12 if found else None
