@@ -1,35 +1,50 @@
 # StepScope: benchmarks a Transformer's training step and writes the report.
 #   snakemake --cores 1 report      measure what is missing or stale, then write results/report/index.html
-#   snakemake plan                  what that would measure and why, how long it takes, what will not fit
-#   snakemake -n report             every job that it would run
+#   snakemake -n report             every job that it would run, and why
+#   python scripts/plan.py          what that takes: cells by study, minutes, memory, what will not fit
+import os
 import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
 
 min_version("9.27")
-sys.path.insert(0, f"{workflow.basedir}/scripts")
+PROJECT = Path(str(workflow.current_basedir))
+sys.path.insert(0, str(PROJECT / "scripts"))
 from stepscope.config.config import unreadable
 
-own_file, given_files = Path(workflow.basedir, "config.yaml"), list(map(Path, workflow.config_settings.configfiles))
-for file in [*([own_file] if own_file.exists() or not given_files else []), *given_files]:
-    if complaint := unreadable(file):
+
+def readable(path):
+    """The path of a configuration's file; ends the run with one line where Snakemake would with a traceback."""
+    if complaint := unreadable(path):
         sys.exit(complaint)
+    return str(path)
 
 
-configfile: f"{workflow.basedir}/config.yaml"
+configfile: readable(PROJECT / "config.yaml")
+
+
+if config.get("preset", "default") != "default":
+
+    configfile: readable(PROJECT / f"rules/presets/{config['preset']}.yaml")
 
 
 include: "rules/common.smk"
+
+
+report: "report/snakemake_captions/workflow.rst"
+
+
+if config["container"]:
+
+    container: config["container"]
+
+
 include: "rules/run.smk"
-include: "rules/expected.smk"
-include: "rules/plan.smk"
-include: "rules/studies.smk"
+include: "rules/measure.smk"
 include: "rules/report.smk"
-include: "rules/archive.smk"
-include: "rules/site.smk"
+include: "rules/share.smk"
 include: "rules/ab.smk"
-include: "rules/compare.smk"
 
 
 localrules:
@@ -42,4 +57,5 @@ rule report:
         "results/report/index.html",
         "results/report/data.html",
         "results/report/report.md",
-        lost_results(),
+    message:
+        "The report: results/report/index.html"

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-STUDIES = ("timing", "profile", "memory", "ceilings")  # with and without raw output beside the record
+RULES = ("time_step", "analyze_profile", "analyze_memory", "measure_ceilings")  # with and without raw output
 POINT = {"size": ["mite"], "context": [8], "precision": ["fp32"]}
 GRID = {
     "device": "cpu",
@@ -31,7 +31,7 @@ GRID = {
     "model": {"vocab_size": 16, "batch": 1},
     "sizes": {"mite": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}},
     "timing": {"processes": {"cpu": 1}, "control": {"cpu": []}, "grid": {"cpu": [POINT | {"context": [8, 16]}]}},
-    "profile": {"grid": {"cpu": [POINT]}},
+    "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {"processes": {"cpu": 1}, "cpu": {"precision": ["fp32"], "matmul_order": 32, "copy_mebibytes": 1}},
 }
@@ -75,9 +75,9 @@ def copy_of_project(folder: Path) -> Path:
 
 
 def start(project: Path) -> subprocess.Popen:
-    """Snakemake, measuring the cells of the grid, with its processes in a group of their own."""
-    targets = [f"aggregate_{study}" for study in STUDIES]
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "tiny.yaml", "--", *targets]
+    """Snakemake, measuring the cells of four studies, with its processes in a group of their own."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--configfile", "tiny.yaml"]
+    command += ["--until", *RULES]
     environment = os.environ | {"STEPSCOPE_LOCKS": str(project / "locks"), "CUDA_VISIBLE_DEVICES": ""}
     with open(project / "run.log", "ab") as log:
         return subprocess.Popen(
@@ -148,7 +148,7 @@ def processes_of(session: int) -> list[int]:
 def finished_cells(project: Path) -> dict[str, str]:
     """Cell → when its measurement started, for those that have a record."""
     found = {}
-    for path in project.glob("results/*/*/**/record.json"):
+    for path in project.glob("results/[!.]*/*/**/record.json"):
         with contextlib.suppress(FileNotFoundError):
             found[str(path.parent.relative_to(project))] = json.loads(path.read_text())["provenance"]["started"]
     return found

@@ -21,7 +21,6 @@ limit, the GPU may be idle for longer than the kernel takes, and then nothing ha
 
 import argparse
 import json
-import shlex
 import shutil
 import subprocess
 import sys
@@ -29,7 +28,7 @@ from pathlib import Path
 
 import planted_step
 import two_runs
-from stepscope.config.grid import flags_of  # two_runs lets Python find it
+from stepscope.config.grid import words_of  # two_runs lets Python find it
 from stepscope.report.kit.compare import Floors
 from stepscope.report.kit.formatting import known
 from stepscope.tables import timing
@@ -191,7 +190,7 @@ def planted_cell(results: Path, plain: CellResult, phase: str, share: float, sec
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "record.json").unlink(missing_ok=True)
         (folder / "asked.json").write_text(json.dumps(asked))
-        words = ["--phase", phase, "--seconds", repr(seconds), "--", *shlex.split(flags_of(entry["spec"]))]
+        words = ["--phase", phase, "--seconds", repr(seconds), "--", *words_of(entry["spec"])]
         program = [sys.executable, str(PLANTED_STEP), *words, "--out", str(folder)]
         with (folder / "measure.log").open("w") as log:
             ended = subprocess.run(program, stdout=log, stderr=subprocess.STDOUT)

@@ -2,12 +2,21 @@
 # Needs the keys a_commit, b_commit and cells (docs/ab.md); makes results/ab/NAME: what each process took, and a page.
 
 
+def ab_page(wildcards):
+    """What was found of two sides that were measured in turns; ends the run if no sides were given."""
+    if AB is None:
+        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
+    return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]
+
+
 rule ab:
     input:
         ab_page,
     localrule: True
     message:
         "Both sides: {input[1]}"
+    shell:
+        "cp {input[0]:q} results/ab/said.txt"
 
 
 if AB is not None:
@@ -21,9 +30,9 @@ if AB is not None:
         params:
             cells=AB.plan,
         message:
-            f"Writing down {len(AB.entries)} cells"
-        run:
-            write_whole({Path(output[0]): [params.cells], Path(log[0]): ["written\n"]})
+            "Writing down the cells of both sides"
+        shell:
+            "printf %s {params.cells:q} >{output:q} 2>{log:q}"
 
     rule measure_ab:
         input:
@@ -40,7 +49,6 @@ if AB is not None:
             gpu=1 if AB.device == "cuda" else 0,
         params:
             sides=AB.sides,
-            label=HERE,
             a=AB.commits["a"] or "worktree",
             b=AB.commits["b"] or "worktree",
             pythons=[word for side in "ab" if AB.pythons[side] for word in (f"--{side}-python", AB.pythons[side])],
@@ -51,7 +59,7 @@ if AB is not None:
             "Measuring in turns: {params.a} and {params.b}, {params.rounds} rounds"
         shell:
             r"""
-            measure {params.label} "$SCRIPTS"/measure_ab.py {params.a} {params.b} \
+            exec python3 "$STEPSCOPE"/measure_ab.py {params.a} {params.b} \
                 --plan {input.cells:q} \
                 --rounds {params.rounds} {params.control} {params.pythons:q} \
                 --time-limit {params.minutes} \
@@ -76,13 +84,13 @@ if AB is not None:
         conda:
             "../envs/report.yaml"
         params:
-            code=report_code("write_ab.py"),
+            code=code_of("write_ab"),
             margin=config["ab_margin"],
         message:
             "Writing the page of both sides"
         shell:
             r"""
-            exec "$PYTHON" "$SCRIPTS"/write_ab.py \
+            exec python3 "$STEPSCOPE"/write_ab.py \
                 --margin {params.margin} \
                 "$(dirname {input.sides:q})" \
                 >{output.text:q} 2>{log:q}

@@ -1,217 +1,116 @@
-# From the cells to the report: the plan, the tidy tables, the figures, the write-up. Twice: the report, and a partial one
-# of the cells that are there, by the same rules with names that begin with `partial_`.
-# Needs the cells; makes results/{plan,tables,figures,report} and results/partial.
+# From the cells to the report: the plan, the tidy tables, the figures, the pages.
+# Needs the cells; makes results/{plan.json,tables,figures,report}.
 
 
-rule plan_file:
+
+rule plan:
     output:
-        REGISTRY.plan_path,
+        "results/plan.json",
     log:
-        "results/plan/plan.log",
+        "results/plan.log",
     localrule: True
+    params:
+        plan=hashlib.sha256(CELLS.plan.encode()).hexdigest(),
     message:
-        "Writing down the plan: {REGISTRY.count} cells"
+        "Writing down what is planned"
     run:
-        write_plan(output[0], log[0])
+        Path(output[0]).write_text(CELLS.plan)
+        Path(log[0]).write_text(f"{len(CELLS.names())} cells\n")
 
 
-use rule plan_file as partial_plan with:
-    output:
-        "results/partial/plan/{state}.json",
-    log:
-        "results/partial/plan/{state}.log",
-
-
-for prefix, folder, gaps, plan in (
-    ("", "results", "", REGISTRY.plan_path),
-    ("partial_", "results/partial", "--partial", partial_plan),
-):
-
-    rule:
-        name:
-            f"{prefix}gather_published"
-        input:
-            published=PUBLISHED,
-        output:
-            table=report(
-                f"{folder}/tables/published.csv",
-                category="Tables",
-                labels={"study": "published figures", "table": "a row a figure"},
-                caption="../report/snakemake_captions/published_table.rst",
-            ),
-        log:
-            f"{folder}/tables/published.log",
-        localrule: True
-        conda:
-            "../envs/report.yaml"
-        params:
-            code=report_code("gather_published.py"),
-        message:
-            "Putting together the published figures"
-        shell:
-            r"""
-            exec "$PYTHON" "$SCRIPTS"/gather_published.py \
-                {input.published:q} \
-                --out "$(dirname {output.table:q})" \
-                >{log:q} 2>&1
-            """
-
-    rule:
-        name:
-            f"{prefix}gather_models"
-        input:
-            plan=plan,
-            cells=[] if gaps else OWN_MODELS,
-        output:
-            table=report(
-                f"{folder}/tables/models.csv",
-                category="Tables",
-                labels={"study": "own models", "table": "a row a model"},
-                caption="../report/snakemake_captions/models_table.rst",
-            ),
-        log:
-            f"{folder}/tables/models.log",
-        localrule: True
-        conda:
-            "../envs/report.yaml"
-        params:
-            code=report_code("gather_models.py"),
-        message:
-            "Putting together what own models are"
-        shell:
-            r"""
-            exec "$PYTHON" "$SCRIPTS"/gather_models.py \
-                --plan {input.plan:q} \
-                --results results \
-                --out "$(dirname {output.table:q})" \
-                >{log:q} 2>&1
-            """
-
-    for study in STUDIES:
-
-        rule:
-            name:
-                f"{prefix}aggregate_{study.name}"
-            input:
-                plan=plan,
-                cells=[] if gaps else cells_to_read(study),
-                control=f"{folder}/tables/timing.csv" if study.uses_control else [],
-            output:
-                table=report(
-                    f"{folder}/tables/{study.name}.csv",
-                    category="Tables",
-                    labels={"study": study.name, "table": "a row a cell"},
-                    caption="../report/snakemake_captions/table.rst",
-                ),
-                others=study_tables(study, folder)[1:],
-            log:
-                f"{folder}/tables/{study.name}.log",
-            localrule: True
-            conda:
-                "../envs/report.yaml"
-            params:
-                code=report_code("aggregate.py", f"stepscope.tables.{study.name}"),
-                study=study.name,
-                gaps=gaps,
-                control=f"--control {folder}/tables/timing.csv" if study.uses_control else "",
-            message:
-                f"Putting together the {study.name} tables"
-            shell:
-                r"""
-                exec "$PYTHON" "$SCRIPTS"/aggregate.py \
-                    --plan {input.plan:q} \
-                    --study {params.study} {params.gaps} {params.control} \
-                    --results results \
-                    --out "$(dirname {output.table:q})" \
-                    >{log:q} 2>&1
-                """
-
-    for section in DRAWN:
-
-        rule:
-            name:
-                f"{prefix}{section.name}_figures"
-            input:
-                tables=section_tables(section, folder),
-            output:
-                **figure_outputs(section, folder),
-            log:
-                f"{folder}/figures/{section.name}.log",
-            localrule: True
-            conda:
-                "../envs/report.yaml"
-            params:
-                code=report_code("draw_figures.py", f"stepscope.figures.{section.name}"),
-                section=section.name,
-                others=[f"--with {study}" for study in section.reads],
-                folders=[f"--tables {folder}/tables", f"--out {folder}/figures"],
-            message:
-                section.drawing
-            shell:
-                r"""
-                exec "$PYTHON" "$SCRIPTS"/draw_figures.py \
-                    --study {params.section} {params.others} \
-                    {params.folders} \
-                    >{log:q} 2>&1
-                """
-
-    rule:
-        name:
-            f"{prefix}write_report"
-        input:
-            tables=[study_tables(study, folder) for study in STUDIES],
-            models=f"{folder}/tables/models.csv",
-            published=f"{folder}/tables/published.csv",
-            figures=[f"{folder}/figures/{name}.svg" for section in DRAWN for name in figures(section)],
-            templates=templates(),
-        output:
-            markdown=f"{folder}/report/report.md",
-            html=report(f"{folder}/report/index.html", category="Report", labels={"page": "StepScope report"}),
-            data=report(f"{folder}/report/data.html", category="Report", labels={"page": "All data"}),
-            tables=directory(f"{folder}/report/tables"),
-        log:
-            f"{folder}/report/report.log",
-        localrule: True
-        conda:
-            "../envs/report.yaml"
-        params:
-            code=report_code(
-                "write_report.py",
-                *[f"stepscope.report.studies.{section.name}.section" for section in (*STUDIES, *COMPARISONS)],
-                *[f"stepscope.report.chapters.{name}" for name in CHAPTERS],
-            ),
-            studies=[f"--study {study.name}" for study in STUDIES],
-            comparisons=[f"--comparison {section.name}" for section in COMPARISONS],
-            folders=[
-                f"--tables {folder}/tables",
-                f"--figures {folder}/figures",
-                f"--out {folder}/report",
-                "--results results",
-            ],
-            gaps=gaps,
-            run=f"snakemake --cores 1 {'partial' if prefix else 'report'}",
-        message:
-            "Writing the report"
-        shell:
-            r"""
-            exec "$PYTHON" "$SCRIPTS"/write_report.py \
-                {params.studies} \
-                {params.comparisons} {params.gaps} \
-                --templates "$SCRIPTS"/../report \
-                --command "{params.run}${{STEPSCOPE_CONFIGURATION-}}" \
-                {params.folders} \
-                >{log:q} 2>&1
-            """
-
-
-rule partial:
+rule aggregate:
     input:
-        "results/partial/report/index.html",
-        "results/partial/report/data.html",
-        "results/partial/report/report.md",
+        plan="results/plan.json",
+        cells=cells_to_read("record.json", "analysis"),
+        published=PUBLISHED,
+    output:
+        tables=report(
+            directory("results/tables"),
+            patterns=["{table}.csv"],
+            category="Tables",
+            caption="../report/snakemake_captions/table.rst",
+        ),
+    log:
+        "results/aggregate.log",
     localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=code_of("aggregate", *[f"stepscope.tables.{study.name}" for study in STUDIES]),
+        gaps="" if config["measure"] else "--partial",
     message:
-        "Writing results/partial/report/index.html of what there is, naming what is missing"
+        "Putting the tables together"
+    shell:
+        r"""
+        exec python3 "$STEPSCOPE"/aggregate.py \
+            --plan {input.plan:q} {params.gaps} \
+            --results results \
+            --out results/tables \
+            --published {input.published:q} \
+            >{log:q} 2>&1
+        """
 
 
-SOURCES.save()  # every digest has been taken by now: the plan's name holds them
+rule figures:
+    input:
+        tables=rules.aggregate.output.tables,
+    output:
+        figures=report(
+            directory("results/figures"),
+            patterns=["{figure}.svg"],
+            category="Figures",
+            caption="../report/snakemake_captions/figure.rst",
+        ),
+    log:
+        "results/figures.log",
+    localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=code_of("draw_figures", *[f"stepscope.figures.{section.name}" for section in DRAWN]),
+    message:
+        "Drawing the figures"
+    shell:
+        r"""
+        exec python3 "$STEPSCOPE"/draw_figures.py \
+            --tables results/tables \
+            --out results/figures \
+            >{log:q} 2>&1
+        """
+
+
+rule pages:
+    input:
+        tables=rules.aggregate.output.tables,
+        figures=rules.figures.output.figures,
+        templates=templates(),
+    output:
+        markdown="results/report/report.md",
+        html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
+        data=report("results/report/data.html", category="Report", labels={"page": "All data"}),
+        tables=directory("results/report/tables"),
+    log:
+        "results/report/report.log",
+    localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=code_of(
+            "write_report",
+            *[f"stepscope.report.studies.{section.name}.section" for section in (*STUDIES, *COMPARISONS)],
+            *[f"stepscope.report.chapters.{name}" for name in CHAPTERS],
+        ),
+        gaps="" if config["measure"] else "--partial",
+    message:
+        "Writing the report"
+    shell:
+        r"""
+        exec python3 "$STEPSCOPE"/write_report.py {params.gaps} \
+            --templates "$STEPSCOPE"/../report \
+            --command "$STEPSCOPE_COMMAND" \
+            --tables results/tables \
+            --figures results/figures \
+            --results results \
+            --out results/report \
+            >{log:q} 2>&1
+        """

@@ -1,6 +1,6 @@
 """Two results folders beside each other: what has become faster or slower, and what changed between them.
 
-BASELINE and RESULTS are folders `results/`, folders that hold one, or archives. Cells are matched by name and judged as
+BASELINE and RESULTS are folders `results/`, or folders that hold one. Cells are matched by name and judged as
 everywhere in the report: between processes, beyond what unchanged cells of either run differ by, with false discoveries
 controlled. Nothing of a folder is run.
 
@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.archive import ArchiveError, opened
 from stepscope.recordings.text import plain, show
 from stepscope.report.runs import page, words
 from stepscope.report.runs.changes import changes
@@ -30,7 +29,7 @@ def main() -> None:
         before, after = (results_in(path) for path in (given.baseline, given.results))
         found = compared(before, after, dict(given.paired))
         sentences = written(found, given)
-    except (ResultsError, ArchiveError) as error:
+    except ResultsError as error:
         for name in page.FILES if given.out else ():  # an earlier comparison's would pass for this one's
             (given.out / name).unlink(missing_ok=True)
         print(f"error: {plain(error, 1000)}", file=sys.stderr)
@@ -45,7 +44,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     """The flags; `paired` are pairs of labels."""
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("baseline", type=Path, metavar="BASELINE", help="what to compare with: a folder or an archive")
+    flags.add_argument("baseline", type=Path, metavar="BASELINE", help="what to compare with: a folder")
     flags.add_argument(
         "results", type=Path, nargs="?", default=Path("results"), metavar="RESULTS", help="default: %(default)s"
     )
@@ -72,9 +71,8 @@ def labels(text: str) -> tuple[str, str]:
 
 
 def results_in(path: Path) -> Results:
-    """What a folder or an archive holds."""
-    with opened(path) as folder:
-        return read(folder, str(path))
+    """What a folder holds."""
+    return read(path / "results" if (path / "results").is_dir() else path, str(path))
 
 
 def written(found: Compared, given: argparse.Namespace) -> list[str]:

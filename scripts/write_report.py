@@ -1,10 +1,9 @@
 """Writes the report, index.html, data.html and report.md, from the tables and figures of one or several studies."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from stepscope.archive import ArchiveError
+from stepscope.config.studies import COMPARISONS, STUDIES
 from stepscope.files import or_one_line
 from stepscope.report.page import Request, write
 from stepscope.report.site import write_site
@@ -12,16 +11,6 @@ from stepscope.report.site import write_site
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--study", required=True, action="append", dest="studies", help="a study to show; repeat in order"
-    )
-    parser.add_argument(
-        "--comparison",
-        action="append",
-        default=[],
-        dest="comparisons",
-        help="a section that compares studies, after theirs; repeat in order",
-    )
     parser.add_argument("--tables", required=True, type=Path, help="folder with <study>.csv")
     parser.add_argument("--figures", required=True, type=Path, help="folder with the drawn figures")
     parser.add_argument("--templates", required=True, type=Path, help="folder with the report's templates")
@@ -43,7 +32,7 @@ def main() -> None:
     if bool(arguments.out) == bool(arguments.site):
         parser.error("give either --out, a folder for the report, or --site")
     request = Request(
-        studies=arguments.studies,
+        studies=[study.name for study in STUDIES],
         tables=arguments.tables,
         figures=arguments.figures,
         templates=arguments.templates,
@@ -51,17 +40,14 @@ def main() -> None:
         title=arguments.title,
         command=arguments.command,
         partial=arguments.partial,
-        comparisons=tuple(arguments.comparisons),
+        comparisons=tuple(section.name for section in COMPARISONS),
         results=arguments.results,
     )
     with or_one_line(arguments.site or arguments.out):
-        try:
-            if arguments.site:
-                write_site(request, arguments.site)
-            else:
-                write(request)
-        except ArchiveError as error:
-            sys.exit(f"error: {error}")
+        if arguments.site:
+            write_site(request, arguments.site)
+        else:
+            write(request)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""The configuration: presets laid over it, checked against the schema, each error one line that names the key."""
+"""The configuration: read, checked against the schema, each error one line that names the key."""
 
 import difflib
 import functools
-import itertools
 import json
 import math
 import operator
@@ -30,60 +29,6 @@ def read_yaml(path: Path) -> dict:
     import yaml
 
     return yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def with_preset(config: dict, given: dict, folder: Path) -> dict:
-    """`config` with its preset's file from `folder` laid over it, and what the user gave (`given`) over that.
-
-    Raises ConfigError for a preset that has no file, or one that cannot be read.
-    """
-    name = config.get("preset", "default")
-    return config if name == "default" else merged(merged(config, read_preset(name, folder)), given)
-
-
-def read_preset(name: str, folder: Path, within: tuple[str, ...] = ()) -> dict:
-    """A preset's file, with the presets that it names under `presets` put together before it.
-
-    within: the presets that this one is a part of. Raises ConfigError for one that has no file, or holds itself.
-    """
-    presets = sorted(path.stem for path in folder.glob("*.yaml"))
-    where = f"rules/presets/{within[-1]}.yaml, key presets" if within else "config key preset"
-    if name not in presets:
-        raise ConfigError(f"{where}: there is no preset {name!r}; choose from default, {', '.join(presets)}")
-    if name in within:
-        raise ConfigError(f"{where}: {name!r} holds itself; remove it")
-    if complaint := unreadable(folder / f"{name}.yaml"):
-        raise ConfigError(complaint)
-    own = read_yaml(folder / f"{name}.yaml")
-    whole: dict = {}
-    for part in own.pop("presets", []):
-        whole = together(whole, read_preset(part, folder, (*within, name)))
-    return together(whole, own)
-
-
-def together(first: dict, second: dict) -> dict:
-    """Two presets as one: mappings key by key, lists one after the other without what the first has already, the
-    entries of grids point by point; of single values the second's."""
-    result = dict(first)
-    for key, value in second.items():
-        old = result.get(key)
-        if isinstance(value, dict):
-            result[key] = together(old if isinstance(old, dict) else {}, value)
-        elif isinstance(value, list):
-            found = [*(old if isinstance(old, list) else []), *(one for item in value for one in _single(item))]
-            result[key] = [item for at, item in enumerate(found) if item not in found[:at]]
-        else:
-            result[key] = value
-    return result
-
-
-def _single(item: object) -> list:
-    """The points of a grid's entry, each as an entry; a list of lengths is one point. Anything else as it is."""
-    if not isinstance(item, dict):
-        return [item]
-    axes = {key: value for key, value in item.items() if isinstance(value, list) and key != "lengths"}
-    products = itertools.product(*axes.values())
-    return [item | {key: [value] for key, value in zip(axes, values, strict=True)} for values in products]
 
 
 def unreadable(path: Path) -> str | None:

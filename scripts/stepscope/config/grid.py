@@ -2,12 +2,13 @@
 
 import functools
 import itertools
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,9 @@ class Cell:
         return self.name.partition("/")[0]
 
     @functools.cached_property
-    def flags(self) -> str:
-        """The spec as command-line flags, sorted by name: the same for the same spec."""
-        return flags_of(dict(sorted(self.spec.items())))
+    def json(self) -> str:
+        """The spec as JSON, sorted by name: the same for the same spec."""
+        return json.dumps(self.spec, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -69,25 +70,23 @@ class Target:
         )
 
 
-def flags_of(spec: dict) -> str:
-    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model 512`."""
-    return " ".join([f"{_flag(key)} {_word(key, value)}" for key, value in spec.items() if key != "study"])
+def words_of(spec: dict) -> list[str]:
+    """A spec as the flags of its measuring program: {"d_model": 512} is `--d-model`, `512`. Lists are JSON."""
+    return [word for key, value in spec.items() if key != "study" for word in (_flag(key), _text(value))]
 
 
-def _word(key: str, value: object) -> object:
-    """A value as a shell's word. Only names of models and what they are built with hold signs that a shell reads."""
-    return shlex.quote(value) if key in ("model", "model_keys") else value
-
-
-@functools.cache
 def _flag(key: str) -> str:
     return f"--{key.replace('_', '-')}"
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
 
 
 def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
     """The points of a grid, in its order: the product of each entry's lists, one entry after the other.
 
-    Raises ConfigError if the grid is empty, or names a point twice.
+    Raises ConfigError if the grid is empty.
     """
     axes = tuple(axes)
     found: list[dict] = []
@@ -105,14 +104,9 @@ def stopping_rule(steps: dict) -> dict:
     return {"steps": steps["min"], "max_steps": steps["max"], "max_seconds": steps["seconds"]}
 
 
-def without_duplicates(study: str, cells: list[Cell]) -> list[Cell]:
-    """The same cells. Raises ConfigError if two have one name: the grid holds a point twice."""
-    seen = set()
-    for cell in cells:
-        if cell.name in seen:
-            raise ConfigError(f"config key {study}.grid: {cell.name} is there twice; remove one")
-        seen.add(cell.name)
-    return cells
+def each_once(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells in their order; one that several entries of a grid name is one cell."""
+    return list({cell.name: cell for cell in cells}.values())
 
 
 def options_path(options: dict) -> str:
@@ -122,4 +116,4 @@ def options_path(options: dict) -> str:
 
 def command_of(program: str, spec: dict) -> str:
     """What a person types in the project's folder to measure this spec."""
-    return f"python {Path('scripts') / program} {flags_of(spec)}"
+    return shlex.join(["python", str(Path("scripts") / program), *words_of(spec)])

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from stepscope.archive import OTHER_FOLDERS
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware, is_expected
 
@@ -78,7 +78,7 @@ def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
 
 def _hardware(label: str, entry: dict, config: dict, results: Path) -> Hardware:
     asked = {key: entry[key] for key in SLURM if key in entry}
-    measured = entry.get("measure", "archive" not in entry)
+    measured = entry.get("measure", True)
     here = measured and not asked
     wanted = entry.get("device", config["device"])
     if here:

@@ -1,6 +1,6 @@
 """The optimisation ladder's cells: at each place the rungs, every one a change of the one before, then the asides."""
 
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target
 from stepscope.config.training import check_size, timed_steps, training_cells
 
@@ -12,7 +12,7 @@ VARIED = ("compile", "checkpoint")  # what an aside may vary
 def ladder_cells(target: Target) -> list[Cell]:
     """The cells of the ladder: place by place the rungs in their order, then the asides.
 
-    Raises ConfigError for a place without its size, an aside without its rung, or a rung that is there twice.
+    Raises ConfigError for a place without its size, or an aside without its rung.
     """
     config, study, device = target.config, target.settings, target.device
     rungs, asides = climbed(study["rungs"][device]), study["asides"][device]
@@ -25,11 +25,6 @@ def ladder_cells(target: Target) -> list[Cell]:
         for way in rungs + varied(asides, rungs, place["size"]):
             entry = {key: [value] for key, value in {**place, **way}.items()}
             _check_blocks(way, place["size"], config["sizes"], f"config key ladder.asides.{device}")
-            if entry in entries:
-                said = ", ".join(f"{key} {value}" for key, value in {**place, **way}.items())
-                raise ConfigError(
-                    f"config key ladder.rungs.{device}, or its asides or places: {said} is there twice; remove one"
-                )
             entries.append(entry)
     if not entries:
         raise ConfigError(f"config key ladder.places.{device}: the list is empty; give at least one size and context")

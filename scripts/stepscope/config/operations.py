@@ -1,8 +1,8 @@
 """Cells that measure operations by themselves: attention, the machine's best rates, and sums in 16-bit formats."""
 
 from stepscope.axes import CAUSAL, FULL, IMPLEMENTATIONS
-from stepscope.config.config import ConfigError
-from stepscope.config.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
+from stepscope.config import ConfigError
+from stepscope.config.grid import Cell, Target, each_once, options_path, points, stopping_rule
 
 ATTENTION_AXES = (
     *("implementation", "d_head", "precision", "batch", "causal"),
@@ -42,7 +42,7 @@ def attention_cells(target: Target) -> list[Cell]:
         raise ConfigError(
             f"config key attention.grid.{device}: the grid is empty; give at least one entry with its axes"
         )
-    return without_duplicates("attention", result)
+    return each_once(result)
 
 
 def _attention_shape(entry: dict, point: dict, device: str) -> dict:
@@ -100,7 +100,7 @@ def ceilings_cells(target: Target) -> list[Cell]:
     result = [
         target.cell(f"{part['operation']}/{part['precision']}", {**part, **until, **target.common}) for part in parts
     ]
-    return without_duplicates("ceilings", result)
+    return each_once(result)
 
 
 def precision_cells(target: Target) -> list[Cell]:

@@ -1,7 +1,8 @@
-"""What holds for one run of the workflow: it is alone in its folder, and can write where it has to."""
+"""What holds for one run of the workflow: it is alone in its folder, can write there, and says how far it is."""
 
 import contextlib
 import fcntl
+import logging
 import os
 import sys
 import tempfile
@@ -9,12 +10,8 @@ from pathlib import Path
 
 from stepscope.machine.locks import lock_folder
 
-CONFIGURATION = "STEPSCOPE_CONFIGURATION"  # environment variable: the configuration that the run was given, as flags
-
-
-def tell_jobs(flags: str) -> None:
-    """Let this machine's jobs know the run's configuration, for what they say should be run next."""
-    os.environ[CONFIGURATION] = flags
+# What was measured, until the run has ended: Snakemake removes what it has not noted as finished when a run was killed.
+KEPT = Path("results/.measured")
 
 
 def unlockable() -> str | None:
@@ -57,6 +54,38 @@ class RunLock:
         return None
 
 
+class OneLineAJob(logging.Filter):
+    """For the terminal: a line for each finished job, with the share done, instead of Snakemake's paragraphs.
+
+    The log file in .snakemake/log keeps these. Errors pass.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._said: dict[int, str] = {}
+        self._finished = ""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is shown as it is."""
+        event = getattr(getattr(record, "event", None), "value", "")
+        if event == "job_info":
+            self._said[record.jobid] = record.rule_msg or record.rule_name
+        elif event == "job_finished":
+            self._finished = self._said.pop(record.job_id, "")
+        elif event == "progress":
+            print(f"{record.done / record.total:4.0%}  {self._finished}", file=sys.stderr, flush=True)
+        return record.levelno > logging.INFO or event.endswith("error")
+
+
+def speak_briefly() -> None:
+    """From now on, Snakemake says less on the terminal."""
+    from snakemake.logging import logger
+
+    for handler in logger.handlers:
+        if handler.name == "DefaultStreamHandler":
+            handler.addFilter(OneLineAJob())
+
+
 def unusable(path: str) -> str | None:
     """None if Snakemake can hand a path of programs on to its jobs; else one line that says why not.
 
@@ -68,11 +97,6 @@ def unusable(path: str) -> str | None:
     if "'" in path:
         harmful += [f"a single quote beside {sign}" for sign in path if sign in '"$`']
     return f"{path!r}: Snakemake cannot run programs by a path with {harmful[0]}; rename it" if harmful else None
-
-
-def missing(records: list[str]) -> list[str]:
-    """Those of the records that are not there."""
-    return [record for record in records if not os.path.isfile(record)]  # a third of the time of Path's
 
 
 def unwritable(folder: Path, remedy: str = "make it writable, or choose another --directory") -> str | None:

@@ -3,9 +3,8 @@
 import dataclasses
 
 from stepscope.axes import NEUTRAL
-from stepscope.config import own_models, recordings
-from stepscope.config.config import ConfigError
-from stepscope.config.grid import Cell, Target, options_path, points, stopping_rule, without_duplicates
+from stepscope.config import ConfigError, own_models, recordings
+from stepscope.config.grid import Cell, Target, each_once, options_path, points, stopping_rule
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
@@ -64,7 +63,7 @@ def warmup_cells(target: Target) -> list[Cell]:
         [dataclasses.replace(cell, name=f"{cell.name}/{way}") for cell in training_cells(target, settings, WARMUP_AXES)]
         for way, settings in ways
     ]
-    return without_duplicates("warmup", [cell for point in zip(*named, strict=True) for cell in point])
+    return each_once([cell for point in zip(*named, strict=True) for cell in point])
 
 
 def timed_steps(target: Target) -> dict:
@@ -132,7 +131,7 @@ def training_cells(
                 f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, own_models.chosen_of(spec)
             )
         )
-    return without_duplicates(study, result)
+    return each_once(result)
 
 
 def _plain_heads(point: dict, model: dict, place: str) -> None:

@@ -1,48 +1,35 @@
 """What a job finds where it starts, against what the run that submitted it knows. Standard library only."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from stepscope.files import write_whole
-from stepscope.machine import identity, labels
+from stepscope.machine import identity
 from stepscope.machine.labels import Hardware, is_expected
+
+WRITTEN = Path(".snakemake/stepscope-machines.json")
 
 
 @dataclass(frozen=True)
 class Expected:
-    """A label's device, what its GPU's or CPU's name contains, its interpreter, and its newest record's identity."""
+    """A label's device, what its GPU's or CPU's name contains, its interpreter, and whether Slurm's jobs measure it."""
 
     device: str
     expect: str | None = None
     python: str | None = None
-    identity: dict | None = None
+    by_jobs: bool = False
 
 
-def write(path: Path, machines: list[Hardware], seen: dict[str, dict[str, dict | None]]) -> None:
-    """Write down what is known of each label, for the jobs to read; whole or not at all.
-
-    `seen`: label → study → identity by the newest records.
-    """
+def write(machines: list[Hardware], path: Path = WRITTEN) -> None:
+    """Write down what is known of each label, for the jobs to read; whole or not at all."""
     content = {
-        one.label: {
-            "device": one.device,
-            "expect": one.expect,
-            "python": one.python,
-            "identity": _common(seen.get(one.label, {})),
-        }
-        for one in machines
-        if one.measured
+        one.label: asdict(Expected(one.device, one.expect, one.python, one.by_jobs)) for one in machines if one.measured
     }
     write_whole({path: [json.dumps(content, indent=1, sort_keys=True) + "\n"]})
 
 
-def _common(studies: dict[str, dict | None]) -> dict | None:
-    found = next(filter(None, studies.values()), None)
-    return found and {key: value for key, value in found.items() if key not in (labels.TOOLS, labels.PACKAGES)}
-
-
-def read(path: Path, label: str) -> Expected:
+def read(label: str, path: Path = WRITTEN) -> Expected:
     """What is known of a label. Raises ValueError, with one line, if that cannot be read."""
     try:
         return Expected(**json.loads(path.read_text())[label])
@@ -50,8 +37,16 @@ def read(path: Path, label: str) -> Expected:
         raise ValueError(f"{path.absolute()} says nothing of {label}; start the run again where it began") from None
 
 
-def check_type(label: str, expected: Expected, gpu: str | None) -> None:
-    """Raise ValueError, with one line, if this machine is not of the label's type; `gpu` is the first one's name."""
+def check_type(label: str, expected: Expected, gpu: str | None, in_job: bool = True) -> None:
+    """Raise ValueError, with one line, if this is not where the label's cells are measured.
+
+    gpu: the first one's name. in_job: whether a job of Slurm asks.
+    """
+    if expected.by_jobs and not in_job:
+        raise ValueError(
+            f"config key hardware.{label}: its cells are measured by Slurm's jobs; run with --workflow-profile "
+            "profiles/slurm, or give it measure: false to use the results that are there"
+        )
     if expected.device == "cuda" and gpu is None:
         raise ValueError(
             f"this job of hardware.{label} sees no NVIDIA GPU; check what the entry asks Slurm for, and the node"
@@ -62,9 +57,3 @@ def check_type(label: str, expected: Expected, gpu: str | None) -> None:
             f"this job of hardware.{label} runs on {name}, but the entry expects {expected.expect!r}; correct what "
             "it asks Slurm for (gpu_model, slurm_partition, constraint), or expect"
         )
-
-
-def news(expected: Expected, found: dict) -> str | None:
-    """In what this machine differs from the label's newest record, in words; None if in nothing, or there is none."""
-    difference = expected.identity and labels.first_difference(found, expected.identity)
-    return "{} is {!r}, and was {!r}".format(*difference) if difference else None

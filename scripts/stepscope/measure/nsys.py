@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope.axes import option
-from stepscope.config.grid import flags_of
+from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
 from stepscope.measure import process
@@ -54,7 +53,7 @@ def record(
     plain = {key: value for key, value in spec.items() if key not in FLAGS}
     with tempfile.TemporaryDirectory() as scratch:
         inner = [sys.executable, str(program)]
-        inner += [*shlex.split(flags_of(plain | {"profiler": "none"})), "--out", scratch]
+        inner += [*words_of(plain | {"profiler": "none"}), "--out", scratch]
         for name, chosen in attempts(spec):
             report = folder / "trace.nsys-rep"
             words = command(shutil.which("nsys"), chosen, report.with_suffix(""), inner)

@@ -10,7 +10,6 @@ from stepscope.report.agreement import agreement_findings, agreement_table
 from stepscope.report.chapters import chapters
 from stepscope.report.data.machines import labels
 from stepscope.report.data.spotlight import Machine
-from stepscope.report.estimate import estimate_table
 from stepscope.report.kit import formatting
 from stepscope.report.kit.chapter import Chapter
 from stepscope.report.kit.finding import Finding, by_machine
@@ -84,11 +83,6 @@ class Content:
         """What several studies say of one point: sentences by machine, and the table behind them."""
         found = by_machine(agreement_findings(self.tables), self.labels)
         return {"findings": found, "table_of_points": agreement_table(self.tables)}
-
-    @cached_property
-    def estimate(self) -> dict:
-        """What the plan expected, beside what it took."""
-        return {"table_of_studies": estimate_table(self.tables)}
 
     @cached_property
     def run(self) -> dict:

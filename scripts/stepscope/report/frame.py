@@ -52,7 +52,6 @@ class Frame:
         parts = [self._render("title", title=f"All data: {content.title}", box=content.box)]
         parts += [self.section(name) for name in content.sections]
         parts.append(self._render("agreement", **content.agreement))
-        parts.append(self._render("estimate", **content.estimate))
         return self._whole(parts)
 
     def front(self) -> str:

@@ -2,7 +2,6 @@
 
 import pandas as pd
 
-from stepscope.report.data.estimate import by_study
 from stepscope.report.data.machines import at_once, every_cell, processes
 from stepscope.report.kit import formatting, table
 from stepscope.report.kit.blocks import Box, Column, Table, TableCell
@@ -75,7 +74,7 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     seconds = cells["duration_s"].astype(float).sum()
     if seconds:
         facts.append(("Time spent measuring", formatting.duration(seconds)))
-    facts += held_against_plan(tables)
+    facts += older_code(cells)
     facts += _together(cells)
     counts = processes(tables)
     if counts:
@@ -94,17 +93,10 @@ def overview(tables: Tables) -> list[tuple[str, str]]:
     return facts
 
 
-def held_against_plan(tables: Tables) -> list[tuple[str, str]]:
-    """How long the plan expected the cells to take that it had estimated, and how long they took."""
-    rows = by_study(tables)
-    if not rows:
-        return []
-    expected, taken = (sum(row[name] for row in rows) for name in ("expected_s", "taken_s"))
-    text = (
-        f"{formatting.duration(expected)} for {formatting.cells(sum(row['cells'] for row in rows))}, which took "
-        f"{formatting.duration(taken)} ({formatting.significant(taken / expected)} times that)"
-    )
-    return [("Expected by the plan", text)]
+def older_code(cells: pd.DataFrame) -> list[tuple[str, str]]:
+    """How many cells were measured by other code than is there now, if any."""
+    older = int((cells["is_current"] == "no").sum()) if "is_current" in cells else 0
+    return [("Cells that older code measured", f"{older:,} of {len(cells):,}")] if older else []
 
 
 def _together(cells: pd.DataFrame) -> list[tuple[str, str]]:

@@ -7,7 +7,6 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +26,7 @@ Rows = list[list[str]]  # of a CSV file, without its header
 
 
 class Disagreement(ValueError):
-    """Why a cell is not the plan's, in one line; `about` is "spec", "code", "hardware" or "damaged"."""
+    """Why a cell is not the plan's, in one line; `about` is "spec", "hardware" or "damaged"."""
 
     def __init__(self, about: str, text: str):
         super().__init__(text)
@@ -118,16 +117,6 @@ def read_cells(plan: dict, study: str, results: Path, partial: bool = False) -> 
     return cells
 
 
-def finished_cells(plan: dict, names: Collection[str], results: Path) -> list[str]:
-    """Those of the cells that are whole, and measured by the spec, the code and the machine that the plan expects."""
-    finished = []
-    for study, part in plan["studies"].items():
-        asked = part | {"cells": [entry for entry in part["cells"] if entry["cell"] in names]}
-        found = read_cells(plan | {"studies": plan["studies"] | {study: asked}}, study, results, partial=True)
-        finished += [cell.name for cell in found if cell.status == "measured"]
-    return finished
-
-
 def read_analysis(cell: CellResult, columns: dict[str, tuple[str, ...]], made_of: str) -> tuple[dict[str, Rows], str]:
     """(table name -> its rows, why the analysis cannot be used); no rows of a cell that was not measured.
 
@@ -171,11 +160,8 @@ def _read_cell(entry: dict, identity: dict | None, machine: dict, folder: Path) 
         of_point = [{key: each[key] for key in POINT if key in each} for each in (spec, entry["spec"])]
         if of_point[0] != of_point[1]:
             raise Disagreement("spec", f"record.json is of another point than its folder: {_difference(*of_point)}")
-    else:
-        if spec != entry["spec"]:
-            raise Disagreement("spec", f"record.json is of another spec: {_difference(spec, entry['spec'])}")
-        if entry["code"] not in accepted_codes(record):
-            raise Disagreement("code", f"measured by other code (digest {record['code']}, now {entry['code']})")
+    elif spec != entry["spec"]:
+        raise Disagreement("spec", f"record.json is of another spec: {_difference(spec, entry['spec'])}")
     _check_expected(seen, machine["expect"])
     if identity is not None:
         _check_identity(seen, identity)
@@ -198,13 +184,9 @@ def read_measured(results: Path, name: str) -> CellResult:
 def _record(folder: Path) -> dict:
     """A record that may be. Raises FileNotFoundError, or Disagreement."""
     try:
-        record = records.read_record(folder)
-        accepted_codes(record)
+        return records.read_record(folder)
     except records.Damaged as error:
         raise Disagreement("damaged", str(error)) from None
-    except (KeyError, TypeError):
-        raise Disagreement("damaged", "record.json is damaged (its list of accepted edits)") from None
-    return record
 
 
 def _check_version(record: dict) -> None:
@@ -219,17 +201,6 @@ def _samples(folder: Path, digest: str) -> tuple[str, ...]:
     except records.Damaged as error:
         raise Disagreement("damaged", str(error)) from None
     return tuple((folder / "samples.csv").read_text().splitlines())
-
-
-def accepted_codes(record: dict) -> set[str]:
-    """Digests that the record holds for: that of the code that measured it, and those of edits accepted since.
-
-    Raises TypeError or KeyError where the list of accepted edits is damaged.
-    """
-    edits = [tuple(one[key] for key in ("code", "date", "reason")) for one in record.get("accepted", [])]
-    if not all(isinstance(text, str) for edit in edits for text in edit):
-        raise TypeError
-    return {record["code"], *(code for code, *_ in edits)}
 
 
 def _check_expected(seen: dict, expect: str | None) -> None:
@@ -289,17 +260,16 @@ def _last_line(log: Path) -> str:
     return lines[-1][:300] if lines else "the log is empty"
 
 
-def remedy(problems: dict[str, str], machines: dict[str, dict], given: str = "") -> str:
+def remedy(problems: dict[str, str], machines: dict[str, dict], command: str = "snakemake report") -> str:
     """What to do about refused cells: the command that measures exactly these again, where they can be.
 
-    `machines`: label → its entry of the plan. `given`: the run's configuration as flags, each after a space.
+    `machines`: label → its entry of the plan. `command`: what the run was started with.
     """
     how = {name: machines[name.partition("/")[0]]["how"] for name in problems}
     used = sorted({name.partition("/")[0] for name in problems if how[name] == "there"})
     again = [name for name in problems if how[name] != "there"]
     records = " ".join(f"results/{name}/record.json" for name in again)
-    where = "--workflow-profile profiles/slurm" if "jobs" in how.values() else "--cores 1"
-    said = [f"To measure exactly these again: snakemake {where} report{given} --forcerun {records}"] if again else []
+    said = [f"To measure exactly these again: {command} --forcerun {records}"] if again else []
     said += [
         f"Nothing is measured for {label} here: copy results of one machine and one version to results/{label}, all by "
         "the same software, or remove what does not belong there"

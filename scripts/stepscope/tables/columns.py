@@ -132,7 +132,7 @@ RUN = Group(
             is_optional=True,
         ),
         text("code", "digest of the code that measured"),
-        text("accepted", "edits of it accepted since: `DIGEST on DATE: REASON`, joined by `; `", is_optional=True),
+        text("is_current", "`yes`, or `no` where older code measured than is there", is_optional=True),
         text("git_commit", "commit of the checkout, with `-dirty` if it had changes"),
         text("started", "when the cell started, ISO 8601"),
         number("duration_s", "s", "how long the cell ran"),
@@ -157,7 +157,11 @@ RUN = Group(
 def run_columns(cell: CellResult) -> dict:
     """RUN: device, software, telemetry, time, command and log; without a record only the last two."""
     log = None if cell.status == "missing" else f"results/{cell.name}/measure.log"
-    return machine_columns(cell.record) | {"command": cell.entry["command"], "log": log}
+    return machine_columns(cell.record) | {
+        "command": cell.entry["command"],
+        "log": log,
+        "is_current": ("no", "yes")[cell.record["code"] == cell.entry["code"]] if cell.record else None,
+    }
 
 
 def machine_columns(record: dict) -> dict:
@@ -173,7 +177,6 @@ def machine_columns(record: dict) -> dict:
         "other_processes": telemetry.get("other_processes"),
         **_host_columns(record.get("host") or {}),
         "code": record["code"],
-        "accepted": "; ".join(f"{one['code']} on {one['date']}: {one['reason']}" for one in record.get("accepted", [])),
         "git_commit": provenance.get("git_commit"),
         "started": provenance["started"],
         "duration_s": provenance["duration_s"],

@@ -8,9 +8,7 @@ import csv
 import math
 from pathlib import Path
 
-from stepscope.archive import ArchiveError
 from stepscope.axes import DIRECTIONS, PHASES, PRECISIONS
-from stepscope.tables import published_archive
 from stepscope.tables.attention import LENGTH
 from stepscope.tables.columns import WARMUP
 from stepscope.tables.schema import FLAG, NUMBER, Field, Table, count, flag, number, text
@@ -97,20 +95,16 @@ class PublishedError(ValueError):
 
 
 def read(path: Path) -> list[dict]:
-    """The rows of a file, every column of TABLE in each; what the file leaves out is None. Of an archive its times.
+    """The rows of a file, every column of TABLE in each; what the file leaves out is None.
 
     Raises PublishedError for what cannot be read, a column that is missing, unknown or there twice, or a value that
     its column does not allow.
     """
     try:
-        if Path(path).suffix == ".zip":
-            return [_row(path, line, values) for line, values in published_archive.figures(Path(path))]
         with Path(path).open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, strict=True)
             _check_header(path, reader.fieldnames or [])
             return [_row(path, reader.line_num, values) for values in reader]
-    except ArchiveError as error:
-        raise PublishedError(str(error)) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise PublishedError(f"{path}: no CSV file of published figures: {error}") from None
 

@@ -3,7 +3,6 @@
 from stepscope.tables import (
     attention,
     ceilings,
-    estimate,
     ladder,
     memory,
     models,
@@ -30,7 +29,6 @@ STUDIES: dict[str, tuple[Table, ...]] = {
 COLLECTED: dict[str, tuple[Table, ...]] = {
     "models": (models.TABLE,),
     "published": (published.TABLE,),
-    "estimate": (estimate.TABLE,),
 }
 TABLES = {table.name: table for tables in (*STUDIES.values(), *COLLECTED.values()) for table in tables}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepscope.config.grid import flags_of
+from stepscope.config.grid import words_of
 from stepscope.machine import identity
 from stepscope.turns import TurnsError
 
@@ -82,7 +82,7 @@ def _of_plan(part: str, plan: dict | None) -> list[Turn]:
 def _turn(entry: dict) -> Turn:
     spec = entry["spec"]
     program = Path(shlex.split(entry["command"])[1]).stem
-    return Turn(entry["cell"], program, tuple(shlex.split(flags_of(spec | {"processes": 1}))), spec["device"])
+    return Turn(entry["cell"], program, tuple(words_of(spec | {"processes": 1})), spec["device"])
 
 
 def _of_command(command: str) -> Turn:

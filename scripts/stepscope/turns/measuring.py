@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from stepscope.config.time_left import in_words
 from stepscope.machine import gpus, locks
 from stepscope.turns import TurnsError
 from stepscope.turns.cells import Turn
@@ -66,7 +65,7 @@ def measure(
 
 def progress(done: int, rounds: int, seconds: float) -> str:
     """`2 of 8 rounds, about 6 min left`, where the first ones took so many seconds."""
-    left = f", about {in_words(seconds / done * (rounds - done))} left" if done < rounds else ""
+    left = f", about {seconds / done * (rounds - done):.0f} s left" if done < rounds else ""
     return f"{done} of {rounds} rounds{left}"
 
 

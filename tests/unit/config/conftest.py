@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
-from stepscope.config.config import read_yaml, validated, with_preset
+from stepscope.config.config import merged, read_yaml, validated
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "rules/config.schema.yaml"
@@ -21,8 +21,9 @@ def make_config():
     """The checked configuration as `snakemake --config KEY=VALUE …` gives it."""
 
     def make(**given):
-        config = read_yaml(ROOT / "config.yaml") | given
-        return validated(with_preset(config, given, ROOT / "rules/presets"), SCHEMA)
+        preset = ROOT / f"rules/presets/{given['preset']}.yaml" if "preset" in given else SCHEMA.with_name("none")
+        laid_over = read_yaml(preset) if preset.exists() else {}
+        return validated(merged(read_yaml(ROOT / "config.yaml"), laid_over) | given, SCHEMA)
 
     return make
 

@@ -3,7 +3,8 @@
 import copy
 
 import pytest
-from stepscope.config.config import ConfigError, merged, read_preset, with_preset
+from stepscope.config import ConfigError
+from stepscope.config.config import merged, read_yaml
 from stepscope.config.studies import ATTENTION, STUDIES, WARMUP
 
 
@@ -13,29 +14,6 @@ def test_merging_goes_key_by_key_and_replaces_lists():
     before = copy.deepcopy((base, over))
     assert merged(base, over) == {"a": {"b": 1, "c": [3]}, "d": {"g": 2}, "e": None}
     assert (base, over) == before
-
-
-def test_what_the_user_gave_wins_over_the_preset_and_the_preset_over_the_file(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: 2\nb: 2\n")
-    config = {"preset": "quick", "a": 3, "b": 1, "c": 1}
-    assert with_preset(config, {"a": 3}, tmp_path) == {"preset": "quick", "a": 3, "b": 2, "c": 1}
-
-
-def test_the_default_preset_is_the_file_as_it_stands(tmp_path):
-    assert with_preset({"preset": "default", "a": 1}, {}, tmp_path) == {"preset": "default", "a": 1}
-    assert with_preset({"a": 1}, {}, tmp_path) == {"a": 1}
-
-
-def test_an_unknown_preset_is_named_with_those_that_exist(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: 2\n")
-    with pytest.raises(ConfigError, match=r"^config key preset: .*'quik'; choose from default, quick$"):
-        with_preset({"preset": "quik"}, {}, tmp_path)
-
-
-def test_a_preset_that_cannot_be_read_is_named(tmp_path):
-    (tmp_path / "quick.yaml").write_text("a: ]")
-    with pytest.raises(ConfigError, match=rf"^{tmp_path}/quick.yaml, line 1: "):
-        with_preset({"preset": "quick"}, {}, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +129,6 @@ def test_as_many_heads_of_keys_as_of_queries_are_neutral(make_config):
         ("smoke", "cuda", [3 * 2 + 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 6]),
         ("smoke", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
         # published-000.yaml …: smoke's cells, then entry by entry what these do not hold
-        ("published-common", "cuda", [3 * 2 + 2, 4 + 1, 2, 2 * 2, 3, 3, 5 + 1, 6]),
         ("published-000", "cuda", [8 + 5, 5, 2 + 2, 4, 3, 3, 6, 6]),
         ("published-001", "cuda", [8 + 3 + 3, 5, 2 + 3, 4 + 3 + 1 + 1 + 1, 3 + 2 * 4, 3, 6 + 6, 6]),
         ("published-002", "cuda", [8 + 5 * 4 * 2 - 6 + 5, 5, 2 + 2, 4, 3, 3, 6 + 5 * 6, 6]),
@@ -181,8 +158,9 @@ def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, 
 
 
 def test_every_preset_is_tested(project_root):
-    tested = {"smoke", "published", "published-common", *(f"published-00{number}" for number in range(5))}
-    assert {path.stem for path in (project_root / "rules/presets").glob("*.yaml")} == tested
+    tested = {"smoke", "published", *(f"published-00{number}" for number in range(5))}
+    presets = {path.stem: read_yaml(path)["preset"] for path in (project_root / "rules/presets").glob("*.yaml")}
+    assert presets == {name: name for name in tested}
 
 
 @pytest.mark.parametrize("part", [f"published-00{number}" for number in range(5)])
@@ -202,46 +180,3 @@ def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset,
         known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
         own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
         assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}
-
-
-PARTS = {
-    "one": "a: {grid: [{x: [1, 2], y: [3]}], counts: [0, 5], n: 1}",
-    "two": "presets: [one]\na: {grid: [{y: [3, 4], x: [2]}], counts: [5, 1], n: 2}\nb: {lists: [{l: [1, 2]}]}",
-    "both": "presets: [two, one]",
-}
-
-
-def in_folder(folder, **files):
-    for name, text in files.items():
-        (folder / f"{name}.yaml").write_text(text)
-
-
-def test_a_preset_of_presets_holds_each_point_of_a_grid_once(tmp_path):
-    in_folder(tmp_path, **PARTS)
-    points = [{"x": [1], "y": [3]}, {"x": [2], "y": [3]}, {"x": [2], "y": [4]}]
-    whole = {"a": {"grid": points, "counts": [0, 5, 1], "n": 2}, "b": {"lists": [{"l": [1]}, {"l": [2]}]}}
-    assert read_preset("two", tmp_path) == whole
-    assert read_preset("both", tmp_path) == {**whole, "a": {**whole["a"], "n": 1}}  # the later one's single value
-
-
-def test_lengths_are_of_one_point(tmp_path):
-    in_folder(tmp_path, one="grid: [{d: [1, 2], lengths: [8, 9]}]")
-    points = [{"d": [1], "lengths": [8, 9]}, {"d": [2], "lengths": [8, 9]}]
-    assert read_preset("one", tmp_path) == {"grid": points}
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        (
-            "lost",
-            "rules/presets/lost.yaml, key presets: there is no preset 'gone'; choose from default, loop, lost, ring",
-        ),
-        ("loop", "rules/presets/ring.yaml, key presets: 'loop' holds itself; remove it"),
-    ],
-)
-def test_a_preset_whose_parts_are_wrong_is_one_line(name, shown, tmp_path):
-    in_folder(tmp_path, lost="presets: [gone]", loop="presets: [ring]", ring="presets: [loop]")
-    with pytest.raises(ConfigError) as refused:
-        with_preset({"preset": name}, {}, tmp_path)
-    assert str(refused.value) == shown

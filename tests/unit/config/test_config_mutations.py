@@ -80,7 +80,7 @@ def plan(config, results):
     registry = Registry(config, machines, STUDIES, results=results)
     registry.check_results()
     for study in STUDIES:
-        assert all(cell.flags for cell in study.cells(config, "cuda", "gpu", 1))
+        assert all(cell.json for cell in study.cells(config, "cuda", "gpu", 1))
     return registry.plan
 
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from stepscope.axes import MODES, NEUTRAL, PRECISIONS
-from stepscope.config.grid import flags_of
+from stepscope.config.grid import words_of
 from stepscope.config.studies import PROFILE, STUDIES
 from stepscope.measure.training import GPU_ONLY
 from stepscope.model.chosen import names
@@ -60,7 +60,7 @@ def test_a_timing_spec_survives_its_flags(seed, parse):
     spec = {"study": "timing", **shape, "num_heads": heads, "vocab_size": chance.randint(2, 99), "context": 7}
     spec |= {"batch": chance.randint(1, 9), "precision": chance.choice(list(PRECISIONS)), **running(chance)}
     spec |= {key: value for key, value in options.items() if value != NEUTRAL[key]}
-    words = shlex.split(flags_of(spec))
+    words = words_of(spec)
     assert parse["time_step"]([*words, "--time-limit", "3"])[0] == spec
     chance.shuffle(pairs := list(zip(words[::2], words[1::2], strict=True)))
     assert parse["time_step"]([word for pair in pairs for word in pair])[0] == spec
@@ -71,7 +71,7 @@ def test_a_spec_of_the_ceilings_survives_its_flags(seed, parse):
     chance = random.Random(seed)
     size = chance.choice([{"operation": "matmul", "order": 32}, {"operation": "copy", "mebibytes": 5}])
     spec = {"study": "ceilings", **size, "precision": chance.choice(list(PRECISIONS)), **running(chance)}
-    assert parse["measure_ceilings"](shlex.split(flags_of(spec)))[0] == spec
+    assert parse["measure_ceilings"](words_of(spec))[0] == spec
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -85,7 +85,7 @@ def test_a_spec_of_attention_survives_its_flags(seed, parse):
     more = [heads, heads | {"key_value_heads": groups}, {"keys": 24}, {"window": 5} if masked else {}]
     for each in chance.sample(more, 2):
         spec |= each
-    assert parse["time_attention"](shlex.split(flags_of(spec)))[0] == spec
+    assert parse["time_attention"](words_of(spec))[0] == spec
 
 
 def test_as_many_heads_of_keys_as_of_queries_and_either_name_of_the_causal_mask_are_one_spec(parse):
@@ -111,7 +111,7 @@ def test_what_nsys_records_survives_its_flags_and_stands_in_the_spec_only_if_cha
     plain = [cell for cell in PROFILE.cells(config, "cuda", "machine", 2) if "detail=" not in cell.name]
     for cell in plain:
         spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
-        assert parse["profile_step"](shlex.split(flags_of(spec)))[0] == spec
+        assert parse["profile_step"](words_of(spec))[0] == spec
         assert {key for key in cell.spec if key.startswith("nsys_")} == {f"nsys_{key}" for key in changed}
     assert len(plain) > 2
 
@@ -137,8 +137,8 @@ def test_every_cell_of_every_preset_survives_its_flags(preset, make_config, pars
     config = make_config(preset=preset)
     for study in STUDIES:
         for cell in (cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)):
-            words = flags_of(cell.spec | {"device": "cpu"})  # a program refuses a GPU that is not there
-            assert parse[study.program](shlex.split(words))[0] == cell.spec | {"device": "cpu"}
+            words = words_of(cell.spec | {"device": "cpu"})  # a program refuses a GPU that is not there
+            assert parse[study.program](words)[0] == cell.spec | {"device": "cpu"}
             assert cell.program == f"{study.program}.py"
 
 

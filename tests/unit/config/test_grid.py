@@ -1,8 +1,12 @@
 """From grids to cells: order, names, specs."""
 
+import dataclasses
+import json
+import shlex
+
 import pytest
-from stepscope.config.config import ConfigError
-from stepscope.config.grid import command_of, flags_of, options_path, points
+from stepscope.config import ConfigError
+from stepscope.config.grid import command_of, options_path, points, words_of
 from stepscope.config.recordings import recorded
 from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, TIMING
 
@@ -52,7 +56,6 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
         **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 3, "device": "cpu"},
     }
     assert cell.chosen == {"attention": "naive", "optimizer": "own", "model": "transformer"}
-    assert cell.flags.startswith("--batch 4 --context 64 --d-ff 512 --d-model 128 --device cpu --max-seconds 0.5 ")
 
 
 def test_shared_heads_and_windows_of_the_model(cells_of):
@@ -103,9 +106,8 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
 
 
 @pytest.mark.parametrize("again", [ENTRY, {**ENTRY, "repeat": [1]}, {**ENTRY, "batch": [4]}])
-def test_a_cell_that_is_there_twice_is_refused_by_name(again, cells_of):
-    with pytest.raises(ConfigError, match=r"^config key timing\.grid: machine/timing/nano/ctx64/fp32 is there twice; "):
-        cells_of(ENTRY, again)
+def test_a_cell_that_two_entries_name_is_one_cell(again, cells_of):
+    assert [cell.name for cell in cells_of(ENTRY, again)] == ["machine/timing/nano/ctx64/fp32"]
 
 
 def test_the_control_is_measured_once_more_and_in_any_case(cells_of):
@@ -142,15 +144,22 @@ def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_
 
 def test_a_spec_as_flags_and_as_a_command():
     spec = {"study": "timing", "d_model": 512, "max_seconds": 0.5, "mode": "forward-backward"}
-    assert flags_of(spec) == "--d-model 512 --max-seconds 0.5 --mode forward-backward"
-    assert command_of("time_step.py", spec) == f"python scripts/time_step.py {flags_of(spec)}"
+    words = ["--d-model", "512", "--max-seconds", "0.5", "--mode", "forward-backward"]
+    assert words_of(spec) == words
+    assert shlex.split(command_of("time_step.py", spec)) == ["python", "scripts/time_step.py", *words]
 
 
-def test_a_cells_flags_are_sorted_by_name(cells_of):
-    words = cells_of(ENTRY)[0].flags.split()
-    names = [word.removeprefix("--").replace("-", "_") for word in words[::2]]
-    assert names == sorted(names)
-    assert words[words.index("--d-ff") + 1] == "512"
+def test_a_list_or_mapping_is_json_in_one_word():
+    spec = {"variants": [{"name": "a b", "batch": 4}]}
+    assert words_of(spec) == ["--variants", '[{"name":"a b","batch":4}]']
+    assert shlex.split(command_of("time_ladder.py", spec))[-1] == '[{"name":"a b","batch":4}]'
+
+
+def test_a_cell_is_the_same_text_however_its_spec_was_written(cells_of):
+    cell = cells_of(ENTRY)[0]
+    backwards = dataclasses.replace(cell, spec=dict(reversed(cell.spec.items())))
+    assert cell.json == backwards.json
+    assert json.loads(cell.json) == cell.spec
 
 
 def test_paths_of_options():

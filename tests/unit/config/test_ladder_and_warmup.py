@@ -1,7 +1,7 @@
 """The cells of the studies that lay out their grid themselves: the optimisation ladder and the warm-up study."""
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.studies import LADDER, WARMUP
 
 
@@ -58,15 +58,7 @@ def test_asides_leave_from_their_rung_after_the_ladder_at_the_sizes_that_they_na
             {"asides": [{"rung": 0, "checkpoint": [13]}], "places": [{"size": "small", "context": 128}]},
             "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
         ),
-        (
-            {"places": [{"size": "small", "context": 1}, {"size": "small", "context": 1, "batch": 4}]},
-            "size small, context 1, precision fp32 is there twice",
-        ),
         ({"asides": [{"rung": 8, "checkpoint": [1]}]}, "ladder.asides.cuda: there is no rung 8; the rungs are 0 to 7"),
-        (
-            {"rungs": [{"precision": "fp32"}, {"precision": "fp32"}], "asides": []},
-            "ladder.rungs.cuda, or its asides or places: size small, context 128, precision fp32 is there twice",
-        ),
     ],
 )
 def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):

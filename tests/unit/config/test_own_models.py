@@ -1,14 +1,12 @@
 """Models of one's own in the plan: their specs, and what makes their cells stale."""
 
 import json
-import shlex
 import subprocess
 import sys
 
 import pytest
-from stepscope.config import own_models
-from stepscope.config.config import ConfigError
-from stepscope.config.cost import cost
+from stepscope.config import ConfigError, own_models
+from stepscope.config.grid import words_of
 from stepscope.config.registry import Registry
 from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING, WARMUP
 from stepscope.machine.labels import Hardware
@@ -88,7 +86,7 @@ def test_every_study_that_runs_the_model_has_its_cells(config):
 
 def test_its_command_can_be_typed(config):
     mine, nano = cells_of(TIMING, config)
-    words = shlex.split(mine.flags)
+    words = words_of(mine.spec)
     assert words[words.index("--model") + 1] == "models/mine.py:build"
     assert json.loads(words[words.index("--model-keys") + 1]) == {"layers": 3, "widths": [1, 2]}
     assert "'" not in nano.flags
@@ -163,16 +161,11 @@ def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_tr
     reached = []
     for cell in found.studies["timing"]:
         names = own_models.chosen_of(cell.spec)
-        modules = found._sources.modules("time_step.py", [f"stepscope.measure.models.{names['model']}"])
+        modules = found.sources.modules("time_step.py", [f"stepscope.measure.models.{names['model']}"])
         reached.append({name for name in modules if name.startswith("stepscope.model.")})
     mine, nano = reached
     assert "stepscope.model.own.assembled" in mine and "stepscope.model.transformer" not in mine
     assert "stepscope.model.transformer" in nano and not any(name.startswith("stepscope.model.own") for name in nano)
-
-
-def test_what_its_steps_cost_is_not_known_before_it_is_built(config):
-    found = cost(cells_of(TIMING, config))
-    assert (found.cells, found.unknown, found.largest.size) == (2, 1, "nano")
 
 
 def test_the_plan_imports_no_torch_for_it(config):

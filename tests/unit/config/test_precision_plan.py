@@ -1,7 +1,7 @@
 """The precision study's cells."""
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.studies import PRECISION
 
 PROBES = ["accumulation", "autocast", "normalisation"]

@@ -2,10 +2,10 @@
 
 import dataclasses
 import json
-import os
+import re
 
 import pytest
-from stepscope.config.config import ConfigError
+from stepscope.config import ConfigError
 from stepscope.config.registry import Registry, pinned_versions
 from stepscope.config.studies import CEILINGS, MEMORY, TIMING
 from stepscope.machine import identity
@@ -27,16 +27,10 @@ def registry(make_config):
 
 def test_cells_are_named_in_the_grids_order(registry):
     found = registry(preset="smoke")
-    timing = "results/machine/timing/nano/{}/fp32/record.json"
-    control = "results/machine/timing/nano/ctx64/fp32/repeat=2/record.json"
-    assert found.records("timing") == [timing.format("ctx64"), timing.format("ctx128"), control]
-    assert found.records("ceilings") == [
-        "results/machine/ceilings/matmul/fp32/record.json",
-        "results/machine/ceilings/copy/fp32/record.json",
-    ]
-    assert found.records() == found.records("timing") + found.records("ceilings")
-    assert found.count == 5
-    assert found.rules == {"time_step", "measure_ceilings"}
+    control = "machine/timing/nano/ctx64/fp32/repeat=2"
+    assert found.names("timing") == [NANO, "machine/timing/nano/ctx128/fp32", control]
+    assert found.names("ceilings") == ["machine/ceilings/matmul/fp32", "machine/ceilings/copy/fp32"]
+    assert found.names() == found.names("timing") + found.names("ceilings") == found.missing()
 
 
 def test_a_cell_is_found_by_its_folder(registry):
@@ -73,52 +67,17 @@ def test_the_plan_says_what_to_expect(registry):
     assert entry["command"].startswith("python scripts/time_step.py --d-model 128 ")
 
 
-def test_the_plans_path_changes_if_and_only_if_the_plan_does(registry, make_config):
-    plain = registry().plan_path
-    assert registry().plan_path == plain
-    assert registry(device="auto", sizes=make_config()["sizes"]).plan_path == plain
-    others = [
-        registry(preset="smoke"),
-        registry(model={"batch": 5}),
-        registry(timing={**make_config()["timing"], "noisy": {"cpu": 0.2}}),
-    ]
-    assert len({plain, *(other.plan_path for other in others)}) == 4
-
-
-def test_a_reordered_configuration_has_the_same_plan_path(registry, make_config):
+def test_a_reordered_configuration_has_the_same_plan(registry, make_config):
     config = make_config()
     backwards = {key: config[key] for key in reversed(config)}
-    assert Registry(backwards, HERE, [CEILINGS, TIMING]).plan_path == registry().plan_path
+    assert Registry(backwards, HERE, [CEILINGS, TIMING]).plan == registry().plan != registry(model={"batch": 5}).plan
 
 
-def test_the_path_of_a_partial_plan_changes_with_every_file_of_a_cell(registry, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder, seen = tmp_path / "results" / NANO, [registry().partial_plan_path]
-    folder.mkdir(parents=True)
-    assert seen == [registry().partial_plan_path]
-    for change in (
-        lambda: (folder / "measure.log").write_text("no"),
-        lambda: (folder / "record.json").write_text("{}"),
-        lambda: os.utime(folder / "record.json", (1, 1)),
-        lambda: (folder / "samples.csv").touch(),
-        lambda: (folder / "analysis").mkdir(),
-        lambda: (folder / "record.json").unlink(),
-    ):
-        change()
-        seen.append(registry().partial_plan_path)
-        assert seen[-1] == registry().partial_plan_path
-    seen.append(registry(preset="smoke").partial_plan_path)
-    assert len(set(seen)) == 8
-
-
-def test_writing_the_plan_removes_those_before_it(registry, tmp_path):
-    (tmp_path / "0123.json").write_text("{}")
-    (tmp_path / "0123.log").write_text("")
-    (tmp_path / "notes.txt").write_text("kept")
+def test_what_makes_a_cell_stale_is_its_code_and_its_machine(registry):
     found = registry()
-    found.write_plan(str(tmp_path / "4567.json"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["4567.json", "notes.txt"]
-    assert (tmp_path / "4567.json").read_text() == found.plan
+    cell = found.cell(NANO)
+    assert found.code_and_machine(cell) == f"{found.code(cell)} {found.machine_json(cell)}"
+    assert re.fullmatch("[0-9a-f]{16}", found.code(cell))
 
 
 def test_a_cells_machine_is_sorted_json(registry):
@@ -166,7 +125,6 @@ def test_versions_with_comments_and_local_parts():
 
 H100 = Hardware("h100", "cuda", 1, here=False, expect="H100", asked={"gpu_model": "h100"})
 OLD = Hardware("old", "cuda", 1, here=False, measured=False)
-CELLS = {"timing": [f"timing/small/ctx{n}/fp32" for n in (128, 512)], "ceilings": ["ceilings/copy/fp32"]}
 
 
 NAMED = {"gpu": "NVIDIA H100"}
@@ -204,24 +162,20 @@ def test_the_grids_are_expanded_for_each_machine_one_after_the_other(registry):
 
 
 def test_of_a_machine_that_nothing_is_measured_on_those_cells_count_that_are_there(elsewhere, tmp_path):
-    with pytest.raises(ConfigError, match=r"hardware\.old: measure: false, but results/old holds no cell of the grids"):
+    with pytest.raises(ConfigError, match=r"hardware\.old: nothing is measured, but results/old holds no cell"):
         elsewhere(OLD, H100).check_results()
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
-    with pytest.raises(ConfigError, match="has results of the study ceilings, and none is to be measured"):
-        elsewhere(OLD).check_results()
     found = elsewhere(OLD, H100)
     found.check_results()
-    assert [record for record in found.records() if "/old/" in record] == [
-        "results/old/timing/small/ctx128/fp32/record.json"
-    ]
+    assert [name for name in found.names() if name.startswith("old/")] == ["old/timing/small/ctx128/fp32"]
 
 
 def test_a_copy_that_is_replaced_changes_the_plan(elsewhere, tmp_path):
     measured(tmp_path, "old/timing/small/ctx128/fp32", "2025")
-    before = elsewhere(OLD, H100).plan_path
+    before = elsewhere(OLD, H100).plan
     path = tmp_path / "old/timing/small/ctx128/fp32/record.json"
     path.write_text(path.read_text().replace("2025", "2024"))
-    assert elsewhere(OLD, H100).plan_path != before
+    assert elsewhere(OLD, H100).plan != before
 
 
 def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
@@ -231,31 +185,3 @@ def test_a_cell_that_lacks_a_part_is_not_there(make_config, tmp_path):
     (tmp_path / names[1] / "analysis").mkdir()
     found = Registry(make_config(preset="smoke"), [OLD], [MEMORY], results=tmp_path)
     assert [cell.name for cell in found.studies["memory"]] == names[1:]
-
-
-def test_cells_that_differ_from_the_newest_record_of_their_label_are_outdated(elsewhere, tmp_path):
-    first, second = (f"h100/{name}" for name in CELLS["timing"])
-    measured(tmp_path, first, "2025-01-01", driver="550")
-    assert elsewhere(H100).outdated() == {}
-    measured(tmp_path, "h100/ceilings/copy/fp32", "2025-02-01", driver="560")
-    measured(tmp_path, second, "2025-01-02", driver="560")
-    found = elsewhere(H100)
-    assert found.outdated() == {first: "driver is '550' there, '560' on the newest"}
-    assert found.seen() == {"h100": {study: {"device": "cuda", **NAMED, "driver": "560"} for study in CELLS}}
-
-
-def test_a_studys_tools_are_compared_within_it(elsewhere, tmp_path):
-    first, second = (f"h100/{name}" for name in CELLS["timing"])
-    measured(tmp_path, first, "2025-01-01", tools={"nsys": "2024.1"})
-    measured(tmp_path, "h100/ceilings/copy/fp32", "2025-02-01")
-    assert elsewhere(H100).outdated() == {}
-    measured(tmp_path, second, "2025-01-02", tools={"nsys": "2025.3"})
-    assert list(elsewhere(H100).outdated()) == [first]
-
-
-def test_records_that_nothing_can_be_read_of_are_no_news(elsewhere, tmp_path):
-    measured(tmp_path, "h100/timing/small/ctx128/fp32", "2025")
-    for name, text in (("timing/small/ctx512/fp32", "{"), ("ceilings/copy/fp32", '{"machine": null}')):
-        (tmp_path / "h100" / name).mkdir(parents=True)
-        (tmp_path / "h100" / name / "record.json").write_text(text)
-    assert elsewhere(H100).outdated() == {}

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from stepscope.config.run import RunLock, missing, unlockable, unusable
-from stepscope.config.snakemake_internals import Progress
+from stepscope.config.run import OneLineAJob, RunLock, unlockable, unusable
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"
@@ -60,33 +59,26 @@ def test_the_lock_of_a_killed_run_is_free(start, tmp_path):
 
 
 def event(name, **fields):
-    return logging.makeLogRecord({"event": SimpleNamespace(value=name), **fields})
+    return logging.makeLogRecord({"levelno": logging.INFO, "event": SimpleNamespace(value=name), **fields})
 
 
-def test_progress_counts_the_jobs_of_cells_only(capsys):
-    progress = Progress({"time_step"}, total=60, done=16)
-    for record in [
-        event("job_info", jobid=1, rule_name="time_step"),
-        event("job_info", jobid=0, rule_name="time_step"),
-        event("job_info", jobid=2, rule_name="aggregate"),
-        event("job_finished", job_id=2),
-        event("job_error", jobid=1),
-        logging.makeLogRecord({"msg": "no event"}),
-    ]:
-        progress.handle(record)
-    assert capsys.readouterr().out == ""
-    progress.handle(event("job_finished", job_id=0))
-    progress.handle(event("job_finished", job_id=0))
-    assert capsys.readouterr().out == "17 of 60 cells\n"
-    progress.handle(event("job_finished", jobid=1))
-    assert capsys.readouterr().out == "18 of 60 cells\n"
+def test_a_finished_job_is_one_line_with_the_share_done(capsys):
+    shown = OneLineAJob()
+    said = [
+        event("job_info", jobid=3, rule_msg="Timing small", rule_name="time_step"),
+        event("shellcmd", msg="python"),
+        event("job_finished", job_id=3),
+        event("progress", done=3, total=60),
+        logging.makeLogRecord({"msg": "Select jobs to execute...", "levelno": logging.INFO}),
+    ]
+    assert [shown.filter(record) for record in said] == [False] * 5
+    assert capsys.readouterr().err == "  5%  Timing small\n"
 
 
-def test_missing_records_are_named(tmp_path):
-    there = tmp_path / "record.json"
-    there.write_text("{}")
-    gone = str(tmp_path / "gone/record.json")
-    assert missing([str(there), gone, str(tmp_path)]) == [gone, str(tmp_path)]
+def test_errors_and_warnings_are_shown_as_they_are():
+    shown = OneLineAJob()
+    assert shown.filter(event("job_error", jobid=3))
+    assert shown.filter(logging.makeLogRecord({"msg": "disk full", "levelno": logging.WARNING}))
 
 
 def test_a_file_system_without_locks_is_noted_and_the_run_goes_on(tmp_path, monkeypatch, capsys):

@@ -51,7 +51,7 @@ def test_the_schemas_defaults_are_what_the_default_file_says(project_root):
 MISTAKES = {
     "a word of none": ({"device": "gpu"}, ["device", "'gpu' is not one of ['auto', 'cuda', 'cpu']"]),
     "a misspelt key": ({"modle": {}}, ["unknown key 'modle'", "did you mean 'model'?"]),
-    "a key like none": ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, device"]),
+    "a key like none": ({"xyzzy": 1}, ["'xyzzy'", "known keys: preset, measure"]),
     "a misspelt key further down": ({"timing": {"warm_up": {}}}, ["timing", "did you mean 'warmup'?"]),
     "a misspelt axis": (grid(attenton=["sdpa"]), ["timing.grid.cpu.0", "did you mean 'attention'?"]),
     "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
@@ -145,7 +145,7 @@ def test_a_name_may_have_64_characters():
         ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
         ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
         ("timing={time_limit: 7}", ("timing", "time_limit"), 7),
-        ("traces=true", ("traces",), True),
+        ("strict=true", ("strict",), True),
     ],
 )
 def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, project_root):

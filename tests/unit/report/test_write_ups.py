@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from stepscope.config.config import read_yaml, validated, with_preset
+from stepscope.config.config import merged, read_yaml, validated
 from stepscope.config.studies import CHAPTERS, STUDIES
 from stepscope.tables.registry import TABLES
 
@@ -30,8 +30,7 @@ def codes(text):
 
 
 def cells_of(preset):
-    given = {"preset": preset}
-    config = with_preset(read_yaml(ROOT / "config.yaml") | given, given, ROOT / "rules/presets")
+    config = merged(read_yaml(ROOT / "config.yaml"), read_yaml(ROOT / f"rules/presets/{preset}.yaml"))
     config = validated(config, ROOT / "rules/config.schema.yaml")
     return {cell.name.removeprefix("gpu/") for study in STUDIES for cell in study.cells(config, "cuda", "gpu", 1)}
 

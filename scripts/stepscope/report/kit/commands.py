@@ -27,7 +27,7 @@ _COLUMNS = [
     Column("cell", number=False, value=lambda row: TableCell(row["cell"] or "")),
     Column("command", number=False, value=lambda row: _code(row.get("command"))),
     Column("code", number=False, value=lambda row: _code(row.get("code") and str(row["code"])[:12])),
-    Column("edits accepted since", number=False, wrap=True, value=lambda row: row.get("accepted"), optional=True),
+    Column("code is today's", number=False, value=lambda row: row.get("is_current"), optional=True),
     Column(
         "commit",
         number=False,

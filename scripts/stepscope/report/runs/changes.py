@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from stepscope.report.kit.formatting import commit, gib
 from stepscope.report.runs.judging import HOW_OFTEN, Results
-from stepscope.tables.cells import accepted_codes
 
 CODE = "code that measured"
 UNKNOWN = "not known"
@@ -37,8 +36,6 @@ def changes(before: Results, after: Results, common: list[tuple[str, str]]) -> l
     for old, new in common:
         records = before.records[old], after.records[new]
         facts = [dict(facts_of(record)) for record in records]
-        if accepted_codes(records[0]) & accepted_codes(records[1]):
-            facts[0][CODE] = facts[1][CODE]
         for fact in dict.fromkeys([*facts[0], *facts[1]]):
             values = tuple(each.get(fact, UNKNOWN) for each in facts)
             if values[0] != values[1]:

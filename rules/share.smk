@@ -1,0 +1,89 @@
+# Results for others: archives, a site, and the comparison with other results.
+# Needs what the report is made of; makes results/{archive,site,compare}.
+
+
+rule archive:
+    input:
+        expand("results/archive/{hardware}.zip", hardware=LABELS),
+    localrule: True
+    message:
+        "The archives: {input}"
+
+
+rule pack:
+    input:
+        rules.pages.output,
+        rules.aggregate.output,
+        cells=cells_to_read("record.json", "samples.csv", "analysis"),
+    output:
+        "results/archive/{hardware}.zip",
+    log:
+        "results/archive/{hardware}.log",
+    wildcard_constraints:
+        hardware="|".join(LABELS),
+    localrule: True
+    params:
+        code=code_of("archive"),
+    message:
+        "Packing the results of {wildcards.hardware}"
+    shell:
+        r"""
+        exec python3 "$STEPSCOPE"/archive.py results {wildcards.hardware:q} \
+            --out {output:q} \
+            >{log:q} 2>&1
+        """
+
+
+rule site:
+    input:
+        rules.pages.output,
+        cells=cells_to_read("record.json", "samples.csv", "analysis"),
+        templates=templates(),
+    output:
+        site=directory("results/site"),
+    log:
+        "results/site.log",
+    localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        code=rules.pages.params.code,
+    message:
+        "The report with what belongs to it, for a repository or a web server: results/site"
+    shell:
+        r"""
+        exec python3 "$STEPSCOPE"/write_report.py \
+            --templates "$STEPSCOPE"/../report \
+            --command "$STEPSCOPE_COMMAND" \
+            --tables results/tables \
+            --figures results/figures \
+            --results results \
+            --site {output.site:q} \
+            >{log:q} 2>&1
+        """
+
+
+# Its exit code is to be that of the whole run, and a job only fails or does not: the end of the run takes it. Without
+# outputs it runs whenever it is asked for.
+rule compare:
+    log:
+        "results/compare/compare.log",
+    localrule: True
+    conda:
+        "../envs/report.yaml"
+    params:
+        baseline=config["baseline"] or "",
+        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")]
+        + ["--strict"] * config["strict"],
+    message:
+        "Comparing the results with {params.baseline}"
+    shell:
+        r"""
+        code=0
+        python3 "$STEPSCOPE"/compare_runs.py {params.baseline:q} {params.flags:q} \
+            --out results/compare \
+            --command "$STEPSCOPE_COMMAND" \
+            >{log:q} 2>&1 || code=$?
+        cp {log:q} results/compare/said.txt
+        echo "$code" >results/compare/exit_code
+        """

@@ -1,0 +1,93 @@
+"""What makes which cell stale: its params before and after an edit of the configuration or of a copy of the code."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from stepscope.config.registry import Registry
+from stepscope.config.studies import STUDIES
+from stepscope.machine.labels import Hardware
+
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+RUN_THE_MODEL = {"timing", "profile", "memory", "warmup", "ladder", "precision"}
+
+
+@pytest.fixture
+def code(tmp_path):
+    shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "scripts"
+
+
+@pytest.fixture
+def params(make_config, code):
+    """Cell → its two params, for a configuration and the code as it is now."""
+
+    def of(**given):
+        found = Registry(make_config(**given), [Hardware("gpu", "cuda", 1, here=False)], STUDIES, scripts=code)
+        return {
+            name: (cell.json, found.code_and_machine(cell)) for name in found.names() for cell in [found.cell(name)]
+        }
+
+    return of
+
+
+def stale(before, after):
+    """The cells to be measured after a change: new ones, and those of which a param changed."""
+    return {name for name in after if before.get(name) != after[name]}
+
+
+def append(code, module, text):
+    path = code / "stepscope" / module
+    path.write_text(path.read_text() + text)
+
+
+@pytest.mark.parametrize(
+    "module", ["measure/printing.py", "config/grid.py", "figures/theme.py", "report/page.py", "measure/provenance.py"]
+)
+def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
+    before = params()
+    append(code, module, "\nADDED = 1\n")
+    assert stale(before, params()) == set()
+
+
+def test_a_comment_a_docstring_and_a_reformat_make_nothing_stale(params, code):
+    before = params()
+    path = code / "stepscope/model/transformer.py"
+    path.write_text('"""Another docstring."""\n# a comment\n\n\n' + path.read_text().partition('"""\n')[2])
+    assert stale(before, params()) == set()
+
+
+def test_the_model_makes_those_cells_stale_that_run_it(params, code):
+    before = params()
+    append(code, "model/transformer.py", "\nADDED = 1\n")
+    after = params()
+    assert stale(before, after) == {name for name in after if name.split("/")[1] in RUN_THE_MODEL}
+
+
+def test_an_implementation_of_attention_makes_those_cells_stale_that_name_it(params, code):
+    before = params()
+    append(code, "model/attention/flex.py", "\nADDED = 1\n")
+    after = params()
+    assert stale(before, after) == {name for name, (spec, _) in after.items() if '"flex"' in spec} != set()
+
+
+def test_one_measuring_program_makes_its_own_cells_stale(params, code):
+    before = params()
+    append(code, "../measure_ceilings.py", "\nADDED = 1\n")
+    assert {name.split("/")[1] for name in stale(before, params())} == {"ceilings"}
+
+
+def test_a_context_more_makes_the_new_cells_and_no_other(params, make_config):
+    before = params()
+    timing = make_config()["timing"]
+    timing["grid"]["cuda"][0]["context"].append(2048)
+    new = {f"gpu/timing/{s}/ctx2048/{p}" for s in ("small", "medium", "large", "xl", "2.7B") for p in ("fp32", "bf16")}
+    assert stale(before, params(timing=timing)) == new
+
+
+def test_a_key_of_a_size_makes_its_own_cells_stale(params, make_config):
+    before = params()
+    sizes = make_config()["sizes"]
+    sizes["xl"]["d_ff"] += 64
+    after = params(sizes=sizes)
+    assert stale(before, after) == {name for name in after if "/xl/" in name}
