@@ -9,7 +9,7 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "archive", "archive_making", "axes", "confidence", "machine", "kernels", "model", "config", "turns"),
+    *("files", "archive", "archive_making", "axes", "confidence", "machine", "kernels", "model", "config"),
     *("recordings", "trace", "snapshot"),
     *(
         "measure",

@@ -270,20 +270,3 @@ def test_a_file_that_is_no_plan_is_one_line(text, tmp_path):
     path.write_text(text)
     with pytest.raises(ValueError, match=rf"^{path} is no plan of this workflow \(.*\); delete it and run again$"):
         cells.read_plan(path)
-
-
-EDIT = {"code": "4567", "date": "2026-11-22", "reason": "moved"}
-
-
-def test_a_record_whose_code_was_accepted_since_is_taken(results, cell):
-    edit(cell, lambda record: record.update(code="0123", accepted=[EDIT]))
-    assert "measured by other code (digest 0123" in refusal(results)[1]
-    entry = results.plan()["studies"]["timing"]["cells"][0]
-    edit(cell, lambda record: record["accepted"].append(EDIT | {"code": entry["code"]}))
-    assert read(results)[0].status == "measured"
-
-
-@pytest.mark.parametrize("edits", [5, None, [5], [{"code": "4567"}], [EDIT | {"date": None}], "text"])
-def test_a_record_whose_list_of_accepted_edits_is_damaged_is_refused(edits, results, cell):
-    edit(cell, lambda record: record.update(accepted=edits))
-    assert refusal(results)[1].startswith("record.json is damaged")
