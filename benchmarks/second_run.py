@@ -132,8 +132,8 @@ def agreement(first: Tables, second: Tables) -> list[tuple[str, str]]:
     """What is asked of two runs of one grid, and how it is: lines of a table."""
     lines = []
     for number, run in enumerate((first, second), 1):
-        ratios = run.rows("comparisons", study=STUDIES)
-        lines.append((f"run {number}: ratios with intervals within ± 4 %", share(narrow(ratios))))
+        ratios = run.rows("comparisons", study=STUDIES, in_turns=True)
+        lines.append((f"run {number}: ratios in turns with intervals within ± 4 %", share(narrow(ratios))))
     series = pd.merge(first["series"], second["series"], on=[*PLACE, "variant"])
     lines.append(("series whose intervals overlap", share(overlapping(series))))
     ratios = pd.merge(first["comparisons"], second["comparisons"], on=[*PLACE, "a", "b"])

@@ -1,0 +1,111 @@
+"""benchmarks/second_run.py on made-up tables of two runs; and the share by which a planted step is longer."""
+
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "scripts")]
+import planted_ladder  # noqa: E402 - a program
+import second_run  # noqa: E402
+from stepscope.results import tables  # noqa: E402
+
+CELL = {"study": "ladder", "size": "nano", "context": 64, "quantity": "time", "phase": "step", "mode": "step"}
+
+
+def run(folder, comparisons=(), series=()):
+    """The tables of a run with these rows."""
+    folder.mkdir()
+    for name, rows in (("comparisons", comparisons), ("series", series)):
+        pd.DataFrame([CELL | row for row in rows] or [CELL]).head(len(rows)).to_csv(folder / f"{name}.csv", index=False)
+    return tables.Tables(folder)
+
+
+def ratio(a, b, low, high, verdict, in_turns=True):
+    return {"a": a, "b": b, "low": low, "high": high, "verdict": verdict, "in_turns": in_turns}
+
+
+def test_two_runs_side_by_side(tmp_path):
+    first = run(
+        tmp_path / "1",
+        [ratio("a", "b", 1.00, 1.08, "unclear"), ratio("a", "c", 1.00, 1.09, "unclear"),
+         ratio("b", "c", 1.10, 1.12, "faster"), ratio("a", "d", 0.5, 2.0, "unclear", in_turns=False)],
+        [{"variant": "a", "low": 1.0, "high": 2.0, "median": 1.5}, {"variant": "b", "low": 1.0, "high": 2.0},
+         {"variant": "c", "median": 3.0},
+         {"variant": "a", "quantity": "busy_time", "median": 1.000},
+         {"variant": "a", "quantity": "launches", "median": 100},
+         {"variant": "b", "quantity": "launches", "median": 7}],
+    )  # fmt: skip
+    second = run(
+        tmp_path / "2",
+        [ratio("a", "b", 1.08, 1.10, "faster"), ratio("a", "c", 1.10, 1.12, "faster"),
+         ratio("b", "c", 0.80, 0.82, "slower"), ratio("a", "d", 0.5, 2.0, "unclear", in_turns=False)],
+        [{"variant": "a", "low": 1.9, "high": 2.5, "median": 2.2}, {"variant": "b", "low": 2.1, "high": 2.2},
+         {"variant": "c", "median": 3.1},
+         {"variant": "a", "quantity": "busy_time", "median": 1.004},
+         {"variant": "a", "quantity": "launches", "median": 100},
+         {"variant": "b", "quantity": "launches", "median": 8}],
+    )  # fmt: skip
+    assert dict(second_run.agreement(first, second)) == {
+        "run 1: ratios in turns with intervals within ± 4 %": "2 of 3 (66.7%)",  # 1.08 to 1 is ± 3.9 %, 1.09 ± 4.4 %
+        "run 2: ratios in turns with intervals within ± 4 %": "3 of 3 (100.0%)",
+        "series whose intervals overlap": "1 of 2 (50.0%)",
+        "ratios whose intervals overlap": "2 of 4 (50.0%)",
+        "verdicts that turned": "1 of 1 (100.0%)",
+        "busy_time: largest difference": "0.40%",
+        "host_free_time: largest difference": "none measured",
+        "launches that differ": "1 of 2 (50.0%)",
+    }
+
+
+def test_equal_pairs_and_planted_ones_are_counted_apart():
+    last = f"equal{second_run.EQUAL - 1}"
+    rows = [ratio("equal0", "equal1", 1, 1, "same"), ratio("equal0", "equal2", 1, 1, "slower")]
+    rows += [ratio(last, "slow", 1, 1, "slower"), ratio(last, "slow", 1, 1, "unclear")]
+    rows += [ratio("equal0", "slow", 1, 1, "faster"), ratio("equal0", "equal1", 1, 1, "faster") | {"phase": "forward"}]
+    found = dict(second_run.controls(pd.DataFrame([CELL | row for row in rows])))
+    assert found == {"equal pairs called different": "1 of 2 (50.0%)", "planted 5% slower found": "1 of 2 (50.0%)"}
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_a_planted_step_is_longer_by_its_share(share, monkeypatch):
+    now = [10.0]
+
+    def clock():
+        now[0] += 0.001  # each look takes a millisecond
+        return now[0]
+
+    class Work:
+        def _forward(self):
+            now[0] += 2.0
+
+        def _optimize(self):
+            now[0] += 1.0
+
+    monkeypatch.setattr(time, "perf_counter", clock)
+    work = Work()
+    planted_ladder.slow_down(work, share)
+    work._forward()
+    work._optimize()
+    assert now[0] - 10 == pytest.approx(3 * (1 + share), abs=0.01)
+
+
+def test_only_the_slow_variant_is_slowed(monkeypatch):
+    slowed = []
+    monkeypatch.setattr(planted_ladder, "slow_down", lambda work, share: slowed.append((work, share)))
+
+    class Process:
+        def __init__(self):
+            self._works = {}
+
+        def _prepare(self, variant):
+            self._works[variant["name"]] = variant["name"].upper()
+
+    planted_ladder.plant(Process, 0.05)
+    process = Process()
+    for name in ("equal0", "slow"):
+        process._prepare({"name": name})
+    assert slowed == [("SLOW", 0.05)]
