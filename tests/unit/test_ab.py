@@ -1,4 +1,4 @@
-"""Two sides in turns: what is said of made-up rounds, and a tiny cell of two worktrees."""
+"""Two sides in turns: what is said of made-up rounds, and what takes turns with what."""
 
 import json
 import math
@@ -16,6 +16,14 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import ab  # noqa: E402 - a program
 
 NOISE = (0.002, -0.001, -0.002, 0.001, 0.0005, -0.0005, 0.0015, -0.0015)  # logarithms that add up to nothing
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """A working directory and locks of a test's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path / "locks"))
+    monkeypatch.setattr(ab, "die_with_parent", lambda: None)
 
 
 def rounds(*ratios, noise=1.0, limits="unknown", host=0.3):
@@ -92,8 +100,7 @@ def test_warm_up_does_not_count(tmp_path):
         (["worktree", "worktree", "--command", "time_step.py --contxt 3"], "unrecognized arguments: --contxt 3"),
     ],
 )
-def test_a_mistake_is_one_line(words, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_a_mistake_is_one_line(words, said, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["ab.py", *words])
     with pytest.raises(SystemExit) as end:
         ab.main()
@@ -101,25 +108,39 @@ def test_a_mistake_is_one_line(words, said, tmp_path, monkeypatch, capsys):
     assert said in lines[-1]
 
 
-def test_two_worktrees_are_measured_in_turns_and_leave_nothing(tmp_path):
+def test_a_commit_and_what_is_not_committed_take_turns(tmp_path, monkeypatch):
     project = tmp_path / "project"
-    shutil.copytree(ROOT / "scripts", project / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy2(ROOT / "config.yaml", project)
+    (project / "scripts").mkdir(parents=True)
+    shutil.copy2(Path(__file__).with_name("made_up_program.py"), project / "scripts/time_step.py")
+    seconds = project / "scripts/seconds"
+    seconds.write_text("0.100")
     git = ["git", "-C", project, "-c", "user.name=x", "-c", "user.email=x@example.org"]
     subprocess.run(["git", "init", "--quiet", project], check=True)
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "--quiet", "-m", "first"], check=True)
-    size = "--d-model 16 --d-ff 16 --num-layers 1 --num-heads 2 --vocab-size 16 --context 8 --batch 1"
-    command = f"time_step.py {size} --mode inference --warmup 1 --steps 2 --max-seconds 0.01 --device cpu --threads 1"
-    words = ["HEAD", "worktree", "--command", command, "--rounds", "4", "--out", "ab"]
-    done = subprocess.run(
-        [sys.executable, project / "scripts/ab.py", *words], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    order = [line.split(": ")[1][0] for line in done.stdout.splitlines() if line.startswith("round ")]
-    assert "".join(order) == "abbaabba"
-    found = pd.read_csv(tmp_path / "ab/ab.csv")
-    assert set(found["rounds"]) == {4} and (found["low"] <= found["ratio"]).all() and (found["a_s"] > 0).all()
-    assert "| B is |" in (tmp_path / "ab/ab.md").read_text()
-    assert not list((tmp_path / "ab/.checkouts").iterdir())
-    assert len(list((tmp_path / "ab/processes").rglob("record.json"))) == 8
+    seconds.write_text("0.105")  # 5 % slower
+    monkeypatch.setattr(ab, "PROJECT", project)
+    monkeypatch.setattr(sys, "argv", ["ab.py", "HEAD", "worktree", "--command", "time_step.py --size x", "--out", "ab"])
+    ab.main()
+    (row,) = pd.read_csv("ab/ab.csv").to_dict("records")
+    assert (row["cell"], row["phase"], row["rounds"], row["limits"]) == ("time_step.py --size x", "step", 8, "gpu")
+    assert (row["a_s"], row["b_s"]) == pytest.approx((0.1 * 1.0004, 0.105 * 1.0004))  # the median of steps 1 to 3
+    assert row["ratio"] == pytest.approx(1 / 1.05) and row["verdict"] == "slower"
+    records = sorted(Path("ab/processes").rglob("record.json"))
+    assert len(records) == 16
+    assert json.loads(records[0].read_text())["words"][:4] == ["--size", "x", "--processes", "1"]
+    assert not list(Path("ab/.checkouts").iterdir())
+    shown = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert len(shown.splitlines()) == 1
+
+
+def test_cells_are_found_by_parts_of_their_paths(tmp_path):
+    for name, command in (("timing/small", "time_step.py --a 1"), ("memory/small", "snapshot_memory.py"),
+                          ("timing/large", "time_step.py --a '[2]'")):  # fmt: skip
+        folder = tmp_path / "gpu" / name
+        folder.mkdir(parents=True)
+        (folder / "record.json").write_text(json.dumps({"provenance": {"command": f"python scripts/{command}"}}))
+    assert ab.measured(["small"], tmp_path) == {"gpu/timing/small": ["scripts/time_step.py", "--a", "1"]}
+    assert ab.measured(["timing/large"], tmp_path) == {"gpu/timing/large": ["scripts/time_step.py", "--a", "[2]"]}
+    with pytest.raises(SystemExit, match="of memory no cell is of time_step"):
+        ab.measured(["memory"], tmp_path)
