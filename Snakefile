@@ -44,7 +44,6 @@ include: "rules/run.smk"
 include: "rules/measure.smk"
 include: "rules/report.smk"
 include: "rules/share.smk"
-include: "rules/ab.smk"
 
 
 localrules:

@@ -1,208 +1,186 @@
-"""Does a second run confirm the report's verdicts? The same grid, measured twice and compared; and a planted slowdown.
+"""Does a second run say the same? A grid measured twice; equal variants beside each other; and a planted slowdown.
 
-python benchmarks/second_run.py --folder DIR [--plant backward=0.05 [--cells CELL …]] [--json FILE] [SNAKEMAKE'S FLAGS]
-python benchmarks/second_run.py --compare A/results/tables B/results/tables [--json FILE]
+python benchmarks/second_run.py --folder DIR [--busy 2] [SNAKEMAKE'S FLAGS]
+python benchmarks/second_run.py --compare A/results/tables B/results/tables
 
-With --folder the workflow measures the studies timing, ladder, attention and ceilings twice, into DIR/run1 and
-DIR/run2, up to their tables. Called again it goes on where it was cut. Other flags are Snakemake's; without --config
-and --configfile the grid is that of the preset `smoke`.
+With --folder the workflow measures its grid twice, into DIR/run1 and DIR/run2, up to the tables (other flags are
+Snakemake's); then, on a CPU, ten ladders whose variants are all the same step but for the last, which takes 5 % longer
+(planted_ladder.py). Called again it goes on where it was cut. --busy lets processes beside it compute that come and go.
 
-Printed are tables in Markdown, by study and by what limits the series. Of the series: how many 95 % intervals of the
-two runs overlap (aim: at least 95 %), how many are called faster or slower in the second run, as one family and with
-the larger floors of both (aim: at most 1 %), and how far their medians are apart, as |ln ratio|. Of the verdicts on
-precision, 16 bits beside fp32: how many are equal in both runs, how many turned from faster to slower or back (aim:
-none), how many are faster or slower in the first run only (lost) or in the second only (gained).
-
---plant then measures the smallest and the largest timing cell once more with a busy kernel in a phase, which takes so
-large a share of that phase's time, and says whether it is found: the planted cells beside those of the second run. The
-kernel is no part of a series that lacks the phase; such a series has to stay what it is. In free steps that launches
-limit, the GPU may be idle for longer than the kernel takes, and then nothing has become slower.
+Printed is what may be asked of a way to measure: how narrow the intervals of ratios are, how many intervals of the two
+runs overlap, whether a verdict turns, how far apart is what the host cannot change; how many of the equal pairs are
+called different, and how many of the planted are found.
 """
 
 import argparse
+import contextlib
 import json
-import shutil
+import math
+import multiprocessing
+import random
+import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import planted_step
-import two_runs
-from stepscope.config.grid import words_of  # two_runs lets Python find it
-from stepscope.report.kit.compare import Floors
-from stepscope.report.kit.formatting import known
-from stepscope.tables import timing
-from stepscope.tables.cells import CellResult, read_cells, read_plan
-from stepscope.tables.reader import Tables
+import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[1]
-SMOKE = ("--config", "preset=smoke")
-PLANTED_STEP = ROOT / "benchmarks/planted_step.py"
-RUNS = ("run1", "run2")
-SHOWN = 10  # names of series of each kind
-OF_SERIES = {
-    "table": "table",
-    "limited_by": "limited by",
-    "series": "series",
-    "with_intervals": "with intervals",
-    "overlapping": "overlapping",
-    "overlapping_share": "share",
-    "judged": "judged",
-    "called": "called faster or slower",
-    "called_share": "share",
-    "median_difference": "median difference",
-    "largest_difference": "largest",
-}
-OF_VERDICTS = {key: key.replace("_", " ") for key in ("table", "limited_by", "verdicts")} | {
-    change: change for change in (two_runs.EQUAL, two_runs.TURNED, two_runs.LOST, two_runs.GAINED, two_runs.OTHER)
-}
-OF_PLANTED = {
-    key: key.replace("_", " ")
-    for key in (
-        *("cell", "planted", "series", "limited_by", "expected"),
-        *("ratio", "low", "high", "margin", "verdict", "outcome"),
-    )
-}
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from stepscope.results.tables import Tables  # noqa: E402
+
+NARROW = 1.04  # half an interval, as a ratio
+STUDIES = ("ladder", "attention")  # that have ratios
+PLACE = [
+    "study",
+    "size",
+    "context",
+    "batch",
+    "precision",
+    "options",
+    "mode",
+    "phase",
+    "length",
+    "direction",
+    "quantity",
+]
+CONTEXTS = (16, 24, 32, 40, 48, 64, 80, 96, 112, 128)  # of the ladders of equal variants, one cell each
+EQUAL, SLOW, SHARE = 7, "slow", 0.05
+CALLED = ("faster", "slower")
+MOST_PAUSE = 20  # s
 
 
-def main(words: list[str] | None = None) -> None:
-    flags = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    where = flags.add_mutually_exclusive_group(required=True)
-    where.add_argument("--folder", type=Path, help="measure there, or go on")
-    where.add_argument("--compare", type=Path, nargs=2, metavar="TABLES", help="only compare these folders of tables")
-    flags.add_argument("--plant", type=planted, metavar="PHASE=SHARE", help="plant a slowdown, as in backward=0.05")
-    flags.add_argument("--cells", nargs="+", help="timing cells to plant it in, as HARDWARE/timing/…")
-    flags.add_argument("--json", type=Path, metavar="FILE", help="write all numbers there as well")
-    given, of_snakemake = flags.parse_known_args(words)
-    if given.compare and (given.plant or of_snakemake):
-        flags.error(f"--compare measures nothing; leave out {' '.join(of_snakemake) or '--plant'}")
-    if given.cells and not given.plant:
-        flags.error("--cells are those of --plant, which is missing")
-
-    if given.folder:
-        folders = [measured(given.folder.resolve() / name, of_snakemake) for name in RUNS]
-    else:
-        folders = given.compare
-    found = compared(folders)
-    if given.plant:
-        phase, share = given.plant
-        first, second = (read(folder).floors for folder in folders)
-        found["planted"] = find_planted(given.folder.resolve(), phase, share, given.cells, first.larger(second))
-        print(f"\n{two_runs.markdown(found['planted'], OF_PLANTED)}\n\n{two_runs.outcomes(found['planted'])}")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = flags.add_mutually_exclusive_group(required=True)
+    what.add_argument("--folder", type=Path, metavar="DIR", help="measure there")
+    what.add_argument("--compare", type=Path, nargs=2, metavar="TABLES", help="the tables of two runs that are there")
+    flags.add_argument("--busy", type=int, default=0, metavar="N", help="processes that compute beside it, on and off")
+    given, of_snakemake = flags.parse_known_args()
+    if given.compare and (of_snakemake or given.busy):
+        flags.error(f"--compare measures nothing; leave out {' '.join(of_snakemake) or '--busy'}")
+    if given.compare:
+        print(markdown(agreement(*map(Tables, given.compare))))
+        return
+    with busy(given.busy):
+        runs = [Tables(measured(given.folder.resolve() / name, of_snakemake)) for name in ("run1", "run2")]
+        print(markdown(agreement(*runs)), flush=True)
+        print(f"\n{markdown(controls(Tables(planted(given.folder.resolve() / 'equal'))['comparisons']))}")
 
 
-def planted(text: str) -> tuple[str, float]:
-    """`backward=0.05` as phase and share."""
-    phase, _, share = text.partition("=")
+@contextlib.contextmanager
+def busy(count: int) -> Iterator[None]:
+    """So many processes that compute for a while and pause for a while, until the block ends."""
+    others = [multiprocessing.Process(target=_come_and_go, args=(seed,), daemon=True) for seed in range(count)]
+    for other in others:
+        other.start()
     try:
-        number = float(share)
-    except ValueError:
-        number = 0.0
-    if phase not in planted_step.METHODS or not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no phase ({', '.join(planted_step.METHODS)}) and a share")
-    return phase, number
+        yield
+    finally:
+        for other in others:
+            other.terminate()
+
+
+def _come_and_go(seed: int) -> None:
+    chance = random.Random(seed)
+    while True:
+        end = time.monotonic() + chance.uniform(1, MOST_PAUSE)
+        while time.monotonic() < end:
+            sum(range(10_000))
+        time.sleep(chance.uniform(1, MOST_PAUSE))
 
 
 def measured(folder: Path, given: list[str]) -> Path:
-    """The tables of a run in this folder, measured now as far as they are not there; given: flags for Snakemake.
-
-    Ends the program where a cell fails.
-    """
-    is_configured = any(word.split("=")[0] in ("--config", "-C", "--configfile", "--configfiles") for word in given)
-    counts_cores = any(word.split("=")[0] in ("--cores", "-c", "--jobs", "-j") for word in given)
-    tables = [f"results/tables/{study}.csv" for study in two_runs.STUDIES]
-    where = ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder)]
-    more = [*given, *(() if counts_cores else ("--cores", "1")), *(() if is_configured else SMOKE)]
-    beside = Path(sys.executable).with_name("snakemake")
-    snakemake = beside if beside.exists() else shutil.which("snakemake") or sys.exit("snakemake is not installed here")
+    """The tables of a run in this folder, measured as far as they are not there; given: flags for Snakemake."""
     folder.mkdir(parents=True, exist_ok=True)
-    ended = subprocess.run([str(snakemake), *tables, *where, *more], stdout=sys.stderr)
-    if ended.returncode:
-        sys.exit(f"error: {folder} is not complete; call this again to go on")
+    cores = () if any(word.split("=")[0] in ("--cores", "-c", "--jobs", "-j") for word in given) else ("--cores", "1")
+    _run("-m", "snakemake", "aggregate", "--snakefile", ROOT / "Snakefile", "--directory", folder, *cores, *given)
     return folder / "results/tables"
 
 
-def read(tables: Path) -> two_runs.Run:
-    """The run whose tables are in this folder. Ends the program if there are none."""
-    if not (tables / "timing.csv").is_file():
-        sys.exit(f"error: there is no timing.csv in {tables}")
-    return two_runs.run_of(Tables(tables, list(two_runs.STUDIES)))
+def planted(folder: Path) -> Path:
+    """The tables of the ladders of equal variants, measured as far as they are not there."""
+    names = [f"equal{number}" for number in range(EQUAL)]
+    variants = [{"name": names[0]}, *({"name": b, "after": a} for a, b in zip(names, [*names[1:], SLOW], strict=True))]
+    cells = []
+    for context in CONTEXTS:
+        name = f"here/ladder/nano/ctx{context}"
+        place = folder / "results" / name
+        if not (place / "record.json").is_file():
+            words = ["--share", SHARE, "--", "--size", "nano", "--context", context, "--device", "cpu"]
+            _run(ROOT / "benchmarks/planted_ladder.py", *words, "--variants", json.dumps(variants), "--out", place)
+        record = json.loads((place / "record.json").read_bytes())
+        command = record["provenance"]["command"]
+        cells.append({"cell": name, "spec": record["spec"], "code": record["code"], "command": command})
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps({"studies": {"ladder": {"cells": cells}}}))
+    tables = folder / "results/tables"
+    _run(ROOT / "scripts/aggregate.py", "--plan", plan, "--results", folder / "results", "--out", tables)
+    return tables
 
 
-def compared(folders: list[Path]) -> dict:
-    """Print how the runs with these tables agree, and return the numbers."""
-    first, second = map(read, folders)
-    series, changes = two_runs.repeated(first, second), two_runs.both_verdicts(first, second)
-    rows, names = two_runs.summary(series, changes), two_runs.offenders(series, changes)
-    print(f"{two_runs.markdown(rows, OF_SERIES)}\n\n{two_runs.markdown(rows, OF_VERDICTS)}")
-    for what, which in names.items():
-        if which:
-            print(f"\n{what} ({len(which)}):")
-            print("\n".join(f"- {each}" for each in which[:SHOWN]))
-    return {"tables": list(map(str, folders)), "summary": rows, "offenders": names}
+def _run(*words: object) -> None:
+    command = [sys.executable, *map(str, words)]
+    if subprocess.run(command, stdout=sys.stderr).returncode:
+        sys.exit(f"error: {shlex.join(command)} failed; call this again to go on")
 
 
-def find_planted(base: Path, phase: str, share: float, names: list[str] | None, floors: Floors) -> list[dict]:
-    """Measure cells of the second run once more with a slowdown, and judge them beside what they were."""
-    results, out = base / RUNS[-1] / "results", base / "planted/results"
-    (path,) = (results / "plan").glob("*.json")
-    plain = {cell.name: cell for cell in read_cells(read_plan(path), "timing", results)}
-    medians = {
-        row["cell"]: row[f"{phase}_median_ms"]
-        for row in rows_of(results / "tables")
-        if known(row[f"{phase}_median_ms"])
-    }
-    names = names or smallest_and_largest(medians)
-    if missing := [name for name in names if name not in medians]:
-        sys.exit(f"error: no timing cell has the phase {phase}: {', '.join(missing)}; choose from {', '.join(medians)}")
-    seconds = {name: share * medians[name] / 1000 for name in names}
-    slowed = {name: planted_cell(out, plain[name], phase, share, seconds[name]) for name in names}
-    lines = [timing.row(cell) for cell in (*plain.values(), *slowed.values())]
-    two_runs.fill_in(lines, {cell.name for cell in slowed.values()})
-    rows = {row["cell"]: row for row in lines}
-    both = [two_runs.Planted(phase, seconds[name], rows[name], rows[slowed[name].name]) for name in names]
-    return two_runs.judged_planted(both, floors)
+def agreement(first: Tables, second: Tables) -> list[tuple[str, str]]:
+    """What is asked of two runs of one grid, and how it is: lines of a table."""
+    lines = []
+    for number, run in enumerate((first, second), 1):
+        ratios = run.rows("comparisons", study=STUDIES, in_turns=True)
+        lines.append((f"run {number}: ratios in turns with intervals within ± 4 %", share(narrow(ratios))))
+    series = pd.merge(first["series"], second["series"], on=[*PLACE, "variant"])
+    lines.append(("series whose intervals overlap", share(overlapping(series))))
+    ratios = pd.merge(first["comparisons"], second["comparisons"], on=[*PLACE, "a", "b"])
+    lines.append(("ratios whose intervals overlap", share(overlapping(ratios))))
+    both = ratios[ratios["verdict_x"].isin(CALLED) & ratios["verdict_y"].isin(CALLED)]
+    lines.append(("verdicts that turned", share(both["verdict_x"] != both["verdict_y"])))
+    for quantity in ("busy_time", "host_free_time"):
+        apart = distance(series[series["quantity"] == quantity])
+        lines.append((f"{quantity}: largest difference", "none measured" if apart.empty else f"{apart.max():.2%}"))
+    launches = series[series["quantity"] == "launches"]
+    lines.append(("launches that differ", share(launches["median_x"] != launches["median_y"])))
+    return lines
 
 
-def rows_of(tables: Path) -> list[dict]:
-    """The rows of the timing table in a folder."""
-    return Tables(tables, ["timing"])["timing"].to_dict("records")
+def controls(comparisons: pd.DataFrame) -> list[tuple[str, str]]:
+    """How many pairs of equal variants are called different, and how many of the planted ones are found."""
+    step = comparisons[comparisons["phase"] == "step"]
+    is_planted = step["b"] == SLOW
+    planted = step[is_planted & (step["a"] == f"equal{EQUAL - 1}")]
+    different = step[~is_planted]["verdict"].isin(CALLED)
+    found = planted["verdict"] == "slower"
+    return [("equal pairs called different", share(different)), (f"planted {SHARE:.0%} slower found", share(found))]
 
 
-def smallest_and_largest(medians: dict[str, float]) -> list[str]:
-    """The quickest and the slowest cell, which may be the same one."""
-    return list(dict.fromkeys(choose(medians, key=medians.get) for choose in (min, max) if medians))
+def narrow(ratios: pd.DataFrame) -> pd.Series:
+    """Whether half the interval is within NARROW; not where there is none."""
+    return (ratios["high"] / ratios["low"]) ** 0.5 <= NARROW
 
 
-def planted_cell(results: Path, plain: CellResult, phase: str, share: float, seconds: float) -> CellResult:
-    """A cell with its slowdown: measured now, or read where the same spec was measured by the same code before.
-
-    Ends the program if measuring fails.
-    """
-    entry = plain.entry | {"cell": f"{plain.name}/planted={phase}-{share:g}"}
-    folder = results / entry["cell"]
-    asked = {"spec": entry["spec"], "code": entry["code"], "seconds": seconds}
-    if not is_measured(folder, asked):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "record.json").unlink(missing_ok=True)
-        (folder / "asked.json").write_text(json.dumps(asked))
-        words = ["--phase", phase, "--seconds", repr(seconds), "--", *words_of(entry["spec"])]
-        program = [sys.executable, str(PLANTED_STEP), *words, "--out", str(folder)]
-        with (folder / "measure.log").open("w") as log:
-            ended = subprocess.run(program, stdout=log, stderr=subprocess.STDOUT)
-        if ended.returncode:
-            sys.exit(f"{(folder / 'measure.log').read_text()[-2000:]}\nerror: {entry['cell']} was not measured")
-    record, samples = json.loads((folder / "record.json").read_text()), (folder / "samples.csv").read_text()
-    return CellResult(entry, "measured", record, tuple(samples.splitlines()), folder=folder, noisy=plain.noisy)
+def overlapping(both: pd.DataFrame) -> pd.Series:
+    """Whether the intervals of the two runs overlap, of the rows that have both."""
+    both = both.dropna(subset=["low_x", "high_x", "low_y", "high_y"])
+    return (both["low_x"] <= both["high_y"]) & (both["low_y"] <= both["high_x"])
 
 
-def is_measured(folder: Path, asked: dict) -> bool:
-    """Whether there is a record here of what is asked for now."""
-    return (folder / "record.json").exists() and json.loads((folder / "asked.json").read_text()) == asked
+def distance(both: pd.DataFrame) -> pd.Series:
+    """By how much the medians of the two runs differ, as a share."""
+    return (both["median_x"] / both["median_y"]).map(lambda ratio: math.expm1(abs(math.log(ratio)))).dropna()
+
+
+def share(holds: pd.Series) -> str:
+    """`95 of 100 (95.0 %)`."""
+    return f"{holds.sum()} of {len(holds)} ({holds.mean():.1%})" if len(holds) else "none"
+
+
+def markdown(lines: list[tuple[str, str]]) -> str:
+    return "\n".join(["| | |", "|---|---:|", *(f"| {name} | {value} |" for name, value in lines)])
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from stepscope.config.registry import Registry
 from stepscope.config.run import unusable
 from stepscope.config.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
 from stepscope.machine import identity
-from stepscope.turns import TurnsError
-from stepscope.turns import request as turns
 
 if refused := unusable(str(PROJECT)) or unusable(sys.executable):
     sys.exit(refused)
@@ -26,8 +24,7 @@ try:
     CELLS = Registry(config, MACHINES, STUDIES, environment=PROJECT / "envs/measure.yaml" if CONDA else None)
     CELLS.check_results()
     PUBLISHED = published_files(config, PROJECT / "report/published")
-    AB = turns.requested(config, lambda: CELLS.plan, next((one.label for one in MACHINES if one.here), None), PROJECT)
-except (ConfigError, TurnsError, identity.MachineError) as error:
+except (ConfigError, identity.MachineError) as error:
     sys.exit(str(error))
 
 # Shell blocks find the programs by a variable: a path as a param would make every cell of a moved checkout stale. The

@@ -1,57 +1,53 @@
-"""Put the cells together: results/…/record.json and samples.csv become the tables of every study.
+"""Make all tables from what the cells' records, samples and analyses hold: results/tables/*.csv (docs/tables.md).
 
-Refuses, by name, a cell that is damaged or that was measured by another spec or on another type of machine, and prints
-the command that measures just those again.
+A cell that is not measured has a row in `cells` that says so. One whose files are damaged, or of another spec than the
+plan's, is refused by name, with the command that measures it again; then no table is written.
 """
 
 import argparse
-import importlib
-import os
 import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.config.studies import STUDIES
-from stepscope.tables import cells, models, published
-from stepscope.tables.control import between_cells
+from stepscope.results import cells, published, schema, writing
 
 
 def main() -> None:
-    given = arguments()
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = flags.add_mutually_exclusive_group(required=True)
+    what.add_argument("--plan", type=Path, help="the plan that the workflow wrote")
+    what.add_argument("--describe", action="store_true", help="print the page that says what every column is, and end")
+    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)")
+    flags.add_argument("--out", type=Path, default=Path("results/tables"), help="folder of the tables (%(default)s)")
+    ours = Path(__file__).resolve().parents[1] / "report/published"
+    flags.add_argument("--published", type=Path, nargs="*", default=sorted(ours.glob("*.csv")), metavar="FILE",
+                       help="published figures (those in report/published)")  # fmt: skip
+    given = flags.parse_args()
+    if given.describe:
+        sys.stdout.write(schema.page())
+        return
     try:
-        plan = cells.read_plan(given.plan)
-        found = {study.name: cells.read_cells(plan, study.name, given.results, given.partial) for study in STUDIES}
-        with files.or_one_line(given.out):
-            write(found, plan, given)
-    except (ValueError, published.PublishedError) as error:
+        found, samples, refused = cells.read(given.plan, given.results)
+        _refuse(refused)
+        tables, damaged, warnings = writing.tables(found, samples, given.published)
+        _refuse(damaged)
+    except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
-    except cells.Refusal as refusal:
-        for name, problem in refusal.problems.items():
-            print(f"error: results/{name}: {problem}", file=sys.stderr)
-        command = os.environ.get("STEPSCOPE_COMMAND", "snakemake --cores 1 report")
-        sys.exit(cells.remedy(refusal.problems, plan["machines"], command))
+    print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
+    with files.or_one_line(given.out):
+        writing.write(given.out, tables)
+    states = [cell.status()[0] for cell in found]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
 
 
-def arguments() -> argparse.Namespace:
-    flags = argparse.ArgumentParser(description=__doc__)
-    flags.add_argument("--plan", type=Path, required=True, help="the plan that the workflow wrote")
-    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells")
-    flags.add_argument("--published", type=Path, nargs="*", default=[], metavar="FILE", help="published figures")
-    flags.add_argument("--partial", action="store_true", help="give cells without a usable result a row that says so")
-    flags.add_argument("--out", type=Path, required=True, help="folder of the tables")
-    return flags.parse_args()
-
-
-def write(found: dict[str, list], plan: dict, given: argparse.Namespace) -> None:
-    """Write the tables. Those of the timing study come first: its control widens the intervals of others."""
-    for study in STUDIES:
-        tables = importlib.import_module(f"stepscope.tables.{study.name}")
-        control = [between_cells(given.out / "timing.csv")] if study.uses_control else []
-        tables.write(found[study.name], given.out, *control)
-    own = models.own_cells(plan)["studies"]
-    names = {entry["cell"] for part in own.values() for entry in part["cells"]}
-    models.write([cell for each in found.values() for cell in each if cell.name in names], given.out)
-    published.write(given.published, given.out)
+def _refuse(problems: dict[str, str]) -> None:
+    """End the program if a cell has a problem."""
+    for name, why in problems.items():
+        print(f"error: results/{name}: {why}", file=sys.stderr)
+    if problems:
+        again = " ".join(f"results/{name}/record.json" for name in problems)
+        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,7 @@ CONFIDENCE = 0.95
 FALSE_DISCOVERIES = 0.05  # the share of the differences called real that may be none
 
 
-_MANY = 1000  # degrees of freedom
-_AS_GOOD_AS_ALL = 1e9  # of more the quantile is that of these, to nine digits; floating point could not tell them apart
+_AS_GOOD_AS_ALL = 1e9  # degrees of freedom; of more the quantile is that of these, to nine digits
 UNSTEADY = 0.001  # how unlikely a series' own spread has to be in its class for it to be of its own
 
 
@@ -100,11 +99,10 @@ def unsteady(cells: Sequence[Sequence[float]]) -> set[int]:
 
 def is_of_the_clock(values: Sequence[float], error: float) -> bool:
     """Whether the processes differ by no more than the clock's error may make them, of this standard deviation in the
-    values' unit: by the chi-squared distribution of their squares (Abramowitz and Stegun 26.4.19)."""
-    import mpmath
+    values' unit: by the chi-squared distribution of their squares."""
+    from scipy import special
 
-    degrees = len(values) - 1
-    return float(mpmath.gammainc(degrees / 2, _squares(values) / error**2 / 2, regularized=True)) >= UNSTEADY
+    return bool(special.chdtrc(len(values) - 1, _squares(values) / error**2) >= UNSTEADY)
 
 
 def _others(spreads: Mapping[int, Spread], left_out: set[int]) -> Spread | None:
@@ -117,17 +115,14 @@ def _others(spreads: Mapping[int, Spread], left_out: set[int]) -> Spread | None:
 
 
 def _variance_tail(own: Spread, others: Spread | None) -> float:
-    """The share of Fisher's distribution above the ratio of two variances (Abramowitz and Stegun 26.6.2); 1 without
-    others."""
-    import mpmath
+    """The share of Fisher's distribution above the ratio of two variances; 1 without others."""
+    from scipy import special
 
     if others is None:
         return 1.0
     if others.deviation == 0:
         return 0.0 if own.deviation > 0 else 1.0
-    ratio = (own.deviation / others.deviation) ** 2
-    at = others.degrees / (others.degrees + own.degrees * ratio)
-    return float(mpmath.betainc(others.degrees / 2, own.degrees / 2, 0, at, regularized=True))
+    return float(special.fdtrc(own.degrees, others.degrees, (own.deviation / others.deviation) ** 2))
 
 
 def between_cells(twice: Iterable[Sequence[Sequence[float]]], spread: Spread) -> float:
@@ -195,41 +190,22 @@ def difference(
 
 def discoveries(p_values: Sequence[float], rate: float = FALSE_DISCOVERIES) -> list[bool]:
     """Which hold, if at most the share `rate` of these may be wrong (Benjamini and Hochberg 1995, section 3)."""
-    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
-    held = [rank for rank, i in enumerate(ranked, 1) if p_values[i] <= rate * rank / len(ranked)]
-    kept = set(ranked[: max(held, default=0)])
-    return [i in kept for i in range(len(p_values))]
+    from scipy import stats
+
+    return [bool(p <= rate) for p in stats.false_discovery_control(p_values)] if len(p_values) else []
 
 
 @functools.cache
 def quantile(degrees: float, confidence: float = CONFIDENCE) -> float:
-    """Student's t: ± it holds the share `confidence` of the distribution. By Newton's method, from 0: the tail is
-    convex there, so that each step goes up to the quantile and none beyond it."""
-    degrees = min(degrees, _AS_GOOD_AS_ALL)
-    found, step = 0.0, 1.0
-    while step > 1e-9 * found:
-        step = (upper_tail(found, degrees) - (1 - confidence) / 2) / _density(found, degrees)
-        found += step
-    return found
+    """Student's t: ± it holds the share `confidence` of the distribution."""
+    from scipy import special  # only here: planning and measuring do without
 
-
-def _density(t: float, degrees: float) -> float:
-    """Student's density at t (Abramowitz and Stegun 26.7.1, differentiated)."""
-    factor = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(degrees * math.pi)
-    return factor * (1 + t * t / degrees) ** (-(degrees + 1) / 2)
+    return float(special.stdtrit(min(degrees, _AS_GOOD_AS_ALL), (1 + confidence) / 2))
 
 
 @functools.cache
 def upper_tail(t: float, degrees: float) -> float:
-    """The share of Student's distribution above t, by the incomplete beta function (Abramowitz and Stegun 26.7.1).
+    """The share of Student's distribution above t."""
+    from scipy import special
 
-    Of many degrees it is the normal distribution's at another point (Wallace 1959, equation 3.3): the incomplete beta
-    function is slow there, and does not always converge. The error is below 0.02 % of any share above 1e-22.
-    """
-    import mpmath  # only here: planning and measuring do without
-
-    if degrees > _MANY:
-        z = (8 * degrees + 1) / (8 * degrees + 3) * math.sqrt(degrees * math.log1p(t * t / degrees))
-        return math.erfc(math.copysign(z, t) / math.sqrt(2)) / 2
-    share = float(mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)) / 2
-    return share if t >= 0 else 1 - share
+    return float(special.stdtr(min(degrees, _AS_GOOD_AS_ALL), -t))

@@ -9,9 +9,19 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "archive", "axes", "confidence", "machine", "kernels", "model", "config", "turns"),
+    *("files", "archive", "archive_making", "axes", "confidence", "machine", "kernels", "model", "config"),
     *("recordings", "trace", "snapshot"),
-    *("measure", "tables", "colours", "report/kit", "report/data", "figures", "report/studies", "report/chapters"),
+    *(
+        "measure",
+        "results",
+        "tables",
+        "colours",
+        "report/kit",
+        "report/data",
+        "figures",
+        "report/studies",
+        "report/chapters",
+    ),
     "report",
 )
 # Modules of the figures that are no study's.
@@ -68,9 +78,9 @@ def test_no_study_imports_from_another(folder):
     assert wrong == []
 
 
-def test_the_report_and_the_plan_do_without_torch():
+def test_reporting_and_planning_do_without_torch():
     heavy = {"torch", "triton", "einops"}
-    for folder in ("plan", "machine", "tables", "report", "figures", "trace", "snapshot"):
+    for folder in ("config", "machine", "results", "tables", "report", "figures", "trace", "snapshot"):
         for path in (LIBRARY / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_bytes())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -49,7 +49,6 @@ COUNTS = {
     "stepscope.results": False,  # reads records
     "stepscope.snapshot": False,  # reads what was recorded
     "stepscope.trace": False,  # reads what was recorded
-    "stepscope.turns": False,  # runs measuring programs of two checkouts; no cell runs it
 }
 
 # Fields of Python's syntax tree that do not change what a program does, or that not every version has.

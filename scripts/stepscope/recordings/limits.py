@@ -2,7 +2,7 @@
 
 The work is done by a child process whose processor time and address space are limited, so that a file that was made to
 hang or to fill the memory ends with one line, whichever library it hangs in. Both limits grow with the file: an honest
-one needs less (benchmarks/trace_scale.py: 30 s for 400 MB; benchmarks/snapshot_scale.py: 90 s for 1 GB).
+one needs less (seen: 30 s for a trace of 400 MB; benchmarks/snapshot_scale.py: 90 s for 1 GB).
 """
 
 import multiprocessing

@@ -5,7 +5,6 @@ A study's tables are made from the `CellResult`s that read_cells() gives.
 
 import csv
 import dataclasses
-import hashlib
 import io
 import json
 from dataclasses import dataclass, field
@@ -13,9 +12,9 @@ from pathlib import Path
 
 from stepscope.machine import labels
 from stepscope.machine.labels import is_expected
+from stepscope.results import records
 
 RECORD_VERSION = 1
-PROVENANCE = ("command", "started", "duration_s", "hardware", "versions", "settings")  # what tables are made of
 # What tells a cell from others in its spec, beside its options: where its folder says the same, it is the same.
 POINT = (
     *("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "context", "batch", "precision", "mode", "attention"),
@@ -183,37 +182,25 @@ def read_measured(results: Path, name: str) -> CellResult:
 
 
 def _record(folder: Path) -> dict:
-    """A record with the parts that every record has. Raises FileNotFoundError, or Disagreement."""
-    text = _content(folder / "record.json")
+    """A record that may be. Raises FileNotFoundError, or Disagreement."""
     try:
-        record = json.loads(text)
-        parts = [record[key] for key in ("spec", "machine", "summary", "provenance", "telemetry")]
-        record["code"], record["samples_sha256"]
-        if not all(isinstance(part, dict) for part in parts):
-            raise TypeError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise Disagreement("damaged", "record.json is damaged (truncated or edited by hand)") from None
-    return record
+        return records.read_record(folder)
+    except records.Damaged as error:
+        raise Disagreement("damaged", str(error)) from None
 
 
 def _check_version(record: dict) -> None:
-    if record.get("schema_version") != RECORD_VERSION:
-        raise Disagreement("damaged", f"record.json is of version {record.get('schema_version')}, not {RECORD_VERSION}")
-    if not set(PROVENANCE) <= set(record["provenance"]):
-        raise Disagreement("damaged", "record.json is damaged (a part of its provenance is missing)")
+    if record["schema_version"] != RECORD_VERSION:
+        raise Disagreement("damaged", f"record.json is of version {record['schema_version']}, not {RECORD_VERSION}")
 
 
 def _samples(folder: Path, digest: str) -> tuple[str, ...]:
-    """The lines of a cell's samples, if they are those that its record was written with."""
+    """The lines of a cell's samples, if they are those that its record was written with and may be."""
     try:
-        samples = _content(folder / "samples.csv")
-    except FileNotFoundError:
-        raise Disagreement("damaged", "samples.csv is missing") from None
-    if hashlib.sha256(samples).hexdigest() != digest:
-        raise Disagreement(
-            "damaged", "samples.csv is not the file that record.json was written with (truncated or edited by hand)"
-        )
-    return tuple(samples.decode().splitlines())
+        records.read_samples(folder, digest)
+    except records.Damaged as error:
+        raise Disagreement("damaged", str(error)) from None
+    return tuple((folder / "samples.csv").read_text().splitlines())
 
 
 def _check_expected(seen: dict, expect: str | None) -> None:
@@ -261,15 +248,6 @@ def _on_another_machine(plan: dict, study: str, cells: list[CellResult], results
             if difference:
                 problems[cell.name] = f"measured on another machine than the newest of {label}: {difference}"
     return problems
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise Disagreement("damaged", f"{path.name} cannot be read: {error.strerror}") from None
 
 
 def _difference(found: dict, expected: dict) -> str:

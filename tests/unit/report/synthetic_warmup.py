@@ -116,9 +116,24 @@ def _write(folder: Path, spec: dict, summary: dict, rows: list[dict], device: st
     columns = list(dict.fromkeys([*TRAINING_COLUMNS, *(name for row in rows for name in row)]))
     samples = samples_csv(columns, rows).encode()
     hardware = {"device": "cuda", "gpu": device, "gpu_memory_bytes": 80 * 2**30}
-    origin = {"git_commit": "abc", "started": "2025-01-02T03:04:05+00:00", "duration_s": 12.5, "hardware": hardware}
+    origin = {
+        "command": "python scripts/time_warmup.py",
+        "git_commit": "abc",
+        "started": "2025-01-02T03:04:05+00:00",
+        "duration_s": 12.5,
+        "hardware": hardware,
+    }
     origin |= {"versions": {"python": "3.12.1", "torch": "2.13.0"}, "settings": {"threads": 1}}
-    record = {"spec": spec, "code": CODE, "machine": MACHINE, "summary": summary, "provenance": origin, "telemetry": {}}
+    record = {
+        "schema_version": 1,
+        "study": "warmup",
+        "spec": spec,
+        "code": CODE,
+        "machine": MACHINE,
+        "summary": summary,
+        "provenance": origin,
+        "telemetry": {},
+    }
     record |= {"host": host} if host else {}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "samples.csv").write_bytes(samples)

@@ -345,7 +345,7 @@ def test_damaged_cells_are_left_out_by_name(folders):
     assert {cell.split("/")[2]: why for cell, why in found.left_out.items()} == {
         "small": "record.json is damaged (truncated or edited by hand)",
         "medium": "samples.csv is not the file that record.json was written with (truncated or edited by hand)",
-        "xl": "record.json is damaged (its spec or summary is not one of this study)",
+        "xl": "record.json is damaged: it holds NaN, which is no number",
     }
 
 

@@ -150,7 +150,14 @@ def test_the_machine_of_a_gpu_cell(row_of):
     gpu = {"device": "cuda", "cpu": "AMD EPYC", "host_memory_bytes": 1000, "gpu": "NVIDIA H100", "gpu_uuid": "GPU-1"}
     gpu |= {"gpu_memory_bytes": 85, "driver": "580.65.06", "power_limit_w": 700.0}
     versions = {"python": "3.12.1", "torch": "2.13.0+cu130", "cuda": "13.0", "triton": "3.5.0"}
-    provenance = {"git_commit": None, "started": "then", "duration_s": 2.5, "hardware": gpu, "versions": versions}
+    provenance = {
+        "command": "python",
+        "git_commit": None,
+        "started": "2030-01-01T00:00",
+        "duration_s": 2.5,
+        "hardware": gpu,
+        "versions": versions,
+    }
     readings = {"sm_clock_min_mhz": 1200, "sm_clock_median_mhz": 1980, "power_max_w": 650.5, "temperature_max_c": 70}
     readings |= {"throttle": ["power cap", "hardware slowdown"], "other_processes": 2}
     row = row_of(provenance=provenance | {"settings": {"threads": 1}}, telemetry=readings)
@@ -158,7 +165,13 @@ def test_the_machine_of_a_gpu_cell(row_of):
         **{"device": "cuda", "device_name": "NVIDIA H100", "device_uuid": "GPU-1", "device_memory_bytes": 85},
         **{"driver": "580.65.06", "power_limit_w": 700.0, "throttle": "power cap; hardware slowdown", "threads": 1},
         **{"other_processes": 2, "sm_clock_min_mhz": 1200, "sm_clock_median_mhz": 1980, "power_max_w": 650.5},
-        **{"temperature_max_c": 70, "started": "then", "duration_s": 2.5, "code": "0123456789abcdef", **versions},
+        **{
+            "temperature_max_c": 70,
+            "started": "2030-01-01T00:00",
+            "duration_s": 2.5,
+            "code": "0123456789abcdef",
+            **versions,
+        },
     }
     assert {key: row[key] for key in expected} == expected
 
@@ -192,7 +205,14 @@ def gpu(name):
     """Provenance of a cell on a GPU."""
     found = {"device": "cuda", "cpu": "AMD EPYC", "host_memory_bytes": 1000, "gpu": name, "gpu_memory_bytes": 85}
     versions = {"python": "3.12.1", "torch": "2.13.0+cu130"}
-    return {"started": "then", "duration_s": 1, "hardware": found, "versions": versions, "settings": {"threads": 1}}
+    return {
+        "command": "python",
+        "started": "2030-01-01T00:00",
+        "duration_s": 1,
+        "hardware": found,
+        "versions": versions,
+        "settings": {"threads": 1},
+    }
 
 
 @pytest.mark.parametrize("precision, peak", [("fp32", 66.9), ("tf32", 494.7), ("bf16", 989.4), ("fp16", 989.4)])

@@ -6,18 +6,16 @@ not larger than what unchanged cells of the same run differ by.
 """
 
 import math
-import statistics
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, centre, difference, discoveries
+from stepscope.confidence import FALSE_DISCOVERIES, Difference, Spread, difference, discoveries
 from stepscope.report.kit.formatting import known, median_beside_interval, significant
 from stepscope.tables.columns import GPU, LAUNCHES, PROCESSOR
 
 FASTER, SLOWER, SAME, UNCLEAR, NOT_COMPARABLE = "faster", "slower", "same", "unclear", "not comparable"
 LEAST_MARGIN = math.log(1.02)  # a smaller difference counts as none, however sure it is
 MOST_SAME = math.log(1.25)  # of the margin; where unchanged cells differ by more, nothing can be called the same
-TURNS_MARGIN = 1.01  # the ratio that counts where both sides were measured in turns
 HOSTS_AGREE = 0.10  # by how much the fixed loops of two hosts may differ for launches to be compared
 # Why there is no verdict, where it is not that the difference is too small to be told.
 OTHER_HOST, SLOW_HOST, OTHER_CLOCK, SINGLE = "other host", "slow host", "other clock", "single process"
@@ -322,43 +320,3 @@ def by_axis(rows: Iterable[dict], axis: str, point: Callable[[dict], Hashable]) 
 def by_fields(*names: str) -> Callable[[dict], tuple]:
     """A point that is given by these fields. A missing number equals itself, which NaN does not."""
     return lambda row: tuple(None if (value := row.get(name)) != value else value for name in names)
-
-
-def judged_in_turns(
-    rounds: Sequence[Sequence[tuple[float, float]]], margin: float = TURNS_MARGIN
-) -> list[Comparison | None]:
-    """Series beside their references where processes of both ran in turns: of each the (own, reference) of every round.
-
-    What a round's two processes share, as the host's speed and the clock of that minute, cancels in their ratio: the
-    error is that of the mean of the rounds' logarithms, by a paired t test with one degree of freedom less than there
-    are rounds. So it takes no floor of cells measured at other times, and sees less than 2 %: FASTER or SLOWER beyond
-    half the margin (a ratio), with false discoveries controlled as in judged(); SAME if the whole interval lies within
-    the margin. None of a series with fewer than two rounds.
-    """
-    found = [_in_turns(pairs) for pairs in rounds]
-    needed, same = math.log(margin) / 2, math.log(margin)
-    tested = [i for i, each in enumerate(found) if each]
-    real = dict(zip(tested, discoveries([found[i].p_beyond(needed) for i in tested]), strict=True))
-    comparisons: list[Comparison | None] = []
-    for i, (pairs, each) in enumerate(zip(rounds, found, strict=True)):
-        if each is None:
-            comparisons.append(None)
-            continue
-        low, high = each.ends
-        if real[i]:
-            word, beyond = FASTER if each.logarithm > 0 else SLOWER, needed
-        else:
-            word, beyond = SAME if -same <= low and high <= same else UNCLEAR, same
-        own, reference = (centre([pair[side] for pair in pairs]) for side in (0, 1))
-        ends = (math.exp(low), math.exp(high))
-        comparisons.append(Comparison(reference / own, *ends, word, math.exp(beyond), (reference, own)))
-    return comparisons
-
-
-def _in_turns(pairs: Sequence[tuple[float, float]]) -> Difference | None:
-    """ln(reference / own) by rounds."""
-    if len(pairs) < 2:
-        return None
-    logarithms = [math.log(reference / own) for own, reference in pairs]
-    error = statistics.stdev(logarithms) / math.sqrt(len(logarithms))
-    return Difference(statistics.fmean(logarithms), error, len(logarithms) - 1)
