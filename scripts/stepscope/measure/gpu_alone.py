@@ -4,6 +4,7 @@ of the kernels' intervals, and the energy. On a CPU the number of operators.
 None of these may fail a cell: what cannot be had is left out, with the reason.
 """
 
+import gc
 import itertools
 import json
 import re
@@ -35,7 +36,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
     weights go on from there.
     """
     try:
-        start = time.perf_counter()
+        start, stream = time.perf_counter(), torch.cuda.current_stream()
         gradients = [parameter.grad for parameter in work.parameters]
         try:
             graph = _captured(work)
@@ -45,6 +46,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
             found.value(name, "graph_pool", "B", _pool_bytes(graph), mode="step")
         finally:
             graph = None
+            torch.cuda.set_stream(stream)  # a capture that fails may not have given it back
             for parameter, gradient in zip(work.parameters, gradients, strict=True):
                 parameter.grad = gradient
             Workload.drop_graph(work)
@@ -52,6 +54,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
         found.status(name, *_why(error), mode="host-free")
     else:
         found.status(name, "ok", "", mode="host-free")
+    gc.collect()
     memory.release("cuda")
 
 
