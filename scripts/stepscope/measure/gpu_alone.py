@@ -5,7 +5,6 @@ None of these may fail a cell: what cannot be had is left out, with the reason.
 """
 
 import gc
-import itertools
 import json
 import re
 import tempfile
@@ -17,7 +16,7 @@ import torch
 
 from stepscope.axes import MODES
 from stepscope.measure import memory, steps
-from stepscope.measure.clock import Clock
+from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.telemetry import Telemetry
@@ -92,20 +91,13 @@ def _captured(work: Workload) -> torch.cuda.CUDAGraph:
 
 
 def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
-    """Seconds of each replay between two events. All are in the GPU's queue at once, so that it never waits."""
+    """Seconds of each replay, after a few that are not kept."""
     start = time.perf_counter()
     for _ in range(WARM_REPLAYS):
         graph.replay()
     torch.cuda.synchronize()
     each = (time.perf_counter() - start) / WARM_REPLAYS
-    count = max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each)))
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-    for event in events[:-1]:
-        event.record()
-        graph.replay()
-    events[-1].record()
-    torch.cuda.synchronize()
-    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]
+    return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
 def _pool_bytes(graph: torch.cuda.CUDAGraph) -> int:
