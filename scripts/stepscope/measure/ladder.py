@@ -6,6 +6,8 @@ free steps, and a short series of each rung of phased steps and of forward and b
 goes through all of that alone, and the next process takes them in another order.
 """
 
+import contextlib
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -63,10 +65,9 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """All variants in one process. Running out of memory is a variant's status; other errors pass."""
     free = torch.cuda.mem_get_info()[0] if spec["device"] == "cuda" else available_memory()
     if fit_together(spec, free):
-        try:
+        with contextlib.suppress(_NoRoomError):
             return _Process(spec, telemetry, process, together=True).measure()
-        except _NoRoomError:
-            memory.release(spec["device"])
+    gc.collect()
     return _Process(spec, telemetry, process, together=False).measure()
 
 
@@ -103,8 +104,10 @@ class _Process:
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
         parts: list[Callable] = [self._phased, self._forward_backward]
-        if self._device == "cuda":
-            parts.append(self._alone)
+        if self._device == "cuda" and self._is_last:
+            parts.append(self._energy)
+        if self._device == "cuda" and (self._is_last or self._together):  # else it takes too long
+            parts.append(self._host_free)
         if self._together and self._is_last:
             parts.append(self._counted)
         for part in parts:
@@ -127,6 +130,7 @@ class _Process:
 
     def _forget(self) -> None:
         self._works.clear()
+        gc.collect()
         memory.release(self._device)
 
     def _prepare(self, variant: dict) -> None:
@@ -180,17 +184,16 @@ class _Process:
             more = max(0.0, rows[0]["seconds"] - later)
             self._found.value(name, "compile_time", "s", more, mode="forward-backward")
 
-    def _alone(self, name: str) -> None:
-        """What the host cannot change; each variant's in every process only where that is quick."""
+    def _energy(self, name: str) -> None:
         work = self._works[name]
         work.use()
-        if self._is_last:
-            gpu_alone.energy(
-                partial(steps.whole, work, work.phases("step")), name, self._found, self._telemetry, mode="step"
-            )
-            steps.tidy(work, self._device)
-        if self._is_last or self._together:
-            gpu_alone.host_free(work, name, self._samples, self._found, self._budget.seconds)
+        step = partial(steps.whole, work, work.phases("step"))
+        gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
+        steps.tidy(work, self._device)
+
+    def _host_free(self, name: str) -> None:
+        self._works[name].use()
+        gpu_alone.host_free(self._works[name], name, self._samples, self._found, self._budget.seconds)
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)
