@@ -169,8 +169,9 @@ def mixed(rows: list[dict]) -> list[str]:
         for name in ("gpu", "cpu", "driver", "torch", "cuda"):
             if row.get(name):
                 found.setdefault((row["machine"], name), {}).setdefault(row[name], row["cell"])
-    return [
-        f"{machine}: measured with several of {name}: {', '.join(f'{value} ({cell})' for value, cell in values.items())}"
-        for (machine, name), values in found.items()
-        if len(values) > 1
-    ]
+    said = {
+        place: ", ".join(f"{value} ({cell})" for value, cell in own.items())
+        for place, own in found.items()
+        if len(own) > 1
+    }
+    return [f"{machine}: measured with several of {name}: {values}" for (machine, name), values in said.items()]
