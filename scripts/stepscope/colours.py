@@ -64,7 +64,7 @@ ATTENTION_TEXT = {
     "flex": "#8a5f00",
     "triton": "#ab4a06",
 }
-# What the host does in a step, in the order of stepscope.tables.warmup; set-up work first.
+# What the host does in a step, in the order of the first step's parts; set-up work first.
 FIRST_STEP = {
     "module loading": "#1b7fbf",
     "memory allocation": "#0e9f79",

@@ -160,3 +160,18 @@ def _provenance(cell: Cell) -> dict:
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
     }
+
+
+def mixed(rows: list[dict]) -> list[str]:
+    """A line for each label whose cells were measured on several GPUs, processors, drivers or versions of torch."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        for name in ("gpu", "cpu", "driver", "torch", "cuda"):
+            if row.get(name):
+                found.setdefault((row["machine"], name), {}).setdefault(row[name], row["cell"])
+    said = {
+        place: ", ".join(f"{value} ({cell})" for value, cell in own.items())
+        for place, own in found.items()
+        if len(own) > 1
+    }
+    return [f"{machine}: measured with several of {name}: {values}" for (machine, name), values in said.items()]

@@ -1,6 +1,7 @@
 """series.csv: every measured quantity of every variant, with its interval between processes, and what follows."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -63,7 +64,8 @@ def of_samples(found: pd.DataFrame) -> pd.DataFrame:
 
 def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole."""
-    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])] + list(more)
+    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
+    rows += [*more, *_of_checks(cells)]
     columns = ["cell", *TEXT, "length", "process", "quantity", "unit", "value"]
     found = pd.DataFrame(rows, columns=columns)
     found[TEXT] = found[TEXT].fillna("").astype("str")
@@ -71,6 +73,26 @@ def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     found["phase"] = found["phase"].where(found["phase"] != "", found["mode"].map(WHOLE).fillna(found["direction"]))
     found["value"] = found["value"].astype(float)
     return found.assign(mean=found["value"], samples=1)
+
+
+def _of_checks(cells: list[Cell]) -> Iterator[dict]:
+    """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
+    for cell in cells:
+        for name, check in cell.summary.get("checks", {}).items():
+            far = math.inf if check["difference"] is None else check["difference"]
+            for quantity, number in (("difference", far), ("tolerance", check["tolerance"])):
+                place = {"cell": cell.name, "variant": name, "mode": "step"}
+                yield place | {"quantity": quantity, "unit": "1", "value": number}
+
+
+def differing(cells: list[Cell]) -> list[str]:
+    """A line for each rung of a ladder that computes another loss or other gradients than the first."""
+    return [
+        f"{cell.name}: {name} computes another loss or other gradients than the first variant"
+        for cell in cells
+        for name, check in cell.summary.get("checks", {}).items()
+        if not check["same"]
+    ]
 
 
 def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
@@ -233,8 +255,8 @@ def _ceiling_rows(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[
         named = {"cell": cell.name, "mode": "", "phase": "", "length": 0, "direction": "", "quantity": "rate"}
         named |= {"unit": "FLOP/s" if cell.spec["operation"] == "matmul" else "B/s", "status": "ok"}
         for variant, seconds in least.get(cell.name, {}).items():
-            own = found[(found["cell"] == cell.name) & (found["variant"] == variant)].iloc[0]
-            counts = {"processes": own["processes"], "samples": own["samples"]}
+            own = found[(found["cell"] == cell.name) & (found["variant"] == variant)]
+            counts = {name: own[name].max() for name in ("processes", "samples")}
             rows.append(named | counts | {"variant": variant, "median": _work(cell) / seconds})
         gpu = cell.record["provenance"]["hardware"].get("gpu")
         if sheet := peaks.rate(gpu, cell.spec["operation"], cell.spec["precision"]):
@@ -243,12 +265,12 @@ def _ceiling_rows(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[
 
 
 def least_times(samples: pd.DataFrame) -> dict[str, dict[str, float]]:
-    """Cell of ceilings: seconds of its shortest operation in a burst, and sustained."""
+    """Cell of ceilings: seconds of its shortest operation, sustained, and `burst`: at any time."""
     kept = samples[samples["kind"].isin(["burst", "sustained"]) & ~samples["warmup"].astype(bool)]
     found: dict[str, dict[str, float]] = {}
     for (cell, kind), seconds in kept.groupby(["cell", "kind"], observed=True)["seconds"].min().items():
         found.setdefault(cell, {})[kind] = seconds
-    return found
+    return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
 
 
 def _work(cell: Cell) -> float:

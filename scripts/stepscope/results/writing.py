@@ -16,7 +16,7 @@ Rows = pd.DataFrame | Iterable[Mapping]
 def tables(
     found: list[Cell], samples: pd.DataFrame, figures: list[Path]
 ) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true).
+    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does not belong together).
 
     samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
@@ -43,7 +43,7 @@ def tables(
         "models": models.rows(measured),
         "published": published.rows(figures, of_series),
     }
-    return made, damaged, series.beyond(of_series)
+    return made, damaged, [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])]
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:

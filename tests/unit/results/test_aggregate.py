@@ -133,6 +133,15 @@ def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsy
     assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
 
 
+def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
+    path = results.folder / TIMING / "record.json"
+    record = json.loads(path.read_text())
+    record["provenance"]["hardware"]["cpu"] = "another"
+    path.write_text(json.dumps(record))
+    run(results, monkeypatch)
+    assert f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor" in capsys.readouterr().out
+
+
 def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
     results = Results(tmp_path)
     spec = {"model": "models/mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
@@ -258,4 +267,6 @@ def test_one_machine_is_read_alone(results, monkeypatch):
     run(results, monkeypatch)
     folder = results.folder / "tables"
     assert Tables(folder).machines == ["lab", "other"]
-    assert set(Tables(folder, "other")["series"]["machine"]) == {"other"}
+    other = Tables(folder, "other")
+    assert set(other["series"]["machine"]) == {"other"}
+    assert other["published"].empty
