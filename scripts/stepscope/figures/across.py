@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 
 from stepscope import colours
 from stepscope.figures import marks, places, theme, words
+from stepscope.figures.steps import quotient
 from stepscope.results.tables import Tables
 
 SHADES = ("black", "blue", "vermillion", "green", "orange", "purple", "sky")
@@ -19,8 +20,9 @@ def machines(tables: Tables) -> Figure | None:
         return None
     key = {name: colours.OKABE_ITO[SHADES[at % len(SHADES)]].light for at, name in enumerate(names)}
     where = [*places.PLACE, "precision"]
-    base = steps[steps["machine"] == names[0]][[*where, "median"]]
-    both = steps[steps["machine"] != names[0]].merge(base, on=where, suffixes=("", "_first"))
+    base, others = steps[steps["machine"] == names[0]], steps[steps["machine"] != names[0]]
+    both = others.merge(base, on=where, suffixes=("", "_base"))
+    both = both.assign(**quotient(both, "", "_base"))
     rows = places.in_order(tables, both.drop_duplicates(where))[-MOST_PLACES:].reset_index(drop=True)
     if rows.empty:
         return None
@@ -33,12 +35,10 @@ def machines(tables: Tables) -> Figure | None:
         own = both[(both[where] == [row[name] for name in where]).all(axis=1)]
         for each in own.to_dict("records"):
             colour = key[each["machine"]]
-            ratios = [each[name] / each["median_first"] for name in ("median", "low", "high")]
-            panel.plot(ratios[0], at, marker="o", color=colour, linestyle="none", label=each["machine"])
-            marks.intervals(panel, [at], ratios[1:2], ratios[2:], colour, horizontal=True)
+            panel.plot(each["median"], at, marker="o", color=colour, linestyle="none", label=each["machine"])
+            marks.intervals(panel, [at], [each["low"]], [each["high"]], colour, horizontal=True)
     marks.bar_axis(panel, places.names(rows))
-    spans = both["median"] / both["median_first"]
-    marks.log_axis(panel.xaxis, spans.min(), spans.max())
+    marks.log_axis(panel.xaxis, *panel.get_xlim())
     panel.set_xlabel("times as long")
     return figure
 

@@ -51,12 +51,13 @@ def over_length(
     rows = rows.assign(**{name: rows[name] / scale for name in ("median", "low", "high")})
     named = []
     for panel, direction in zip(panels, shown, strict=True):
-        own, ends = rows[rows["direction"] == direction], []
+        own, ends, lost = rows[rows["direction"] == direction], [], []
         panel.set(xscale="log", yscale="log", title=direction if len(shown) > 1 else "")
-        for rank, variant in enumerate(_implementations(own)):
+        for variant in _implementations(own):
             line, colour = own[own["variant"] == variant], colours.of("attention", variant)
             ends += marks.line(panel, line, "length", colour, variant)
-            marks.out_of_memory(panel, line.loc[line["status"] == "oom", "length"], colour, rank)
+            lost += [(length, colour) for length in line.loc[line["status"] == "oom", "length"]]
+        marks.out_of_memory(panel, lost)
         for name, value in (ceilings or {}).items():
             panel.axhline(value / scale, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label=name)
             panel.annotate(name, (0.01, value / scale), xycoords=panel.get_yaxis_transform(), va="bottom", fontsize=7)

@@ -28,7 +28,7 @@ def sums(tables: Tables) -> Figure | None:
         marks.beside_bar(panel, error, at, words.number(row["sum"], 7))
     marks.bar_axis(panel, list(rows["variant"]))
     panel.set(xlabel="relative error", xlim=(errors.min() / 3, errors.max() * 30))
-    marks.log_axis(panel.xaxis, 1e-9, 1, words.power_tick)
+    marks.log_axis(panel.xaxis, errors.min() / 3, errors.max(), words.power_tick)
     return figure
 
 
@@ -56,7 +56,7 @@ def forced(tables: Tables) -> Figure | None:
         panel.set_xticks(range(0, len(values), every), [words.plain_tick(each) for each in values[::every]])
         drawn.append((panel, ends))
     for panel, ends in drawn:
-        panel.set_ylim(LEAST / 2, 3)
+        panel.set_ylim(LEAST / 20, 3)
         marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
         marks.label_ends(panel, ends)
     return figure

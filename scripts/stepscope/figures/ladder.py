@@ -1,5 +1,6 @@
 """The ladder: a step after each change, and what checkpointing gives and takes."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -47,7 +48,7 @@ def ladder(tables: Tables) -> Figure | None:
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
     key = {phase: colours.of("phase", phase) for phase in PHASES}
-    subject = "× the rung before, or the named one; of both the interval between processes is judged"
+    subject = "× how many times as fast as the rung before, or as the one in brackets"
     height = 0.45 + sum(0.55 + 0.19 * count for count in counts)
     figure, axes = theme.panels(len(cells), 1, height, subject, key, gridspec_kw={"height_ratios": counts})
     for panel, cell in zip(axes[:, 0], cells.to_dict("records"), strict=True):
@@ -59,9 +60,10 @@ def ladder(tables: Tables) -> Figure | None:
 
 
 def _bars(panel, steps: list[dict], phases: pd.DataFrame) -> None:
-    known = sorted(1e3 * row["median"] for row in steps if row["median"] == row["median"])
+    known = sorted(row["median"] for row in steps if row["median"] == row["median"])
     is_broken = len(known) > 1 and known[-1] > BROKEN * known[-2]
-    limit = 1.12 * (known[-2] if is_broken else known[-1])
+    kept = [row for row in steps if row["median"] <= known[-2 if is_broken else -1]]
+    limit = 1.05e3 * max(np.nanmax([row["median"], row["high"]]) for row in kept)
     for at, row in enumerate(steps):
         step = 1e3 * row["median"]
         if step != step:

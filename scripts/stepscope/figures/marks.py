@@ -1,11 +1,13 @@
 """What stands in a panel: lines with intervals and names at their ends, crosses where memory ran out, bars, ticks."""
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
 from stepscope import colours
 from stepscope.figures.theme import LABEL, text_width
@@ -13,13 +15,21 @@ from stepscope.figures.words import plain_tick
 
 End = tuple[str, float, float, str]
 """A line's name, the x and y of its end in data units, and its colour."""
+TICKS = ((1, 1.1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,))
+MOST_TICKS = 7
 BAR = 0.7  # of the place of a horizontal bar, its thickness
 
 
 def log_axis(axis, low: float, high: float, formatter: Callable = plain_tick) -> None:
-    """Ticks of a log axis at 1, 10 …, at 1, 3, 10 … below three decades and at 1, 2, 5, 10 … below one and a half."""
-    steps = (1.0, 2.0, 5.0) if high < 30 * low else (1.0, 3.0) if high < 1000 * low else (1.0,)
-    axis.set_major_locator(LogLocator(base=10, subs=steps, numticks=20))
+    """Ticks of a log axis between two values: the finest of these steps that makes at most seven."""
+    for steps in TICKS:
+        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = [step * 10.0**power for power in powers for step in steps]
+        kept = [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]
+        if len(kept) <= MOST_TICKS:
+            break
+    every = -(-len(kept) // MOST_TICKS)
+    axis.set_major_locator(FixedLocator(kept[::-every]))
     _plain(axis, formatter)
 
 
@@ -88,14 +98,21 @@ def finish(drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], lim
 
 
 def label_ends(panel: Axes, ends: Sequence[End]) -> None:
-    """Names right of the lines' ends, moved apart; the axes must have their scales and limits."""
+    """Names right of the lines' ends, moved apart; above its end that of a line that ends before others.
+
+    The axes must have their scales and limits.
+    """
     to_axes = panel.transData + panel.transAxes.inverted()
-    at = [to_axes.transform((x, y)) for _, x, y, _ in ends]
+    right = max((x for _, x, _, _ in ends), default=1.0)
+    last = [end for end in ends if end[1] == right]
+    for name, x, y, colour in (end for end in ends if end[1] != right):
+        look = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": LABEL}
+        panel.annotate(name, (x, y), (1, 3), color=colours.text_of(colour), **look)
+    at = [to_axes.transform((x, y)) for _, x, y, _ in last]
     gap = (LABEL + 2.0) / (72 * panel.get_window_extent().height / panel.figure.dpi)
-    right = max((x for x, _ in at), default=1.0)
-    for (name, _, _, colour), height in zip(ends, spread([y for _, y in at], gap), strict=True):
+    for (name, _, _, colour), (x, _), y in zip(last, at, spread([y for _, y in at], gap), strict=True):
         look = {"color": colours.text_of(colour), "va": "center", "fontsize": LABEL}
-        panel.text(right + 0.03, height, name, transform=panel.transAxes, **look)
+        panel.text(x + 0.03, y, name, transform=panel.transAxes, **look)
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:
@@ -118,12 +135,14 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
     return result
 
 
-def out_of_memory(panel: Axes, places: Iterable[float], colour: str, rank: int = 0) -> None:
-    """A hollow cross inside the top edge at each place where memory ran out; `rank` counts crosses at one place."""
-    look = {"marker": "X", "markersize": 5.5, "markerfacecolor": colours.PAPER, "markeredgecolor": colour}
-    for place in places:
-        height = 0.95 - 0.08 * rank
+def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
+    """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below another."""
+    there: Counter[float] = Counter()
+    for place, colour in points:
+        look = {"marker": "X", "markersize": 5.5, "markerfacecolor": colours.PAPER, "markeredgecolor": colour}
+        height = 0.95 - 0.08 * there[place]
         panel.plot([place], [height], transform=panel.get_xaxis_transform(), clip_on=False, label="_oom", **look)
+        there[place] += 1
 
 
 # Bars -----------------------------------------------------------------------------------------------------------------

@@ -51,14 +51,6 @@ def memory_over_step(tables: Tables) -> Figure | None:
         panel.plot(
             time, rows["reserved"] / scale, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label="reserved"
         )
-        panel.text(
-            time[-1],
-            reserved,
-            f"reserved {words.number(reserved)} {unit}",
-            ha="right",
-            va="bottom",
-            fontsize=theme.LABEL,
-        )
     panel.plot(time[total.argmax()], total.max(), marker="v", markersize=5, color=colours.INK, label="peak")
     _phases(panel, time, list(rows["phase"]), top)
     _names(panel, values, top)
@@ -119,7 +111,7 @@ def memory_peaks(tables: Tables) -> Figure | None:
         told = f"   predicted {gap:+.1%}".replace("-", "−") if abs(gap) > LEAST_GAP else ""
         marks.beside_bar(panel, max(end, predicted.sum()), at, f"{words.number(end)}{told}", fontsize=7)
     marks.bar_axis(panel, places.names(cells))
-    panel.set(xlabel=unit, xlim=(0, 1.42 * panel.dataLim.x1))
+    panel.set(xlabel=unit, xlim=(0, 1.25 * panel.dataLim.x1))
     return figure
 
 
@@ -139,17 +131,11 @@ def memory_growth(tables: Tables) -> Figure | None:
     for panel, precision in zip(panels, shown, strict=True):
         own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []
         panel.set(xscale="log", yscale="log", title=precision)
-        for rank, size in enumerate(places.sizes(tables, own)):
+        for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            ends += marks.line(
-                panel,
-                of_size.assign(median=of_size["median"] / words.GIB)[["context", "median"]],
-                "context",
-                colour,
-                size,
-            )
-            out = lost[(lost["precision"] == precision) & (lost["size"] == size)]["context"]
-            marks.out_of_memory(panel, out, colour, rank)
+            of_size = pd.DataFrame({"context": of_size["context"], "median": of_size["median"] / words.GIB})
+            ends += marks.line(panel, of_size, "context", colour, size)
+        marks.out_of_memory(panel, [(context, colour) for context in lost[lost["precision"] == precision]["context"]])
         if limit == limit:
             panel.axhline(limit / words.GIB, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label="device")
         named.append((panel, ends))

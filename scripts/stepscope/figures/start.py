@@ -29,6 +29,7 @@ def warmup(tables: Tables) -> Figure | None:
         marks.intervals(panel, at, mean - std, mean + std, colour)
         panel.set(title=places.name(cell), xlim=(-0.4, len(skipped) - 0.6))
         panel.set_xticks(range(len(skipped)), [f"{each:.0f}" for each in skipped])
+    panels[0].set_ylim(bottom=0)
     figure.supxlabel("steps of warm-up", fontsize=8)
     figure.supylabel("times the steady step", fontsize=8)
     return figure

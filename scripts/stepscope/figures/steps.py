@@ -10,6 +10,7 @@ from stepscope.results.tables import Tables
 
 PHASES = ("forward", "backward", "optimizer")
 MOST_CONTEXTS = 4
+MOST_CELLS = 30
 
 
 def step_parts(tables: Tables) -> Figure | None:
@@ -63,14 +64,13 @@ def time_by_context(tables: Tables) -> Figure | None:
     for panel, precision in zip(panels, shown, strict=True):
         own, colour = rows[rows["precision"] == precision], colours.of("precision", precision)
         panel.set(xscale="log", yscale="log", title=precision)
-        ends, lost = [], 0
+        ends, lost = [], []
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
             of_size = of_size.assign(**{name: 1e3 * of_size[name] for name in ("median", "low", "high")})
             ends += marks.line(panel, of_size, "context", colour, size)
-            out = of_size.loc[of_size["status"] == "oom", "context"]
-            marks.out_of_memory(panel, out, colour, lost)
-            lost += len(out) > 0
+            lost += [(context, colour) for context in of_size.loc[of_size["status"] == "oom", "context"]]
+        marks.out_of_memory(panel, lost)
         named.append((panel, ends))
     marks.finish(named, rows["context"], (800 * rows["median"].min(), 1500 * rows["median"].max()))
     figure.supxlabel("context (tokens)", fontsize=8)
@@ -86,10 +86,12 @@ WAYS = {  # quantity → what it is called, colour, marker
 
 
 def launches(tables: Tables) -> Figure | None:
-    """A row a timing cell: the step by the clock, without the host and the GPU's busy time, in its own words."""
+    """A row a timing cell in bf16, or in what is there: the step by the clock, without the host, and the busy time."""
     found = {quantity: places.usual_batch(places.free_steps(tables, quantity)) for quantity in WAYS}
     cells = set(found["busy_time"]["cell"]) | set(found["host_free_time"]["cell"])
     rows = places.in_order(tables, found["time"][found["time"]["cell"].isin(cells)])
+    rows = rows[rows["precision"] == "bf16"] if "bf16" in set(rows["precision"]) else rows
+    rows = rows.dropna(subset=["median"])[-MOST_CELLS:]
     if rows.empty:
         return None
     key = {label: colours.OKABE_ITO[colour].light for label, colour, _ in WAYS.values()}
@@ -148,12 +150,17 @@ def precision_speedup(tables: Tables) -> Figure | None:
 
 
 def speedups(steps: pd.DataFrame) -> pd.DataFrame:
-    """Rows of other precisions with `median` = time in fp32 over theirs, and its 95 % interval `low`, `high`.
+    """Rows of other precisions with `median` = time in fp32 over theirs, and its interval `low`, `high`."""
+    base = steps[steps["precision"] == "fp32"]
+    pairs = steps[steps["precision"] != "fp32"].merge(base, on=places.PLACE, suffixes=("", "_base"))
+    return pairs.assign(**quotient(pairs, "_base", ""))
+
+
+def quotient(pairs: pd.DataFrame, over: str, under: str) -> dict[str, pd.Series]:
+    """`median`, `low` and `high` of one time over another, whose columns end in `over` and `under`.
 
     The two were measured in different processes: the variances of their logarithms add up.
     """
-    base = steps[steps["precision"] == "fp32"]
-    pairs = steps[steps["precision"] != "fp32"].merge(base, on=places.PLACE, suffixes=("", "_fp32"))
-    ratio = pairs["median_fp32"] / pairs["median"]
-    half = np.hypot(*(np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in ("", "_fp32")))
-    return pairs.assign(median=ratio, low=ratio * np.exp(-half), high=ratio * np.exp(half))
+    ratio = pairs[f"median{over}"] / pairs[f"median{under}"]
+    half = np.hypot(*(np.log(pairs[f"high{which}"] / pairs[f"low{which}"]) / 2 for which in (over, under)))
+    return {"median": ratio, "low": ratio * np.exp(-half), "high": ratio * np.exp(half)}

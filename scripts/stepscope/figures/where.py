@@ -188,7 +188,7 @@ def waterfall(tables: Tables) -> Figure | None:
                 [left + bound] * 2, [at - 0.46, at + 0.46], color=colours.INK, linewidth=1.6, label=f"bound {part}"
             )
             text += f" (bound {words.number(bound)})"
-        marks.beside_bar(panel, left + max(before, after), at, text)
+        marks.beside_bar(panel, left + max(before, after, 1e3 * found.bounds.get(part, 0.0)), at, text)
         left += before
     marks.beside_bar(panel, left, 0, f"{words.number(left)} ms", fontweight="bold")
     if found.top:

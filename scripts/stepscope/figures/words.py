@@ -42,7 +42,7 @@ def rate(value: float) -> str:
 
 def plain_tick(value: float, _position=None) -> str:
     """Tick label of a log axis: 0.1, 30, 1,000."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:,.4g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:,.3g}"
 
 
 def power_tick(value: float, _position=None) -> str:
