@@ -47,7 +47,8 @@ def over_length(
     if rows.dropna(subset=["median"])["length"].nunique() < 2:
         return None
     shown = [each for each in DIRECTIONS if each in set(rows["direction"])] or [""]
-    figure, panels = theme.wrapped(len(shown), 2, 3.0, _subject(rows.iloc[0].to_dict()), sharex=True, sharey=True)
+    subject = words.crossed(_subject(rows.iloc[0].to_dict()), rows)
+    figure, panels = theme.wrapped(len(shown), 2, 3.0, subject, sharex=True, sharey=True)
     rows = rows.assign(**{name: rows[name] / scale for name in ("median", "low", "high")})
     named = []
     for panel, direction in zip(panels, shown, strict=True):
@@ -59,8 +60,7 @@ def over_length(
             lost += [(length, colour) for length in line.loc[line["status"] == "oom", "length"]]
         marks.out_of_memory(panel, lost)
         for name, value in (ceilings or {}).items():
-            panel.axhline(value / scale, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label=name)
-            panel.annotate(name, (0.01, value / scale), xycoords=panel.get_yaxis_transform(), va="bottom", fontsize=7)
+            marks.ceiling(panel, value / scale, name)
         named.append((panel, ends))
     values = [*rows["median"].dropna(), *(value / scale for value in (ceilings or {}).values())]
     marks.finish(named, rows["length"], (min(values) / 1.3, max(values) * 1.6))

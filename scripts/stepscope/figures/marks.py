@@ -135,6 +135,12 @@ def spread(positions: Sequence[float], gap: float) -> list[float]:
     return result
 
 
+def ceiling(panel: Axes, value: float, name: str) -> None:
+    """A dashed line across the panel, named above its left end."""
+    panel.axhline(value, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label=name)
+    panel.annotate(name, (0.01, value), xycoords=panel.get_yaxis_transform(), va="bottom", fontsize=7)
+
+
 def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
     """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below another."""
     there: Counter[float] = Counter()

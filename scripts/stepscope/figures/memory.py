@@ -125,9 +125,8 @@ def memory_growth(tables: Tables) -> Figure | None:
     lost = lost[lost["status"] == "oom"]
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     shown, named = places.precisions(rows), []
-    figure, panels = theme.wrapped(
-        len(shown), 2, 2.4, "reserved at the peak of a training step", sharex=True, sharey=True
-    )
+    subject = words.crossed("reserved at the peak of a training step", lost)
+    figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
         own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []
         panel.set(xscale="log", yscale="log", title=precision)
@@ -137,7 +136,7 @@ def memory_growth(tables: Tables) -> Figure | None:
             ends += marks.line(panel, of_size, "context", colour, size)
         marks.out_of_memory(panel, [(context, colour) for context in lost[lost["precision"] == precision]["context"]])
         if limit == limit:
-            panel.axhline(limit / words.GIB, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label="device")
+            marks.ceiling(panel, limit / words.GIB, "the GPU's memory")
         named.append((panel, ends))
     low, high = rows["median"].min() / words.GIB, max(rows["median"].max(), limit if limit == limit else 0) / words.GIB
     marks.finish(named, rows["context"], (low / 1.3, high * 1.5))

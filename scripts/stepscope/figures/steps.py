@@ -60,7 +60,8 @@ def time_by_context(tables: Tables) -> Figure | None:
     if rows.dropna(subset=["median"])["context"].nunique() < 2:
         return None
     shown, named = places.precisions(rows), []
-    figure, panels = theme.wrapped(len(shown), 2, 2.5, "whole training step", sharex=True, sharey=True)
+    subject = words.crossed("whole training step", rows)
+    figure, panels = theme.wrapped(len(shown), 2, 2.5, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
         own, colour = rows[rows["precision"] == precision], colours.of("precision", precision)
         panel.set(xscale="log", yscale="log", title=precision)

@@ -12,8 +12,8 @@ from stepscope.results.tables import Tables
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.
 MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
 PASSES = {"forward": ("forward", "loss", "inference"), "backward": ("backward",), "optimizer": ("optimizer",)}
-INSIDE_ATTENTION = ("attention scores", "mask", "softmax", "attention × V")
 ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
+DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24
 
 
@@ -48,11 +48,10 @@ def colour(category: str) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a whole training step on a GPU, seconds; they add up to the step.
+    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels where those are more.
 
-    attention: kernels of fused attention and softmax; of attention that is written out also those in forward between
-    the projections that are neither products nor copies (in backward a trace does not tell them apart: other).
-    casts: kernels that copy or cast, outside the optimizer. idle: what is left of the step by the clock.
+    attention: kernels of fused attention and of softmax; what is written out of smaller operations is `other`. All but
+    the optimizer's own are outside it. idle: what is left of the step by the clock.
     """
 
     products: float
@@ -64,12 +63,13 @@ class Parts:
 
     @property
     def step(self) -> float:
+        """Their sum."""
         return sum(getattr(self, each.name) for each in fields(self))
 
 
 LOOK = {
     "products": ("matrix products", "matmul"),
-    "attention": ("attention", "fused attention"),
+    "attention": ("fused attention", "fused attention"),
     "casts": ("casts and copies", "copy/cast"),
     "other": ("other kernels", "elementwise"),
     "optimizer": ("optimizer", "optimizer"),
@@ -78,34 +78,17 @@ LOOK = {
 
 
 def parts(tables: Tables, cell: str, step: float) -> Parts | None:
-    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where it lacks a part."""
+    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where it lacks a table."""
     rows = tables.rows("categories", cell=cell)
     busy = tables.row("gaps", cell=cell, phase="step").get("busy")
     if rows.empty or busy is None:
         return None
-    by_category = rows[rows["phase"] == "step"].groupby("category")["time"].sum()
     of_optimizer = rows[rows["phase"] == "optimizer"].groupby("category")["time"].sum()
-    outside = by_category.sub(of_optimizer, fill_value=0.0)
-    fused = sum(outside.get(name, 0.0) for name in ("fused attention", "softmax forward", "softmax backward"))
-    attention = fused + max(0.0, _written_out(tables, cell) - fused)
+    outside = rows[rows["phase"] == "step"].groupby("category")["time"].sum().sub(of_optimizer, fill_value=0.0)
+    attention = sum(outside.get(name, 0.0) for name in ("fused attention", "softmax forward", "softmax backward"))
     optimizer, products, casts = of_optimizer.sum(), outside.get("matmul", 0.0), outside.get("copy/cast", 0.0)
     other = max(0.0, busy - products - attention - casts - optimizer)
     return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
-
-
-def _written_out(tables: Tables, cell: str) -> float:
-    """Time in forward of attention's kernels between the projections, without products and without copies (seconds).
-
-    Of a kind of copy that several modules launch, each launch counts the same.
-    """
-    inner = tables.rows("modules", cell=cell, module=INSIDE_ATTENTION, parent="attention")
-    rest = (inner["gpu_time"] - inner["matmul_time"].fillna(0.0)).sum()
-    copies = tables.rows("kernels", cell=cell, phase="forward", category="copy/cast")
-    for row in copies[copies["layer_modules"] != ""].to_dict("records"):
-        counts = [each.split(" ", 1) for each in row["layer_modules"].split(", ")]
-        mine = sum(int(count) for count, module in counts if module in INSIDE_ATTENTION)
-        rest -= row["time"] * mine / row["per_layer"]
-    return max(0.0, rest)
 
 
 def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
@@ -153,7 +136,7 @@ def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFr
     if plain is None:
         return None
     changed = places.at_place(cells, row)
-    changed = changed[~changed["options"].isin(["", "detail=autograd", "detail=python"])]
+    changed = changed[~changed["options"].isin(["", *DETAILS])]
     top = None
     if len(changed) and len(rungs):
         most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
@@ -178,9 +161,8 @@ def waterfall(tables: Tables) -> Figure | None:
     for at, (part, (_, category)) in enumerate(LOOK.items(), start=1):
         before, shade = 1e3 * getattr(found.plain, part), colours.of("category", category)
         after = 1e3 * getattr(found.top, part) if found.top else before
-        panel.barh(0, before, left=left, height=marks.BAR, color=shade, linewidth=0)
-        panel.barh(at, before, left=left, height=marks.BAR, color=shade, alpha=0.35, linewidth=0)
-        panel.barh(at, after, left=left, height=marks.BAR, color=shade, linewidth=0)
+        for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
+            panel.barh(place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0)
         text = f"{words.number(before)}" + (f" → {words.number(after)}" if found.top else "")
         if part in found.bounds:
             bound = 1e3 * found.bounds[part]

@@ -62,3 +62,8 @@ def place(row: dict, *, precision: bool = False) -> str:
     parts += [f"{name} {row[name]:,.0f}" for name in ("context", "batch") if row.get(name) == row.get(name)]
     parts += [row["precision"]] if precision and row["precision"] else []
     return ", ".join(parts)
+
+
+def crossed(subject: str, rows) -> str:
+    """A figure's subject, which says what crosses are if there are any."""
+    return f"{subject}; ✕ where memory ran out" if (rows["status"] == "oom").any() else subject
