@@ -33,7 +33,7 @@ def memory_over_step(tables: Tables) -> Figure | None:
     if rows.empty:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
-    rows = rows[rows["precision"] == precision]
+    rows = rows[rows["precision"] == precision].fillna(dict.fromkeys(KINDS, 0.0))
     unit, scale = words.byte_unit(rows[list(KINDS)].sum(axis=1).max())
     reserved, peak = rows["reserved"].max() / scale, rows[list(KINDS)].sum(axis=1).max() / scale
     told = f"peak (triangle) {words.number(peak)} {unit}" + (
