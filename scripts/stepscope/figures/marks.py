@@ -145,7 +145,13 @@ def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
     """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below another."""
     there: Counter[float] = Counter()
     for place, colour in points:
-        look = {"marker": "X", "markersize": 5.5, "markerfacecolor": colours.PAPER, "markeredgecolor": colour}
+        look = {
+            "marker": "X",
+            "markersize": 5.5,
+            "markerfacecolor": colours.PAPER,
+            "markeredgecolor": colour,
+            "color": colour,
+        }
         height = 0.95 - 0.08 * there[place]
         panel.plot([place], [height], transform=panel.get_xaxis_transform(), clip_on=False, label="_oom", **look)
         there[place] += 1
