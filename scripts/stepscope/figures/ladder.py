@@ -39,12 +39,12 @@ def rungs(tables: Tables) -> pd.DataFrame:
 
 
 def ladder(tables: Tables) -> Figure | None:
-    """A panel a place, a bar a rung: phases, the interval of the step, and its ratio to the rung before."""
+    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before."""
     steps = rungs(tables)
     steps = steps[~steps["variant"].str.startswith("checkpoint")]
     if steps["median"].isna().all():
         return None
-    cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[-MOST_PLACES:]
+    cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[::-1][:MOST_PLACES]
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
     key = {phase: colours.of("phase", phase) for phase in PHASES}

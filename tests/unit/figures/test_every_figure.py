@@ -64,7 +64,7 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
 
 def test_no_colour_is_out_of_the_pages_reach_and_no_figure_is_wider_than_a_phone(tmp_path):
     tables = made.tables(tmp_path)
-    known = set(colours.VARIABLES) | {"#111213"}  # words on a bar, the same in both themes
+    known = set(colours.VARIABLES) | {colours.ON_BAR}
     for name, draw in OF_MACHINE.items():
         text = theme.render(draw, tables).decode()
         assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= known, name

@@ -17,8 +17,20 @@ def test_what_is_alive_adds_up_at_each_moment(tables):
     tops = [each.get_paths()[0].vertices[:, 1].max() for each in panel.collections]
     assert tops[0] == pytest.approx(10) and max(tops) == pytest.approx(25)
     assert made.lines(panel)["peak"] == [(500, 25)] and made.lines(panel)["reserved"][0][1] == 30
-    assert any("peak (triangle) 25 GiB, reserved 30" in word for word in made.texts(figure))
+    assert any("peak (triangle) 25 GiB, reserved (dashed) 30" in word for word in made.texts(figure))
     assert {"parameters", "activations"} <= set(made.texts(panel)) and "gradients" not in made.texts(panel)
+
+
+def test_a_strangers_recording_needs_no_phase_and_keeps_its_peak():
+    bytes_alive = [100 * 2**20] * 5000
+    bytes_alive[3333] = 200 * 2**20
+    frame = made.pd.DataFrame({"time": np.arange(5000) / 1e3, "unknown": bytes_alive})
+    figure = made.draw(lambda rows: memory.of_recording(rows, "snapshot.pickle"), frame)
+    panel = figure.axes[0]
+    assert made.lines(panel) == {"peak": [(3333, pytest.approx(200 / 1024))]}
+    assert "snapshot.pickle; peak (triangle) 0.195 GiB" in made.texts(figure) and "unknown" in made.texts(panel)
+    assert len(panel.collections[0].get_paths()[0].vertices) < 3000
+    assert memory.of_recording(frame[:0], "") is None
 
 
 def test_the_prediction_stands_below_what_was_measured(tables):

@@ -77,6 +77,14 @@ def test_a_timelines_kernels_stand_where_they_ran(tables):
     assert [each.get_text() for each in panel.get_yticklabels()] == ["ranges", "GPU"] and "step" in made.texts(panel)
 
 
+def test_a_strangers_trace_is_drawn_with_its_own_views():
+    row = {"lane": "GPU 0", "start": 0.0, "end": 2e-5, "label": "gemm", "category": "matmul"}
+    frame = made.pd.DataFrame([row | {"view": "step 3"}])
+    panels = made.panels(made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame))
+    assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (0, pytest.approx(20))
+    assert timeline.of_recording(frame[:0], "") is None
+
+
 def test_a_short_range_has_no_name(tmp_path):
     rows = made.everything()["timeline"]
     rows.append(rows[0] | {"lane": "ranges 1", "start": 0.0, "end": 0.01, "label": "embedding"})
