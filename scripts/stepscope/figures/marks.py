@@ -76,6 +76,12 @@ def line(panel: Axes, rows: pd.DataFrame, x: str, colour: str, name: str = "", y
     return [(name, last[x], last[y], colour)]
 
 
+def span(rows: pd.DataFrame) -> tuple[float, float]:
+    """(least, most) of medians and the ends of their intervals."""
+    values = rows[["median", "low", "high"]]
+    return values.min().min(), values.max().max()
+
+
 def intervals(panel: Axes, places, low, high, colour: str, horizontal: bool = False) -> None:
     """Bars between `low` and `high`, as one path; those without both are left out."""
     points = np.repeat(np.asarray(places, dtype=float), 3)

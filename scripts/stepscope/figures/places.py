@@ -61,6 +61,12 @@ def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") ->
     return tables.rows("series", study=study, quantity=quantity, options="", mode="step", phase="step")
 
 
+def tried_steps(tables: Tables) -> pd.DataFrame:
+    """The times of whole training steps, and those that ran out of memory; not what the machine cannot do."""
+    steps = free_steps(tables)
+    return steps[steps["status"] != "unsupported"]
+
+
 def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
     """Times of the phases of whole training steps at neutral options, synchronised around each."""
     return tables.rows(

@@ -24,7 +24,15 @@ def test_a_steps_phases_stand_one_after_another(tables):
         assert (start, width) == (pytest.approx(left), pytest.approx(share * step))
         left += width
     assert (3.0, pytest.approx(0.9 * step), pytest.approx(1.1 * step)) in made.spans(panel, horizontal=True)
-    assert "1,024" in made.texts(panel)
+    assert "1,024" in made.texts(panel) and made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
+
+
+def test_what_the_machine_cannot_do_has_no_panel(tmp_path):
+    rows = [row if row["precision"] == "fp32" else {**row, "median": None, "low": None, "high": None,
+            "status": "unsupported"} for row in made.timing()]  # fmt: skip
+    tables = made.tables(tmp_path, series=rows)
+    assert list(made.panels(made.draw(steps.time_by_context, tables))) == ["fp32"]
+    assert made.texts(made.draw(steps.step_parts, tables).axes[0]).count("small bf16") == 0
 
 
 def test_what_ran_out_of_memory_has_a_cross_and_no_mark(tables):
