@@ -108,7 +108,8 @@ def memory_peaks(tables: Tables) -> Figure | None:
     rows = rows.assign(category=rows["category"].replace(dict.fromkeys(REST, "other")))
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     sums = rows.groupby(["cell", "category"])[["bytes", "predicted"]].sum()
-    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in set(rows["category"])}
+    taken = set(sums[sums.max(axis=1) > 0].index.get_level_values("category"))
+    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in taken}
     unit, scale = words.byte_unit(sums["bytes"].groupby("cell").sum().max())
     subject = "alive at the peak of a training step; paler, predicted by the closed form"
     figure, axes = theme.panels(1, 1, 0.95 + 0.27 * len(cells), subject, key)

@@ -23,7 +23,7 @@ def time_unit(largest: float) -> tuple[str, float]:
 
 def byte_unit(largest: float) -> tuple[str, float]:
     """(name, bytes) of the unit of an axis that reaches so many bytes."""
-    return ("GiB", GIB) if largest >= 0.1 * GIB else ("MiB", 2.0**20)
+    return ("GiB", GIB) if largest >= GIB else ("MiB", 2.0**20)
 
 
 def rate_unit(largest: float) -> tuple[str, float]:
