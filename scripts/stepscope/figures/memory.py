@@ -133,15 +133,15 @@ def memory_peaks(tables: Tables) -> Figure | None:
 
 def memory_growth(tables: Tables) -> Figure | None:
     """Peak of a training step over the context, a line a size, a panel a precision; dashed the memory of the device."""
-    rows = tables.rows("series", study="timing", quantity="peak_reserved", options="", mode="step")
-    rows = places.usual_batch(rows).dropna(subset=["median"])
+    rows, word = places.peaks(tables, "timing")
+    rows = places.usual_batch(rows)
     if rows["context"].nunique() < 2:
         return None
     lost = places.usual_batch(places.free_steps(tables))
     lost = lost[lost["status"] == "oom"]
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     shown, named = places.precisions(rows), []
-    subject = words.crossed("reserved at the peak of a training step", lost)
+    subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
         own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []
