@@ -110,6 +110,10 @@ QUANTITIES = {  # of series.csv
         number("model_bytes", "model", "B", "in tensors once model, batch and optimizer are made"),
         number("start_bytes", "before the step", "B", "in tensors before the recorded step"),
         number("first_step_bytes", "after the first step", "B", "in tensors after the first step"),
+        number(
+            "difference", "differs by", "1", "loss and gradients from the ladder's first rung, relative; inf: no number"
+        ),
+        number("tolerance", "tolerance", "1", "up to which `difference` is rounding: the rung computes the same"),
         number("compile_time", "compiling", "s", "by how much the first step took longer"),
         number("capture_time", "capturing", "s", "of the step as a CUDA graph"),
         number("first_step_time", "first step", "s", "of a fresh process"),

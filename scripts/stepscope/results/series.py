@@ -1,6 +1,7 @@
 """series.csv: every measured quantity of every variant, with its interval between processes, and what follows."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -63,7 +64,8 @@ def of_samples(found: pd.DataFrame) -> pd.DataFrame:
 
 def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole."""
-    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])] + list(more)
+    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
+    rows += [*more, *_of_checks(cells)]
     columns = ["cell", *TEXT, "length", "process", "quantity", "unit", "value"]
     found = pd.DataFrame(rows, columns=columns)
     found[TEXT] = found[TEXT].fillna("").astype("str")
@@ -71,6 +73,26 @@ def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     found["phase"] = found["phase"].where(found["phase"] != "", found["mode"].map(WHOLE).fillna(found["direction"]))
     found["value"] = found["value"].astype(float)
     return found.assign(mean=found["value"], samples=1)
+
+
+def _of_checks(cells: list[Cell]) -> Iterator[dict]:
+    """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
+    for cell in cells:
+        for name, check in cell.summary.get("checks", {}).items():
+            far = math.inf if check["difference"] is None else check["difference"]
+            for quantity, number in (("difference", far), ("tolerance", check["tolerance"])):
+                place = {"cell": cell.name, "variant": name, "mode": "step"}
+                yield place | {"quantity": quantity, "unit": "1", "value": number}
+
+
+def differing(cells: list[Cell]) -> list[str]:
+    """A line for each rung of a ladder that computes another loss or other gradients than the first."""
+    return [
+        f"{cell.name}: {name} computes another loss or other gradients than the first variant"
+        for cell in cells
+        for name, check in cell.summary.get("checks", {}).items()
+        if not check["same"]
+    ]
 
 
 def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:

@@ -43,7 +43,7 @@ def tables(
         "models": models.rows(measured),
         "published": published.rows(figures, of_series),
     }
-    return made, damaged, [*series.beyond(of_series), *cells.mixed(made["cells"])]
+    return made, damaged, [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])]
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:

@@ -136,6 +136,20 @@ def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
     assert got["median"].isna().all()
 
 
+def test_a_rung_that_computes_something_else_is_said(results):
+    rungs = [{"name": name} for name in ("fp32", "close", "far", "lost")]
+    far = {"fp32": 0.0, "close": 1e-5, "far": 0.5, "lost": None}
+    same = {
+        name: {"difference": each, "tolerance": 1e-4, "same": name in ("fp32", "close")} for name, each in far.items()
+    }
+    spec = SHAPE | {"variants": rungs}
+    results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
+    found, samples, _ = reading.read(results.plan(), results.folder)
+    got = series.of(found, series.prepared(samples)).query("quantity == 'difference'").set_index("variant")["median"]
+    assert got.to_dict() == far | {"lost": math.inf}
+    assert [line.split()[1] for line in series.differing(found)] == ["far", "lost"]
+
+
 def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results):
     rungs = [{"name": "fp32", "precision": "fp32"}, {"name": "bf16", "precision": "bf16", "after": "fp32"}]
     results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": rungs}, [sample("fp32"), sample("bf16")])
