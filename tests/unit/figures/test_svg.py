@@ -167,3 +167,14 @@ def test_it_is_less_than_half_and_comes_out_alike(original, shortened):
 )
 def test_paths(path, short):
     assert svg._lines(path) == short and close(points(path), points(short))
+
+
+def test_inline_has_ids_of_its_own_and_colours_of_the_page(shortened):
+    text = '<?xml version="1.0"?><svg xmlns="x" viewBox="0 0 389 200"><style>*{fill:red}</style>'
+    text += '<path id="a" fill="#0072b2"/>'
+    text += '<use href="#a" clip-path="url(#b)"/><rect id="b" fill="#fffffe"/></svg>'
+    part = svg.inline(text, 7, 'a "figure"\nof two')
+    assert 'id="f7-0"' in part and 'href="#f7-0"' in part and "url(#f7-1)" in part
+    assert 'fill="var(--figure-blue)"' in part and 'fill="var(--figure-paper)"' in part and "red" not in part
+    assert 'viewBox="0 0 389 200"' in part and 'aria-label="a &quot;figure&quot; of two"' in part
+    assert part.startswith("<svg") and 'id="f7-' in svg.inline(shortened, 7, "")
