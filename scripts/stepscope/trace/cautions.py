@@ -4,7 +4,7 @@ import pandas as pd
 
 from stepscope.trace import TraceError
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import Trace
+from stepscope.trace.events import SECOND, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
@@ -57,21 +57,13 @@ def covered(found: Attribution) -> float:
     return float(found.durations[found.innermost_phase >= 0].sum() / total) if total else 1.0
 
 
-def ranges_there(found: Attribution, ranges: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """The ranges with the most GPU time, launched by any thread while they were open; empty where phases hold all."""
-    if covered(found) >= COVERED or ranges.empty:
+    if covered(found) >= COVERED or modules.empty:
         return pd.DataFrame()
-    total = found.durations.sum() / 1e6
-    own = ranges[~ranges["operator"].astype(bool)]
-    rows = pd.DataFrame(
-        {
-            "range": own["range"],
-            "count": own["count"],
-            "share_of_gpu_time": own["gpu_by_any_thread_ms_per_step"] * found.steps / total,
-        }
-    )
-    if not phases.empty:
-        share = phases["gpu_ms_total"] / total
-        taken = pd.DataFrame({"range": phases["phase"], "count": phases["count"], "share_of_gpu_time": share})
-        rows = pd.concat([taken, rows])
-    return rows.sort_values("share_of_gpu_time", ascending=False, kind="stable").head(MOST_RANGES)
+    whole = found.durations.sum() / SECOND / found.steps
+    own = modules[modules["kind"] == "module"]
+    times = [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])] if len(own) else []
+    times += [(phases["phase"], phases["count"], phases["gpu_time"])] if len(phases) else []
+    rows = [pd.DataFrame({"range": name, "count": count, "share": time / whole}) for name, count, time in times]
+    return pd.concat(rows or [pd.DataFrame()]).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)
