@@ -8,7 +8,7 @@ from stepscope.trace.events import SECOND, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
-MOST_RANGES = 15
+MOST_RANGES, MOST_TOLD = 15, 3
 _RECORD = "record with `nsys profile --trace=cuda,nvtx`"
 
 
@@ -48,7 +48,16 @@ def warnings(found: Attribution) -> pd.DataFrame:
     cut = int(trace.ranges["cut"].sum())
     if cut:
         rows.append(("ranges without an end", f"{cut:,} ranges had not ended when the recording did: they end with it"))
+    told = {phase: names for phase, names in found.taken.items() if names != [phase]}
+    if told:
+        named = "; ".join(f"{phase}: {_shortened(names)}" for phase, names in told.items())
+        rows.append(("names", f"ranges taken for phases by their names: {named}"))
     return pd.DataFrame(rows, columns=["about", "text"])
+
+
+def _shortened(names: list[str]) -> str:
+    more = len(names) - MOST_TOLD
+    return ", ".join(names[:MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def covered(found: Attribution) -> float:
