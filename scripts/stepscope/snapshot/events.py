@@ -147,11 +147,11 @@ class Device:
     expandable: bool = False
 
     @property
-    def ms(self) -> np.ndarray | None:
-        """Time of each event since the first in milliseconds; None where times were not recorded."""
+    def seconds(self) -> np.ndarray | None:
+        """Time of each event since the first; None where times were not recorded."""
         if not len(self.time) or not self.time.any():
             return None
-        return (self.time - self.time[0]) / 1e3
+        return (self.time - self.time[0]) / 1e6
 
 
 @dataclass(frozen=True)
