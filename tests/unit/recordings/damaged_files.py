@@ -1,5 +1,13 @@
-"""Small recordings of each kind of file, with random damages; and what an analysis says of them."""
+"""Traces and snapshots with random damages: each should be analysed, or refused in one line, within 10 s.
 
+python benchmarks/damaged_files.py [--damages 200] [--seed 0]
+
+Takes small recordings of the tests, damages each kind of file (SQLite exports, torch.profiler's JSON, pickles, and
+packed ones) in bytes and in values, and analyses it in this process. Prints how many were analysed and refused, other
+exceptions (a program would print one line for these too), and the longest time.
+"""
+
+import argparse
 import copy
 import gzip
 import json
@@ -8,22 +16,26 @@ import random
 import shutil
 import signal
 import sqlite3
+import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope import snapshot, trace
-from stepscope.recordings import text
-from stepscope.snapshot import analysis as snapshots
-from stepscope.snapshot import summary as snapshot_summary
-from stepscope.trace import analysis as traces
-from stepscope.trace import cautions
-from stepscope.trace import summary as trace_summary
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from stepscope import snapshot, trace  # noqa: E402
+from stepscope.recordings import limits, text  # noqa: E402
+from stepscope.snapshot import analysis as snapshots  # noqa: E402
+from stepscope.snapshot import summary as snapshot_summary  # noqa: E402
+from stepscope.trace import analysis as traces  # noqa: E402
+from stepscope.trace import cautions  # noqa: E402
+from stepscope.trace import summary as trace_summary  # noqa: E402
 
 SECONDS = 10
-UNIT = Path(__file__).resolve().parents[1]
-TRACES, SNAPSHOTS = UNIT / "trace/recordings", UNIT / "snapshot/recordings"
+TRACES, SNAPSHOTS = ROOT / "tests/unit/trace/recordings", ROOT / "tests/unit/snapshot/recordings"
 VALUES = (None, True, -1, 0, 2**31, 2**62, -(2**63), 2**70, 1.5, float("nan"), float("inf"), "", "x", "9" * 5000)
 VALUES += (b"\xff\x00", "\x1b[0m", "a" * 100_000, [], {}, [[]], {"a": []})
 FLAT = tuple(value for value in VALUES if not isinstance(value, list | dict) and value != 2**70)
@@ -132,7 +144,9 @@ def analysed(path: Path) -> str:
     """What becomes of a file: analysed, refused, or the name of another exception; TooLongError beyond SECONDS."""
     try:
         if ".pickle" in path.name:
-            said = snapshot_summary.text(snapshots.analyse_any(path))
+            most = limits.Limits(SECONDS, 2)  # a damaged number may ask the unpickler for any time and memory
+            refusals = (snapshot.SnapshotError, TooLongError)
+            said = limits.within(most, "a", lambda: snapshot_summary.text(snapshots.analyse_any(path)), refusals)
         else:
             found = traces.read(path)
             cautions.require_operations(found, str(path))
@@ -143,17 +157,19 @@ def analysed(path: Path) -> str:
         return "refused" if line and "\n" not in str(error) else "refused in several lines"
     except TooLongError:
         raise
+    except limits.LimitError as error:
+        return "refused" if "memory" in str(error) or "with code" in str(error) else f"{error}"[:100]
     except Exception as error:  # what is counted here
         return f"{type(error).__name__}: {error}"[:100]
 
 
-def run(kind: tuple[str, Callable], damages: int, seed: int) -> Counter:
-    """How many of a kind's damages came to what."""
+def run(kind: tuple[str, Callable], damages: int, seed: int) -> tuple[Counter, float]:
+    """(how many came to what, the longest time in seconds) of a kind's damages."""
 
     def stop(*_):
         raise TooLongError
 
-    outcomes = Counter()
+    outcomes, longest = Counter(), 0.0
     ending, write = kind
     before = signal.signal(signal.SIGALRM, stop)
     try:
@@ -161,13 +177,33 @@ def run(kind: tuple[str, Callable], damages: int, seed: int) -> Counter:
             for number in range(damages):
                 path = Path(folder) / f"damaged{ending}"
                 write(path, random.Random(f"{seed} {number}"))
+                started = time.perf_counter()
                 signal.alarm(SECONDS)
                 try:
                     outcomes[analysed(path)] += 1
                 except TooLongError:
                     outcomes[f"longer than {SECONDS} s"] += 1
                 signal.alarm(0)
+                longest = max(longest, time.perf_counter() - started)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-    return outcomes
+    return outcomes, longest
+
+
+def main() -> None:
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument("--damages", type=int, default=200, help="of each kind (default: 200)")
+    flags.add_argument("--seed", type=int, default=0)
+    given = flags.parse_args()
+    wrong = 0
+    for name, kind in kinds().items():
+        outcomes, longest = run(kind, given.damages, given.seed)
+        told = ", ".join(f"{outcome} {count}" for outcome, count in outcomes.most_common())
+        wrong += sum(outcomes.values()) - outcomes["analysed"] - outcomes["refused"]
+        print(f"{name}: {told}; longest {longest:.2f} s", flush=True)
+    sys.exit(f"{wrong} neither analysed nor refused in one line" if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()
