@@ -18,7 +18,7 @@ from stepscope.kernels import (
     tiles,
 )
 from stepscope.kernels.hopper_tiles import counter, processors
-from stepscope.kernels.launching import Plan, Slot, slots_of
+from stepscope.kernels.launching import Layout, Plan, layouts_of
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import addressable_rows, check, contiguous_rows, empty_like, readable
 
@@ -47,7 +47,7 @@ def forward(
     if by_tma:
         tensors.append(counter(q.device))
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    forward_plan(slots_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
+    forward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
     return output, lse
 
 
@@ -75,15 +75,15 @@ def backward(
     output, lse = (readable(x, contiguous_rows) for x in (output, lse.contiguous()))
     tensors = [q, k, v, output, lse, d_output, *gradients]
     mask = masks.mask_of(q.shape[2], k.shape[2], is_causal, window, lower_right)
-    backward_plan(slots_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
+    backward_plan(layouts_of(tensors), mask, by_tma, _is_hopper(q.device), _precision(q)).run(tensors)
     return gradients
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def forward_plan(slots: tuple[Slot, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
+def forward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
     """The launches from q, k, v to output and log-sum-exp, and a counter with those kernels that go by TMA."""
-    plan = Plan(slots)
-    q = slots[0]
+    plan = Plan(layouts)
+    q = plan.slots[0]
     if by_tma:
         batch, heads, queries, d_head = q.shape
         blocks = tiles.hopper_forward(d_head, queries, batch * heads, mask.is_causal, processors(q.device))
@@ -94,10 +94,10 @@ def forward_plan(slots: tuple[Slot, ...], mask: Mask, by_tma: bool, on_hopper: b
 
 
 @lru_cache(maxsize=_MOST_KEPT)
-def backward_plan(slots: tuple[Slot, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
+def backward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopper: bool, _precision: str) -> Plan:
     """The launches from q, k, v, output, log-sum-exp and dO to the gradients of q, k and v."""
-    plan = Plan(slots)
-    q = slots[0]
+    plan = Plan(layouts)
+    q = plan.slots[0]
     split = tiles.split_backward(q, on_hopper)
     if by_tma:
         module = hopper_backward if q.shape[-1] <= 128 else hopper_backward_wide

@@ -1,14 +1,21 @@
-"""Kernels to launch one after the other, worked out once for all tensors of the same shapes, strides and types."""
+"""Kernels to launch one after the other, worked out once for all tensors of the same shapes, strides and types.
 
-import contextlib
+The first time, Triton looks at every argument, compiles the kernel if need be, and launches it. All that it looks at is
+the same in later runs of the plan, which launch what was compiled with other addresses: the host has less to do.
+"""
+
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from triton.experimental.gluon.language import NVMMASharedLayout
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+_ALIGNED = 256  # bytes of addresses of scratch, as of all that PyTorch allocates on a GPU
+_MOST_KEPT = 1024
 
 
 class Slot(NamedTuple):
@@ -29,62 +36,109 @@ class Slot(NamedTuple):
         return self.dtype.itemsize
 
 
-class Described(NamedTuple):
-    """A tensor that a kernel reaches through the tensor memory accelerator (TMA), tile by tile."""
-
-    slot: Slot
-    shape: list[int]
-    strides: list[int]
-    tile: list[int]
-    layout: NVMMASharedLayout
-
-    def of(self, tensor: Tensor) -> TensorDescriptor:
-        """The descriptor of a tensor like the slot."""
-        return TensorDescriptor(tensor, self.shape, self.strides, self.tile, self.layout)
+Layout = tuple[tuple[int, ...], tuple[int, ...], torch.dtype, torch.device]
 
 
-def slots_of(tensors: Sequence[Tensor]) -> tuple[Slot, ...]:
-    """What a plan depends on."""
-    return tuple(Slot(i, x.shape, x.stride(), x.dtype, x.device) for i, x in enumerate(tensors))
+def layouts_of(tensors: Sequence[Tensor]) -> tuple[Layout, ...]:
+    """What a plan depends on: all of a slot but its number."""
+    return tuple([(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
+
+
+class _Memory(NamedTuple):
+    """What a descriptor asks of a tensor."""
+
+    address: int
+    dtype: torch.dtype
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+class Described:
+    """A tensor like `slot` that a kernel reaches through the tensor memory accelerator (TMA), tile by tile."""
+
+    def __init__(
+        self, slot: Slot, shape: list[int], strides: list[int], tile: list[int], layout: NVMMASharedLayout
+    ) -> None:
+        def at(address: int) -> TensorDescriptor:
+            return TensorDescriptor(_Memory(address, slot.dtype), shape, strides, tile, layout)
+
+        self.number = slot.number
+        self.at = lru_cache(maxsize=_MOST_KEPT)(at)  # memory is used again in every step
+
+
+class _Launch:
+    """A kernel with its arguments, where slots and those described stand for tensors."""
+
+    def __init__(self, kernel: Callable, grid: tuple[int, ...], arguments: Sequence, constants: dict, options: dict):
+        self._kernel, self._grid, self.constants, self._options = kernel, (*grid, 1, 1)[:3], constants, options
+        self._arguments = [*arguments, *constants.values()]
+        self._pointers = [(i, x.number) for i, x in enumerate(arguments) if isinstance(x, Slot)]
+        self._described = [(i, x.number, x.at) for i, x in enumerate(arguments) if isinstance(x, Described)]
+        self.again: Callable[[Sequence[int]], None] | None = None
+
+    def first(self, tensors: Sequence[Tensor]) -> None:
+        """Launch it by Triton, which compiles it if need be."""
+        arguments = self._filled(tensors, [x.data_ptr() for x in tensors])
+        given = arguments[: len(arguments) - len(self.constants)]
+        compiled = self._kernel[self._grid](*given, **self.constants, **self._options)
+        if compiled is not None:  # as in Triton's interpreter
+            launch = compiled[self._grid]
+            self.again = lambda addresses: launch(*self._filled(addresses, addresses))
+
+    def _filled(self, tensors: Sequence, addresses: Sequence[int]) -> list:
+        arguments = self._arguments.copy()
+        for i, number in self._pointers:
+            arguments[i] = tensors[number]
+        for i, number, at in self._described:
+            arguments[i] = at(addresses[number])
+        return arguments
 
 
 class Plan:
-    """Kernels, one after the other, for tensors like `slots`. A module of kernels adds launches, with slots in place of
-    tensors; `run` makes them all, by Triton."""
+    """Kernels, one after the other, for tensors of these layouts, at multiples of 16 bytes. A module of kernels adds
+    launches, with slots in place of tensors; `run` makes them all."""
 
-    def __init__(self, slots: Sequence[Slot]):
-        self.slots = list(slots)
-        self.device = slots[0].device
-        self._scratch: list[Slot] = []
-        self._launches: list[tuple[Callable, tuple, Sequence, dict]] = []
+    def __init__(self, layouts: Sequence[Layout]):
+        self.slots = [Slot(i, *layout) for i, layout in enumerate(layouts)]
+        self.device = self.slots[0].device
+        self.launches: list[_Launch] = []
+        self._scratch: list[tuple[Slot, int]] = []
+        self._bytes = 0
 
     def scratch(self, *shape: int, dtype: torch.dtype) -> Slot:
         """Memory of this shape, contiguous, for as long as the plan runs."""
         strides = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         slot = Slot(len(self.slots), shape, strides, dtype, self.device)
         self.slots.append(slot)
-        self._scratch.append(slot)
+        self._scratch.append((slot, self._bytes))
+        self._bytes += -(-math.prod(shape) * dtype.itemsize // _ALIGNED) * _ALIGNED
         return slot
 
     def launch(
         self, kernel: Callable, grid: tuple[int, ...], arguments: Sequence, constants: dict, **options: int
     ) -> None:
         """Launch `kernel` on `grid` with its arguments, in its order: tensors by TMA, other tensors, strides and
-        numbers; `constants` are its compile-time constants, `options` the compiler's."""
-        self._launches.append((kernel, grid, arguments, constants | options))
+        numbers; then `constants`, all that it has at compile time; `options` are the compiler's."""
+        self.launches.append(_Launch(kernel, grid, arguments, constants, options))
 
     def run(self, tensors: Sequence[Tensor]) -> None:
         """Launch all kernels on the current stream of the tensors' device, whichever is the current device. The tensors
-        are like the slots for which the plan was made."""
-        on_device = torch.cuda.device(self.device) if self.device.type == "cuda" else contextlib.nullcontext()
-        with on_device:  # Triton launches on the current one
-            scratch = [torch.empty(x.shape, dtype=x.dtype, device=self.device) for x in self._scratch]
-            found = [*tensors, *scratch]
-            for kernel, grid, arguments, constants in self._launches:
-                kernel[grid](*(_filled(x, found) for x in arguments), **constants)
+        have the layouts for which the plan was made."""
+        if self.device.type == "cuda" and self.device.index != torch.cuda.current_device():
+            with torch.cuda.device(self.device):  # Triton launches on the current one
+                return self.run(tensors)
+        addresses = [x.data_ptr() for x in tensors]
+        if self._scratch:  # one allocation takes the host less time than several
+            memory = torch.empty(self._bytes, dtype=torch.uint8, device=self.device)
+            begin = memory.data_ptr()
+            addresses += [begin + offset for _, offset in self._scratch]
+        for launch in self.launches:
+            if launch.again:
+                launch.again(addresses)
+            else:
+                launch.first([*tensors, *(_view(memory, *of) for of in self._scratch)])
 
 
-def _filled(argument: object, tensors: Sequence[Tensor]) -> object:
-    if isinstance(argument, Slot):
-        return tensors[argument.number]
-    return argument.of(tensors[argument.slot.number]) if isinstance(argument, Described) else argument
+def _view(memory: Tensor, slot: Slot, offset: int) -> Tensor:
+    return memory[offset:].view(slot.dtype)[: math.prod(slot.shape)].view(slot.shape)

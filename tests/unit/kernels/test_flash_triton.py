@@ -277,7 +277,7 @@ def test_the_precision_of_now_decides(device, monkeypatch):
             output = fused.attention(q, k, v, True)
             torch.set_float32_matmul_precision(backward)
             torch.autograd.grad(output.sum(), (q, k, v))
-            told.append({constants.get("PRECISION") for *_, constants in ran[-1]._launches} - {None})
+            told.append({launch.constants.get("PRECISION") for launch in ran[-1].launches} - {None})
     finally:
         torch.set_float32_matmul_precision(before)
     assert told[0] == {"tf32"} and "tf32" not in told[1]
