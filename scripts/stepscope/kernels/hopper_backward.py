@@ -112,12 +112,7 @@ def add_with(
             scale * LOG2_E,
         ),
         constants
-        | {
-            "SHARED": shared_by > 1,
-            "CAUSAL": mask.is_causal,
-            "SHIFTED": mask.offset != 0,
-            "WINDOWED": mask.window > 0,
-        },
+        | {"SHARED": shared_by > 1, "CAUSAL": mask.is_causal, "SHIFTED": mask.offset != 0, "WINDOWED": mask.window > 0},
         num_warps=4,
     )
     rows = 4096 // tiles.block

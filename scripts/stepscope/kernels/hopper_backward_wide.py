@@ -248,18 +248,7 @@ def _sum_d_v(
 
 
 @gluon.jit
-def _sum_d_k(
-    d_k,
-    sums,
-    loaded,
-    loading,
-    made,
-    making,
-    place,
-    steps,
-    scale,
-    SHARED: gl.constexpr,
-):
+def _sum_d_k(d_k, sums, loaded, loading, made, making, place, steps, scale, SHARED: gl.constexpr):
     """Gradients of the scores of each tile of queries, the sum of dK, and the second half of the columns of dQ."""
     q_tiles, k_tiles, v_tiles, d_output_tiles, _shift_tiles, delta_tiles = loaded
     kv_ready, q_ready, _q_free, d_output_ready, _d_output_free = loading

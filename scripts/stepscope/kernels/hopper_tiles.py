@@ -2,12 +2,14 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, warpgroup_mma
+from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from stepscope.kernels.launching import Described, Slot
 from stepscope.kernels.operands import strides
@@ -24,7 +26,23 @@ def described(x: Slot, rows: int, columns: int) -> Described:
     """
     tile = [1] * (len(x.shape) - 2) + [rows, columns]
     layout = gl.NVMMASharedLayout.get_default_for(tile, _DTYPES[x.dtype])
-    return Described(x, list(x.shape), list(strides(x.shape, x.stride())), tile, layout)
+    steps = list(strides(x.shape, x.stride()))
+
+    @lru_cache(maxsize=1024)  # memory is used again in every step
+    def at(address: int) -> TensorDescriptor:
+        return TensorDescriptor(_Memory(address, x.dtype), list(x.shape), steps, tile, layout)
+
+    return Described(x.number, at)
+
+
+class _Memory(NamedTuple):
+    """What a descriptor asks of a tensor."""
+
+    address: int
+    dtype: torch.dtype
+
+    def data_ptr(self) -> int:
+        return self.address
 
 
 def rest_of(d_head: int) -> int:

@@ -6,16 +6,13 @@ the same in later runs of the plan, which launch what was compiled with other ad
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from triton.experimental.gluon.language import NVMMASharedLayout
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 _ALIGNED = 256  # bytes of addresses of scratch, as of all that PyTorch allocates on a GPU
-_MOST_KEPT = 1024
 
 
 class Slot(NamedTuple):
@@ -44,27 +41,11 @@ def layouts_of(tensors: Sequence[Tensor]) -> tuple[Layout, ...]:
     return tuple([(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
 
 
-class _Memory(NamedTuple):
-    """What a descriptor asks of a tensor."""
+class Described(NamedTuple):
+    """A tensor, by its number, that a kernel reaches through the tensor memory accelerator (TMA), tile by tile."""
 
-    address: int
-    dtype: torch.dtype
-
-    def data_ptr(self) -> int:
-        return self.address
-
-
-class Described:
-    """A tensor like `slot` that a kernel reaches through the tensor memory accelerator (TMA), tile by tile."""
-
-    def __init__(
-        self, slot: Slot, shape: list[int], strides: list[int], tile: list[int], layout: NVMMASharedLayout
-    ) -> None:
-        def at(address: int) -> TensorDescriptor:
-            return TensorDescriptor(_Memory(address, slot.dtype), shape, strides, tile, layout)
-
-        self.number = slot.number
-        self.at = lru_cache(maxsize=_MOST_KEPT)(at)  # memory is used again in every step
+    number: int
+    at: Callable[[int], TensorDescriptor]  # its descriptor, by its address
 
 
 class _Launch:
@@ -137,8 +118,5 @@ class Plan:
             if launch.again:
                 launch.again(addresses)
             else:
-                launch.first([*tensors, *(_view(memory, *of) for of in self._scratch)])
-
-
-def _view(memory: Tensor, slot: Slot, offset: int) -> Tensor:
-    return memory[offset:].view(slot.dtype)[: math.prod(slot.shape)].view(slot.shape)
+                views = (memory[at:].view(x.dtype)[: math.prod(x.shape)].view(x.shape) for x, at in self._scratch)
+                launch.first([*tensors, *views])

@@ -77,12 +77,7 @@ _TILES = {
         512: Tiles(64, 32, 4, 2),
         1024: Tiles(32, 16, 4, 2),
     },
-    "keys": {
-        128: Tiles(64, 64, 4, 2),
-        256: Tiles(32, 64, 4, 2),
-        512: Tiles(32, 32, 4, 2),
-        1024: Tiles(16, 16, 4, 2),
-    },
+    "keys": {128: Tiles(64, 64, 4, 2), 256: Tiles(32, 64, 4, 2), 512: Tiles(32, 32, 4, 2), 1024: Tiles(16, 16, 4, 2)},
     "queries": {
         128: Tiles(64, 64, 4, 2),
         256: Tiles(64, 32, 4, 2),
@@ -108,10 +103,7 @@ _ON_HOPPER = {
 # 128 (heads x length, batch 4, causal): 42, 61, 28 and 39; parts made in each step: 33, 44, 22 and 27; SDPA's efficient
 # kernel 25, 33, 24 and 35. Sums of all tiles in the tensor cores' accumulators would be 16 % faster with d_head 128 and
 # grow wrong with the length (3e-5 at 4,096 tokens instead of 5e-7: they are truncated, not rounded).
-_SPLIT = {
-    64: (Tiles(64, 128, 8, 2), Tiles(128, 64, 8, 2)),
-    128: (Tiles(32, 64, 4, 2), Tiles(64, 32, 4, 2)),
-}
+_SPLIT = {64: (Tiles(64, 128, 8, 2), Tiles(128, 64, 8, 2)), 128: (Tiles(32, 64, 4, 2), Tiles(64, 32, 4, 2))}
 # fp32 without tensor cores: every product is unrolled into multiply-adds, whose number grows with the tile. On an H100
 # these reach 6 TFLOP/s forward and 4 backward; tiles of other shapes are up to a third slower, larger ones as fast.
 _SMALL = {128: Tiles(32, 32, 8, 2), 256: Tiles(32, 32, 8, 2), 512: Tiles(32, 32, 8, 2), 1024: Tiles(16, 16, 4, 2)}
