@@ -53,8 +53,6 @@ localrules:
 rule report:
     default_target: True
     input:
-        "results/report/index.html",
-        "results/report/data.html",
-        "results/report/report.md",
+        rules.pages.output.pages,
     message:
         "The report: results/report/index.html"

@@ -30,7 +30,7 @@ GRID = {
     "threads": 1,
     "model": {"vocab_size": 16, "batch": 1},
     "sizes": {"mite": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2}},
-    "timing": {"processes": {"cpu": 1}, "control": {"cpu": []}, "grid": {"cpu": [POINT | {"context": [8, 16]}]}},
+    "timing": {"processes": {"cpu": 1}, "grid": {"cpu": [POINT | {"context": [8, 16]}]}},
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
     "memory": {"grid": {"cpu": [POINT]}},
     "ceilings": {"processes": {"cpu": 1}, "cpu": {"precision": ["fp32"], "matmul_order": 32, "copy_mebibytes": 1}},

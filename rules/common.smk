@@ -12,7 +12,7 @@ from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
 from stepscope.config.run import unusable
-from stepscope.config.studies import CHAPTERS, COMPARISONS, DRAWN, STUDIES
+from stepscope.config.studies import STUDIES
 from stepscope.machine import identity
 
 if refused := unusable(str(PROJECT)) or unusable(sys.executable):
@@ -80,12 +80,14 @@ def cells_to_read(*parts):
 
 
 @functools.cache
-def code_of(program, *by_name):
-    """Digest of a program of the report, and of what it loads by name."""
-    return CELLS.sources.digest(f"{program}.py", by_name)
+def code_of(program, *packages):
+    """Digest of a program of the report, and of all modules of packages that it loads by name."""
+    files = [path for name in packages for path in (PROJECT / "scripts" / name).rglob("*.py")]
+    modules = [".".join(path.relative_to(PROJECT / "scripts").with_suffix("").parts) for path in files]
+    return CELLS.sources.digest(f"{program}.py", [name for name in modules if not name.endswith("__init__")])
 
 
 def templates():
     """What the pages are filled into, as paths from the working directory: a moved checkout changes none of them."""
-    found = [path for path in PROJECT.glob("report/**/*") if path.suffix in (".j2", ".css", ".js")]
-    return sorted(map(os.path.relpath, found))
+    found = [path for path in PROJECT.glob("report/**/*.*") if path.suffix in (".j2", ".css", ".js", ".html")]
+    return sorted(os.path.relpath(path) for path in found if "example" not in path.parts)

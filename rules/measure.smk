@@ -36,35 +36,25 @@ if config["measure"]:
 
     use rule measure as time_ladder with:
         output:
-            record="results/{hardware}/ladder/{size}/ctx{context}/{precision}{options}/record.json",
-            samples="results/{hardware}/ladder/{size}/ctx{context}/{precision}{options}/samples.csv",
+            record="results/{hardware}/ladder/{size}/ctx{context}{options}/record.json",
+            samples="results/{hardware}/ladder/{size}/ctx{context}{options}/samples.csv",
         log:
-            "results/{hardware}/ladder/{size}/ctx{context}/{precision}{options}/measure.log",
+            "results/{hardware}/ladder/{size}/ctx{context}{options}/measure.log",
         priority: 1
         threads: cpus("ladder")
         message:
-            "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}{wildcards.options}"
 
     use rule measure as time_attention with:
         output:
-            record="results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}/record.json",
-            samples="results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}/samples.csv",
+            record="results/{hardware}/attention/d{d_head}/{precision}{options}/record.json",
+            samples="results/{hardware}/attention/d{d_head}/{precision}{options}/samples.csv",
         log:
-            "results/{hardware}/attention/{implementation}/d{d_head}/{precision}{options}/measure.log",
+            "results/{hardware}/attention/d{d_head}/{precision}{options}/measure.log",
         priority: 1
         threads: cpus("attention")
         message:
-            "{wildcards.hardware}: attention, {wildcards.implementation}, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
-
-    use rule measure as time_warmup with:
-        output:
-            record="results/{hardware}/warmup/{size}/ctx{context}/{precision}{options}/record.json",
-            samples="results/{hardware}/warmup/{size}/ctx{context}/{precision}{options}/samples.csv",
-        log:
-            "results/{hardware}/warmup/{size}/ctx{context}/{precision}{options}/measure.log",
-        threads: cpus("warmup")
-        message:
-            "{wildcards.hardware}: first steps of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
+            "{wildcards.hardware}: attention, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
 
     use rule measure as measure_ceilings with:
         output:

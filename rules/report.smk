@@ -35,14 +35,13 @@ rule aggregate:
     conda:
         "../envs/report.yaml"
     params:
-        code=code_of("aggregate", *[f"stepscope.tables.{study.name}" for study in STUDIES]),
-        gaps="" if config["measure"] else "--partial",
+        code=code_of("aggregate"),
     message:
         "Putting the tables together"
     shell:
         r"""
         exec python3 "$STEPSCOPE"/aggregate.py \
-            --plan {input.plan:q} {params.gaps} \
+            --plan {input.plan:q} \
             --results results \
             --out results/tables \
             --published {input.published:q} \
@@ -66,7 +65,7 @@ rule figures:
     conda:
         "../envs/report.yaml"
     params:
-        code=code_of("draw_figures", *[f"stepscope.figures.{section.name}" for section in DRAWN]),
+        code=code_of("draw_figures", "stepscope/figures"),
     message:
         "Drawing the figures"
     shell:
@@ -84,32 +83,23 @@ rule pages:
         figures=rules.figures.output.figures,
         templates=templates(),
     output:
-        markdown="results/report/report.md",
-        html=report("results/report/index.html", category="Report", labels={"page": "StepScope report"}),
-        data=report("results/report/data.html", category="Report", labels={"page": "All data"}),
-        tables=directory("results/report/tables"),
+        pages=report(directory("results/report"), htmlindex="index.html", category="Report"),
     log:
-        "results/report/report.log",
+        "results/report.log",
     localrule: True
     conda:
         "../envs/report.yaml"
     params:
-        code=code_of(
-            "write_report",
-            *[f"stepscope.report.studies.{section.name}.section" for section in (*STUDIES, *COMPARISONS)],
-            *[f"stepscope.report.chapters.{name}" for name in CHAPTERS],
-        ),
-        gaps="" if config["measure"] else "--partial",
+        code=code_of("write_report", "stepscope/report"),
     message:
         "Writing the report"
     shell:
         r"""
-        exec python3 "$STEPSCOPE"/write_report.py {params.gaps} \
+        exec python3 "$STEPSCOPE"/write_report.py \
             --templates "$STEPSCOPE"/../report \
             --command "$STEPSCOPE_COMMAND" \
             --tables results/tables \
             --figures results/figures \
-            --results results \
             --out results/report \
             >{log:q} 2>&1
         """

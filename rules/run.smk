@@ -37,6 +37,7 @@ onerror:
     if is_full(Path("results")):
         print(f"error: the disk of {Path('results').resolve()} is full; make room and run again, nothing is lost")
     if missing := CELLS.missing():
-        print(f"{len(missing)} of {len(CELLS.names())} cells are without a result, such as results/{missing[0]}")
-        print("(log: measure.log there). The same command measures them again; with `--config measure=false`")
-        print("it writes the report of what there is, and names them.")
+        print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
+        print(*(f"  results/{name}  (log: results/{name}/measure.log)" for name in missing[:20]), sep="\n")
+        print(*[f"  and {len(missing) - 20} more"] * (len(missing) > 20), sep="\n")
+        print("The same command measures them again; with `--config measure=false` it writes the report of the others.")

@@ -57,7 +57,6 @@ rule site:
             --command "$STEPSCOPE_COMMAND" \
             --tables results/tables \
             --figures results/figures \
-            --results results \
             --site {output.site:q} \
             >{log:q} 2>&1
         """

@@ -1,12 +1,13 @@
 """Small projects whose cells run as jobs of a real Slurm: a lab of two nodes, and the profile that users are given."""
 
 import importlib.util
-import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+import yaml
 
 HERE = Path(__file__).resolve().parent
 
@@ -22,32 +23,46 @@ def load(name: str, path: Path):
 labs = load("slurm_lab", HERE / "lab.py")
 workflow = load("workflow_of_projects", HERE.parent / "workflow/conftest.py")
 
-# The study of the step by the clock alone: a cell of any study is a job in the same way.
-TIMING_ALONE = {"STUDIES": "(TIMING,)", "COMPARISONS": "()"}
+# What a file is edited to do: say that it is there, then wait while the file `hold` exists.
+PAUSE = """
+    import os as own_os, pathlib as own_pathlib, time as own_time
+    own_pathlib.Path("paused").touch()
+    while own_pathlib.Path("hold").exists():
+        own_time.sleep(0.02)
+"""
 
 
 class SlurmProject(workflow.Project):
     """A copy of the project on the shared file system of a lab; programs run on its login node."""
 
-    IS_FORKED = False
-
     def __init__(self, folder: Path, lab):
         super().__init__(folder, lab.local)
         self.lab = lab
+        self._started: list[subprocess.Popen] = []
 
-    def start(self, *words, program=workflow.SNAKEMAKE, **options) -> subprocess.Popen:
+    def start(self, *words, program=workflow.SNAKEMAKE) -> subprocess.Popen:
         """Start snakemake, or another program, on the login node."""
-        first, *others = self.lab.command([program, *words], self.folder)
-        return super().start(*others, program=first, **options)
+        command = [str(word) for word in self.lab.command([program, *words], self.folder)]
+        out = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        self._started.append(subprocess.Popen(command, cwd=self.folder, env=self._environment, **out))
+        return self._started[-1]
+
+    def run(self, *words, program=workflow.SNAKEMAKE, cwd=None):
+        """Run it to its end."""
+        process = self.start(*words, program=program)
+        text, _ = process.communicate(timeout=workflow.SECONDS_TO_RUN)
+        return workflow.Run(process.returncode, text)
 
     def submit(self, *words):
-        """Run the workflow on the cluster, looking at the queue every second."""
-        return self.run(*self.submitting(*words))
+        """Measure on the cluster, looking at the queue every second; the text has Snakemake's whole log."""
+        run = self.run(*self.submitting(*words))
+        logs = sorted((self.folder / ".snakemake/log").glob("*.log"), key=lambda path: path.stat().st_mtime)
+        return workflow.Run(run.code, run.text + (logs[-1].read_text() if logs else ""))
 
     def submitting(self, *words) -> list:
         """Flags of `submit`."""
         often = ["--slurm-init-seconds-before-status-checks", 1]
-        return ["--workflow-profile", "profiles/slurm", *often, "report", *words]
+        return ["--workflow-profile", "profiles/slurm", *often, *words, "--until", "time_step"]
 
     def shell(self, command: str) -> str:
         """What a command line prints on the login node."""
@@ -62,6 +77,33 @@ class SlurmProject(workflow.Project):
     def records(self) -> list[Path]:
         """The record of every cell that has one."""
         return sorted(self.folder.glob("results/*/timing/**/record.json"))
+
+    def configure(self, change) -> None:
+        """Change config.yaml by a function of it."""
+        path = self.folder / "config.yaml"
+        config = yaml.safe_load(path.read_text())
+        change(config)
+        path.write_text(yaml.safe_dump(config, sort_keys=False))
+
+    def pause_after(self, file: str, line: str) -> None:
+        """Let a program wait in a file after a line, as long as the file `hold` exists."""
+        self.edit(file, line, line + PAUSE)
+        (self.folder / "hold").touch()
+
+    def wait_until(self, holds, what: str) -> None:
+        """Ask again and again, for a minute."""
+        deadline = time.monotonic() + 60
+        while not holds():
+            assert time.monotonic() < deadline, f"waited in vain until {what}"
+            time.sleep(0.02)
+
+    def end_all(self) -> None:
+        """Kill what was started and still runs, and let what waits in a pause go on to its end."""
+        (self.folder / "hold").unlink(missing_ok=True)
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +125,9 @@ def project_in(tmp_path):
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)
         made.append(project)
-        for name, value in TIMING_ALONE.items():
-            source = (folder / "scripts/stepscope/config/studies.py").read_text()
-            (line,) = re.findall(rf"^{name} = .*$", source, re.MULTILINE)
-            project.edit("scripts/stepscope/config/studies.py", line, f"{name} = {value}")
-        grid = [{"size": ["alpha"], "context": contexts, "precision": ["fp32"]}]
-        limits = [{"memory": 1.5, "cpus": 2}]
-        project.configure(
-            lambda config: config["timing"]["grid"].update(cpu=grid), hardware=hardware, **({"limits": limits} | keys)
-        )
+        grid = {device: [workflow.POINT | {"context": contexts}] for device in ("cpu", "cuda")}
+        keys = {"hardware": hardware, "limits": [{"memory": 1.5, "cpus": 2}]} | keys
+        project.configure(lambda config: config.update(keys, timing=config["timing"] | {"grid": grid}))
         return project
 
     yield make

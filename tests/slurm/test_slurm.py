@@ -1,4 +1,4 @@
-"""Cells as jobs of a real Slurm: report, staleness, every way in which a job ends badly, a killed run, wrong names."""
+"""Cells as jobs of a real Slurm: cells, staleness, every way in which a job ends badly, a killed run, wrong names."""
 
 import json
 import os
@@ -26,8 +26,7 @@ BAD_CELLS = f"""
     if context in ({FILL_MEMORY}, {HANG}, {BE_CANCELLED}):
         threading.Event().wait()
 """
-WITHOUT_FIGURES = ("--until", "aggregate_timing")
-PRINTING, HEADER = "scripts/stepscope/measure/printing.py", "def series_header() -> None:\n"
+PROGRAM, MAIN = "scripts/time_step.py", "def main() -> None:\n"
 
 
 def cell(hardware, context):
@@ -50,7 +49,7 @@ def spans(project, hardware):
     return sorted(found)
 
 
-def test_a_report_of_two_machines_and_then_of_one_context_more(lab, project_in):
+def test_cells_of_two_machines_and_then_of_one_context_more(lab, project_in):
     project = project_in(lab, NODES, [8, 16])
     run = project.submit()
     assert run.code == 0, run.text
@@ -59,15 +58,10 @@ def test_a_report_of_two_machines_and_then_of_one_context_more(lab, project_in):
     for hardware in NODES:
         (first, second) = spans(project, hardware)
         assert first[1] < second[0] + timedelta(seconds=1)
-    report = (project.folder / "results/report/report.md").read_text()
-    assert "h100" in report and "t4" in report
-    table = (project.folder / "results/tables/timing.csv").read_text().splitlines()
-    assert sorted({line.partition("/")[0] for line in table[1:]}) == sorted(NODES)
-
     before = {path: path.stat().st_mtime_ns for path in project.records()}
     assert "Nothing to be done" in project.submit().text
-    project.configure(lambda config: config["timing"]["grid"]["cpu"][0]["context"].append(4))
-    more = project.submit(*WITHOUT_FIGURES)
+    project.configure(lambda config: [grid[0]["context"].append(4) for grid in config["timing"]["grid"].values()])
+    more = project.submit()
     assert more.code == 0, more.text
     assert submitted(more) == [cell(hardware, 4) for hardware in NODES]
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -80,12 +74,12 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
         [8, FAIL, FILL_MEMORY, HANG, BE_CANCELLED],
         limits=[{"memory": 1.5, "cpus": 8, "minutes": 1}],
     )
-    project.edit(PRINTING, HEADER, HEADER + BAD_CELLS)
+    project.edit(PROGRAM, MAIN, MAIN + BAD_CELLS)
     project.edit("scripts/stepscope/measure/process.py", "minutes * 60", "minutes * 20")  # the least limit is 1 minute
     run = project.submit()
     assert run.code != 0
     assert [path.parent for path in project.records()] == [project.folder / cell("node", 8)]
-    end = run.text[run.text.index("1 of 5 cells; without a result:") :]
+    end = run.text[run.text.index(" cells are without a result:") :]
     for context in (FAIL, FILL_MEMORY, HANG, BE_CANCELLED):
         assert f"  {cell('node', context)}  (log: {cell('node', context)}/measure.log)" in end
     assert "RuntimeError: broken on purpose" in run.text
@@ -94,17 +88,16 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
     statuses = re.findall(r"SLURM status is: '(\w+)'", run.text)
     assert sorted(statuses) == ["CANCELLED", "FAILED", "FAILED", "FAILED"]
 
-    project.edit(PRINTING, BAD_CELLS, "")
-    again = project.submit(*WITHOUT_FIGURES)
+    project.edit(PROGRAM, BAD_CELLS, "")
+    again = project.submit()
     assert again.code == 0, again.text
     assert submitted(again) == sorted(cell("node", context) for context in (FAIL, FILL_MEMORY, HANG, BE_CANCELLED))
 
 
 def test_after_sigkill_the_next_run_names_the_jobs_that_are_left(lab, project_in):
     project = project_in(lab, {"node": {"slurm_partition": "h100"}}, [8, 16])
-    project.pause_after(PRINTING, HEADER.rstrip())
+    project.pause_after(PROGRAM, MAIN)
     process = project.start(*project.submitting())
-    project.paused()
     project.wait_until(lambda: project.shell("squeue --noheader --states=R").count("\n") == 2, "both jobs run")
     os.kill(project.snakemake_of(process), signal.SIGKILL)
     process.wait()
@@ -115,9 +108,9 @@ def test_after_sigkill_the_next_run_names_the_jobs_that_are_left(lab, project_in
     command = line.partition("start again: ")[2]
     assert re.fullmatch(r"scancel \d+ \d+", command)
     project.shell(command)
-    project.go_on()
+    (project.folder / "hold").unlink()
 
-    again = project.submit(*WITHOUT_FIGURES)
+    again = project.submit()
     assert again.code == 0, again.text
     assert submitted(again) == [cell("node", 16), cell("node", 8)]
 
@@ -145,7 +138,6 @@ def test_a_wrong_account_is_one_line_where_there_is_accounting(lab, project_in):
 
 def refusal(project):
     """The one line with which a run ends that submits nothing."""
-    project.configure(lambda config: config["timing"]["grid"].update(cuda=config["timing"]["grid"]["cpu"]))
     run = project.submit()
     assert run.code != 0
     assert "has been submitted" not in run.text
@@ -159,7 +151,6 @@ def test_a_job_that_comes_to_another_machine_fails_with_one_line(lab, project_in
         "other": {"slurm_partition": "h100", "expect": "a CPU that nobody makes"},
     }
     project = project_in(lab, hardware, [8])
-    project.configure(lambda config: config["timing"]["grid"].update(cuda=config["timing"]["grid"]["cpu"]))
     run = project.submit()
     assert run.code != 0
     assert "this job of hardware.t4 sees no NVIDIA GPU; check what the entry asks Slurm for, and the node" in run.text

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 PARTS = ("Snakefile", "rules", "scripts", "envs", "profiles", "report")
 POINT = {"size": ["alpha"], "context": [8], "precision": ["fp32"]}
+RUNNING = {"processes": {"cpu": 1}, "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}}}
 TINY = {
     "device": "cpu",
     "threads": 1,
@@ -24,42 +25,34 @@ TINY = {
         "alpha": {"d_model": 32, "d_ff": 16, "num_layers": 1, "num_heads": 2},
         "beta": {"d_model": 16, "d_ff": 32, "num_layers": 1, "num_heads": 2},
     },
-    "timing": {
-        "processes": {"cpu": 1},
-        "warmup": {"cpu": 1},
-        "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
-        "grid": {"cpu": [POINT | {"size": ["alpha", "beta"]}, POINT | {"context": [16], "attention": ["sdpa"]}]},
+    "timing": RUNNING
+    | {"grid": {"cpu": [POINT | {"size": ["alpha", "beta"]}, POINT | {"context": [16], "attention": ["sdpa"]}]}},
+    "ladder": RUNNING
+    | {
+        "places": {"cpu": [{"size": "alpha", "context": 8}]},
+        "rungs": {"cpu": [{"precision": "fp32"}, {"attention": "sdpa"}, {"optimizer": "fused"}]},
+    },
+    "attention": RUNNING
+    | {
+        "grid": {
+            "cpu": [
+                {
+                    "implementation": ["naive", "sdpa-flash"],
+                    "d_head": [8],
+                    "precision": ["fp32"],
+                    "batch": [1],
+                    "lengths": [4, 8],
+                }
+            ]
+        }
     },
     "ceilings": {
         "processes": {"cpu": 1},
-        "warmup": {"cpu": 1},
-        "cpu": {
-            "precision": ["fp32"],
-            "matmul_order": 32,
-            "copy_mebibytes": 1,
-            "steps": {"min": 2, "max": 2, "seconds": 1},
-        },
+        "cpu": {"precision": ["fp32"], "matmul_order": 32, "copy_mebibytes": 1, "steps": 2, "seconds": 0.1},
     },
     "profile": {"warmup": {"cpu": 1}, "steps": {"cpu": 2}, "grid": {"cpu": [POINT]}},
-    "attention": {
-        "processes": {"cpu": 1},
-        "warmup": {"cpu": 1},
-        "passes": {"cpu": 3},
-        "grid": {
-            "cpu": [
-                {"implementation": ["naive"], "d_head": [8], "precision": ["fp32"], "batch": [1], "lengths": [4, 8]}
-            ]
-        },
-    },
-    "memory": {"warmup": {"cpu": 1}, "steps": {"cpu": 1}, "grid": {"cpu": [POINT]}},
+    "memory": {"grid": {"cpu": [POINT]}},
     "precision": {"probes": ["accumulation"], "size": "alpha"},
-    "warmup": {"warmup": {"cpu": [0]}, "steps": 2, "profile_first": False, "grid": {"cpu": [POINT]}},
-    "ladder": {
-        "processes": {"cpu": 1},
-        "warmup": {"cpu": 1},
-        "steps": {"cpu": {"min": 2, "max": 2, "seconds": 1}},
-        "places": {"cpu": [{"size": "alpha", "context": 8}]},
-    },
 }
 SECONDS_TO_RUN = 600
 BANNER = re.compile(r"Using workflow specific profile|Config file .* is extended|\s*$")

@@ -11,12 +11,8 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from stepscope.axes import CHOSEN_BY_NAME
-
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
-# What a cell names -> package with a module for each name: an option's implementations, and the kind of model.
-LOADED_BY_NAME = CHOSEN_BY_NAME | {"model": "stepscope.measure.models"}
 
 # Whether a module, or every module of a package, can change a measured number. The longest name that matches decides;
 # what nothing here matches counts, and so does every program.
@@ -35,14 +31,12 @@ COUNTS = {
     "stepscope.model.footprint_peak": False,  # the predicted peak
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
-    "stepscope.measure.arguments": False,  # flags and their help; what comes of them is the spec
+    "stepscope.measure.flags": False,  # flags and their help; what comes of them is the spec
     "stepscope.measure.model_in_words": False,  # what the terminal shows of a model of one's own
-    "stepscope.measure.own_attention": False,  # which attention transformers chose, for the record
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
     "stepscope.measure.printing": False,  # what the terminal shows
     "stepscope.measure.provenance": False,  # versions and names for the record
     "stepscope.measure.record": False,  # how results are written
-    "stepscope.measure.training": False,  # flags and what is shown, of programs that run the model
     "stepscope.config": False,  # how a configuration becomes specs; the spec counts by itself
     "stepscope.config.profilers": True,  # what Nsight Systems is told unless the spec says otherwise
     "stepscope.recordings": False,  # reads what was recorded
@@ -62,11 +56,6 @@ def counts(module: str) -> bool:
         return False  # its docstring
     found = [name for name in COUNTS if module == name or module.startswith(f"{name}.")]
     return COUNTS[max(found, key=len)] if found else True
-
-
-def chosen_modules(chosen: dict[str, str]) -> list[str]:
-    """Modules that are chosen by name, as {"attention": "naive"}."""
-    return [f"{LOADED_BY_NAME[option]}.{name}" for option, name in sorted(chosen.items())]
 
 
 class Sources:

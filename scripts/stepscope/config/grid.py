@@ -5,7 +5,7 @@ import itertools
 import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope.config import ConfigError
@@ -15,8 +15,7 @@ from stepscope.config import ConfigError
 class Cell:
     """One point of a study's grid.
 
-    `name` is its folder below results/, `spec` all that the measuring program is told, `program` its file in scripts/,
-    `chosen` the implementations that it loads by name, as code_digest() takes them.
+    `name` is its folder below results/, `spec` all that the measuring program is told, `program` its file in scripts/.
     """
 
     name: str
@@ -24,7 +23,6 @@ class Cell:
     size: str | None
     program: str
     spec: dict
-    chosen: dict = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -58,15 +56,14 @@ class Target:
         """What the specs of all cells have."""
         return {"seed": self.config["model"]["seed"], "threads": self.threads, "device": self.device}
 
-    def cell(self, place: str, spec: dict, size: str | None = None, chosen: dict | None = None) -> Cell:
-        """The study's cell in the folder `place`; `spec` without the study's name, the others as Cell has them."""
+    def cell(self, place: str, spec: dict, size: str | None = None) -> Cell:
+        """The study's cell in the folder `place`; `spec` without the study's name."""
         return Cell(
             name=f"{self.hardware}/{self.study}/{place}",
             study=self.study,
             size=size,
             program=self.program,
             spec={"study": self.study, **spec},
-            chosen=chosen or {},
         )
 
 
@@ -99,14 +96,17 @@ def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
     return found
 
 
-def stopping_rule(steps: dict) -> dict:
-    """A configuration's {min, max, seconds} as parts of a spec."""
-    return {"steps": steps["min"], "max_steps": steps["max"], "max_seconds": steps["seconds"]}
-
-
 def each_once(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells in their order; one that several entries of a grid name is one cell."""
-    return list({cell.name: cell for cell in cells}.values())
+    """The cells in their order; one that several entries of a grid name is one cell.
+
+    Raises ConfigError if they do not say the same of it.
+    """
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        if found.setdefault(cell.name, cell).spec != cell.spec:
+            key = next(key for key in cell.spec if cell.spec[key] != found[cell.name].spec.get(key))
+            raise ConfigError(f"config key {cell.study}.grid: {cell.name} is there with two {key}; make one of them")
+    return list(found.values())
 
 
 def options_path(options: dict) -> str:

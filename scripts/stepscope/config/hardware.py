@@ -124,7 +124,7 @@ def _threads_here(wanted: int | str, device: str, key: str) -> int:
                 f"config key {key}: {wanted} is more than the processors of this machine; use at most {processors}"
             )
         return wanted
-    return 1 if device == "cuda" else identity.usable_cores()
+    return 1 if device == "cuda" else max(1, identity.usable_cores() - 1)
 
 
 def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, config: dict) -> int:
@@ -134,7 +134,7 @@ def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, con
         return threads
     if device == "cpu" and measured:
         raise ConfigError(
-            f"config key hardware.{label}: threads: auto means all cores of a CPU, and those of another machine are "
+            f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and those of another machine are "
             "not known here; give this entry threads"
         )
     return 1

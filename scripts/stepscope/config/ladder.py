@@ -1,71 +1,93 @@
-"""The optimisation ladder's cells: at each place the rungs, every one a change of the one before, then the asides."""
+"""The optimisation ladder's cells: one at each place, whose variants are the rungs, every one a change of the one
+before, and the asides."""
 
 from stepscope.config import ConfigError
-from stepscope.config.grid import Cell, Target
-from stepscope.config.training import check_size, timed_steps, training_cells
+from stepscope.config.grid import Cell, Target, each_once, options_path
+from stepscope.config.training import check_size, models_of, timed_steps
 
-AXES = ("size", "context", "precision", "batch", "attention", "optimizer", "compile", "checkpoint")
-START = {"precision": "fp32"}
+FIRST = {"precision": "fp32"}
+NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 VARIED = ("compile", "checkpoint")  # what an aside may vary
 
 
 def ladder_cells(target: Target) -> list[Cell]:
-    """The cells of the ladder: place by place the rungs in their order, then the asides.
+    """The cells of the ladder, in the order of the places.
 
-    Raises ConfigError for a place without its size, or an aside without its rung.
+    Raises ConfigError for a place without its size, an aside without its rung, or no place at all.
     """
     config, study, device = target.config, target.settings, target.device
-    rungs, asides = climbed(study["rungs"][device]), study["asides"][device]
-    _check(asides, rungs, config, f"config key ladder.asides.{device}")
-    entries = []
+    cells, models = [], models_of(config)
     for place in study["places"][device]:
         check_size(place["size"], config, f"config key ladder.places.{device}")
-        if place.get("batch") == config["model"]["batch"]:  # the default, which no path names
-            place = {key: value for key, value in place.items() if key != "batch"}
-        for way in rungs + varied(asides, rungs, place["size"]):
-            entry = {key: [value] for key, value in {**place, **way}.items()}
-            _check_blocks(way, place["size"], config["sizes"], f"config key ladder.asides.{device}")
-            entries.append(entry)
-    if not entries:
+        batch = place.get("batch", config["model"]["batch"])
+        spec = {
+            **models[place["size"]],
+            "context": place["context"],
+            "batch": batch,
+            "variants": variants(study["rungs"][device], study["asides"][device], place["size"], config, device),
+            **timed_steps(target),
+            **target.common,
+        }
+        options = {"batch": batch} if batch != config["model"]["batch"] else {}
+        folder = f"{place['size']}/ctx{place['context']}{options_path(options)}"
+        cells.append(target.cell(folder, spec, place["size"]))
+    if not cells:
         raise ConfigError(f"config key ladder.places.{device}: the list is empty; give at least one size and context")
-    return training_cells(target, timed_steps(target), AXES, entries)
+    return each_once(cells)
 
 
-def climbed(changes: list[dict]) -> list[dict]:
-    """Every rung's options, from what each changes of the one before."""
-    rungs, options = [], START
+def variants(changes: list[dict], asides: list[dict], size: str, config: dict, device: str) -> list[dict]:
+    """The rungs and the asides at a size, each with its name, what differs from the plain step, and `after`.
+
+    Raises ConfigError for an aside that leaves from no rung, varies nothing, or has more blocks than the size.
+    """
+    key = f"config key ladder.asides.{device}"
+    found: dict[str, dict] = {}
+    after, options = None, FIRST
     for change in changes:
         options = options | change
-        rungs.append(options)
-    return rungs
-
-
-def varied(asides: list[dict], rungs: list[dict], size: str) -> list[dict]:
-    """The options of the asides at a size: a rung's with one changed, for each value of the list."""
-    return [
-        rungs[aside["rung"]] | {option: value}
-        for aside in asides
-        if size in aside.get("size", [size])
-        for option in VARIED
-        for value in aside.get(option, [])
-    ]
-
-
-def _check(asides: list[dict], rungs: list[dict], config: dict, key: str) -> None:
-    """Raise ConfigError for an aside that leaves from no rung, varies nothing, or names a size that is not there."""
+        name = _name(change)
+        if name in found:
+            raise ConfigError(f"config key ladder.rungs.{device}: there are two rungs {name}; remove one")
+        found[name] = _variant(name, options, after)
+        after = name
+    rungs = dict(found)
     for aside in asides:
-        if aside["rung"] >= len(rungs):
-            raise ConfigError(f"{key}: there is no rung {aside['rung']}; the rungs are 0 to {len(rungs) - 1}")
+        if aside["after"] not in rungs:
+            raise ConfigError(f"{key}: there is no rung {aside['after']!r}; the rungs are {', '.join(rungs)}")
         if not set(VARIED) & set(aside):
-            raise ConfigError(f"{key}: the aside of rung {aside['rung']} varies nothing; give it compile or checkpoint")
-        for size in aside.get("size", []):
-            check_size(size, config, key)
+            raise ConfigError(f"{key}: the aside of {aside['after']} varies nothing; give it compile or checkpoint")
+        for other in aside.get("size", []):
+            check_size(other, config, key)
+        for change in _varied(aside, size):
+            _check_blocks(change, size, config["sizes"], key)
+            name = _name(change) if _name(change) not in found else f"{aside['after']}+{_name(change)}"
+            found[name] = _variant(name, rungs[aside["after"]] | change, aside["after"])
+    return list(found.values())
 
 
-def _check_blocks(way: dict, size: str, sizes: dict, key: str) -> None:
+def _varied(aside: dict, size: str) -> list[dict]:
+    """The changes of an aside at a size: one option, for each value of its list."""
+    if size not in aside.get("size", [size]):
+        return []
+    return [{option: value} for option in VARIED for value in aside.get(option, [])]
+
+
+def _variant(name: str, options: dict, after: str | None) -> dict:
+    """A variant as its program takes it, without what is neutral."""
+    changed = {key: options[key] for key in (*FIRST, *NEUTRAL) if key in options and options[key] != NEUTRAL.get(key)}
+    return {"name": name, **changed} | ({"after": after} if after else {})
+
+
+def _name(change: dict) -> str:
+    """What a change is called: `bf16`, `sdpa`, `checkpoint=2`."""
+    return "+".join(f"checkpoint={value}" if key == "checkpoint" else str(value) for key, value in change.items())
+
+
+def _check_blocks(change: dict, size: str, sizes: dict, key: str) -> None:
     if size not in sizes:  # how many blocks a model of one's own has is seen when it is built
         return
-    every, blocks = way.get("checkpoint", 0), sizes[size]["num_layers"]
+    every, blocks = change.get("checkpoint", 0), sizes[size]["num_layers"]
     if every > blocks:
         raise ConfigError(
             f"{key}: checkpoint {every} is more than the blocks of size {size} ({blocks}); use fewer, or give the "

@@ -16,7 +16,6 @@ from types import ModuleType
 from stepscope.config import ConfigError
 from stepscope.config.code_digest import source_digest
 from stepscope.machine.identity import PACKAGE
-from stepscope.model import chosen
 
 KINDS = ("build", "hf")
 HUGGING_FACE = "transformers"  # which every model of hf: is made of
@@ -72,17 +71,6 @@ def part_of_spec(reference: str, keys: dict) -> dict:
 def keys_of(spec: dict) -> dict:
     """What else build() is given, by a spec."""
     return json.loads(spec.get("model_keys", "{}"))
-
-
-def chosen_of(spec: dict) -> dict[str, str]:
-    """What a cell that runs the model loads by name: the kind of model, and by option its implementations.
-
-    A model of one's own at neutral attention runs what it was written with, none of ours.
-    """
-    if "model" not in spec:
-        return chosen.chosen_of(spec) | {"model": "transformer"}
-    named = chosen.chosen_of(spec)
-    return {name: named[name] for name in named if name != "attention" or name in spec} | {"model": "own"}
 
 
 def require(name: str, reference: str) -> None:

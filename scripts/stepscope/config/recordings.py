@@ -7,27 +7,30 @@ Like any axis they stand in a cell's path unless neutral; its spec has the flags
 NEUTRAL = {"detail": "kernels", "start": "warm"}
 """Axis → the value that stands neither in a path nor in a spec."""
 
-FLAGS: dict[str, dict[str, dict]] = {
-    "detail": {
+FLAGS: dict[str, dict[tuple[str, str], dict]] = {
+    "profile": {
         # What nsys records beside kernels, calls and our own ranges. Each slows the program further, so that a few
         # cells have it: a range for each of autograd's operators, which links a kernel of backward to its module; and
         # the line of Python behind each call with what the threads ask of the operating system.
-        "autograd": {"nsys_pytorch": "autograd-nvtx"},
-        "python": {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
+        ("detail", "autograd"): {"nsys_pytorch": "autograd-nvtx"},
+        ("detail", "python"): {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"},
+        # What a process's first step contains, beside a later one, which nsys does not separate.
+        ("start", "cold"): {"profiler": "torch", "start": "cold"},
     },
-    "start": {
+    "memory": {
         # The first step, in which the optimizer's state is made, and the second beside it.
-        "cold": {"warmup": 0, "steps": 2},
+        ("start", "cold"): {"warmup": 0, "steps": 2},
     },
 }
-"""Axis → value → parts of the spec, as a person gives them to the program."""
+"""Study → (axis, value) → parts of the spec, as a person gives them to the program."""
 
 
-def flags(point: dict) -> dict:
+def flags(study: str, point: dict) -> dict:
     """What a grid's point changes in the spec by the names that it has on these axes."""
     found: dict = {}
-    for axis, names in FLAGS.items():
-        found |= names.get(point.get(axis, NEUTRAL[axis]), {})
+    for name, parts in FLAGS.get(study, {}).items():
+        if name in point.items():
+            found |= parts
     return found
 
 

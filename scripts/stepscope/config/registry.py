@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.config import ConfigError, own_models
-from stepscope.config.code_digest import SCRIPTS, Sources, chosen_modules
+from stepscope.config.code_digest import SCRIPTS, Sources
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
+from stepscope.model.chosen import modules_of
 
 SCHEMA_VERSION = 3
 
@@ -73,7 +74,7 @@ class Registry:
 
     def code(self, cell: Cell) -> str:
         """Digest of the code that the cell runs, with the files of a model of one's own."""
-        code = self.sources.measured_digest(cell.program, chosen_modules(cell.chosen))
+        code = self.sources.measured_digest(cell.program, modules_of(cell.spec))
         return own_models.with_files(code, cell.spec["model"]) if self._reads_model(cell) else code
 
     def code_and_machine(self, cell: Cell) -> str:
@@ -117,7 +118,7 @@ class Registry:
 
     @functools.cached_property
     def plan(self) -> str:
-        """JSON: the machines; and for each study what identifies them, their noise marks, and its cells.
+        """JSON: the machines; and for each study what identifies them, and its cells.
 
         Of a cell: name, size, spec, code, command, and the machine where its model asks more of it than the study does.
         An identity is null where the records have to say it.
@@ -133,10 +134,6 @@ class Registry:
                 "studies": {
                     study: {
                         "machine": {label: json.loads(self._identity(study, label)) for label in self.machines},
-                        "noisy": {
-                            label: self.config[study].get("noisy", {}).get(one.device)
-                            for label, one in self.machines.items()
-                        },
                         "cells": [self._entry(cell) for cell in cells],
                     }
                     for study, cells in self.studies.items()

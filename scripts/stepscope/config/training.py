@@ -1,38 +1,23 @@
 """Cells that run the model: one for each point of size x context x precision and the options."""
 
-import dataclasses
-
 from stepscope.axes import NEUTRAL
 from stepscope.config import ConfigError, own_models, recordings
-from stepscope.config.grid import Cell, Target, each_once, options_path, points, stopping_rule
+from stepscope.config.grid import Cell, Target, each_once, options_path, points
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.model.shape import ModelShape
 
 SHAPE = ("d_model", "d_ff", "num_layers", "num_heads")  # in this order in a command, whatever the configuration's
 AXES = (
-    *("size", "context", "precision", "batch", "mode", "attention", "optimizer", "key_value_heads", "window"),
-    "repeat",
+    *("size", "context", "precision", "batch", "mode", "attention", "optimizer", "compile", "checkpoint"),
+    *("key_value_heads", "window"),
 )
-WARMUP_AXES = tuple(axis for axis in AXES if axis != "mode")  # it is always the whole step
 MEMORY_AXES = (*AXES, "start")
-PROFILE_AXES = (*AXES, "detail")
+PROFILE_AXES = (*AXES, "detail", "start")
 
 
 def timing_cells(target: Target) -> list[Cell]:
-    """The cells of the timing grid, in the configuration's order, then the control: some of them once more.
-
-    Raises ConfigError for a grid or a control that is wrong.
-    """
-    settings = timed_steps(target)
-    cells = training_cells(target, settings)
-    if any("repeat" in entry for entry in target.settings["control"][target.device]):
-        raise ConfigError(f"config key timing.control.{target.device}: its cells are measured twice; remove repeat")
-    for repeat in (1, 2):
-        entries = [entry | {"repeat": [repeat]} for entry in target.settings["control"][target.device]]
-        control = training_cells(target, settings, entries=entries) if entries else []
-        names = {cell.name for cell in cells}
-        cells += [cell for cell in control if cell.name not in names]
-    return cells
+    """The cells of the timing grid, in the configuration's order."""
+    return training_cells(target, timed_steps(target))
 
 
 def memory_cells(target: Target) -> list[Cell]:
@@ -47,31 +32,15 @@ def profile_cells(target: Target) -> list[Cell]:
     return training_cells(target, counted_steps(target) | {"profiler": profiler} | of_nsys, PROFILE_AXES)
 
 
-def warmup_cells(target: Target) -> list[Cell]:
-    """The cells of the warm-up grid, in the configuration's order: the same steps after more and more warm-up.
-
-    Each point's last one looks into the first step. Raises ConfigError for a grid that is wrong.
-    """
-    study, device = target.settings, target.device
-    if any("mode" in entry for entry in study["grid"][device]):
-        raise ConfigError(f"config key warmup.grid.{device}: every cell runs whole steps; remove mode")
-    counts, steps = study["warmup"][device], {"steps": study["steps"]}
-    ways = [(f"warmup={count}", {"warmup": count, **steps}) for count in counts]
-    if study["profile_first"]:
-        ways.append(("first=profiled", {"warmup": max(counts), **steps, "first": "profiled"}))
-    named = [
-        [dataclasses.replace(cell, name=f"{cell.name}/{way}") for cell in training_cells(target, settings, WARMUP_AXES)]
-        for way, settings in ways
-    ]
-    return each_once([cell for point in zip(*named, strict=True) for cell in point])
-
-
 def timed_steps(target: Target) -> dict:
-    """How a study that runs until its numbers are steady warms up and stops, as parts of a spec."""
+    """How a study that takes times warms up and stops, as parts of a spec."""
+    steps = target.settings["steps"][target.device]
     return {
         "processes": target.settings["processes"][target.device],
         "warmup": target.settings["warmup"][target.device],
-        **stopping_rule(target.settings["steps"][target.device]),
+        "steps": steps["min"],
+        "max_steps": steps["max"],
+        "max_seconds": steps["seconds"],
     }
 
 
@@ -92,26 +61,21 @@ def nsys_options(chosen: dict) -> dict:
     return spec
 
 
-def training_cells(
-    target: Target, settings: dict, axes: tuple[str, ...] = AXES, entries: list[dict] | None = None
-) -> list[Cell]:
+def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES) -> list[Cell]:
     """The cells of the study's grid, in the configuration's order.
 
-    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name.
-    entries: the grid, where it is not what the configuration calls so. Raises ConfigError for a grid that is wrong.
+    settings: what the study adds to each spec, such as how many steps. axes: those that its entries may name. Raises
+    ConfigError for a grid that is wrong.
     """
     config, study, device = target.config, target.study, target.device
     models = models_of(config)
     neutral = {**NEUTRAL, **recordings.NEUTRAL, "batch": config["model"]["batch"]}
-    entries = target.settings["grid"][device] if entries is None else entries
+    entries = target.settings["grid"][device]
     strange = [axis for entry in entries for axis in entry if axis not in axes]
     if strange:
         raise ConfigError(f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it")
     result = []
     for point in points(study, entries, axes):
-        missing = [axis for axis in ("size", "context", "precision") if axis not in point]
-        if missing:
-            raise ConfigError(f"config key {study}.grid.{device}: an entry has no {missing[0]}; add it")
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
         check_size(size, config, f"config key {study}.grid.{device}")
         _plain_heads(point, models[size], f"config key {study}.grid.{device}: size {size}")
@@ -124,13 +88,9 @@ def training_cells(
             **settings,
             **target.common,
             **{key: value for key, value in options.items() if key not in recordings.NEUTRAL},
-            **recordings.flags(options),
+            **recordings.flags(study, options),
         }
-        result.append(
-            target.cell(
-                f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size, own_models.chosen_of(spec)
-            )
-        )
+        result.append(target.cell(f"{size}/ctx{context}/{precision}{options_path(options)}", spec, size))
     return each_once(result)
 
 
@@ -173,12 +133,3 @@ def check_size(name: str, config: dict, key: str) -> None:
     if name not in names:
         where = "sizes, or under models," if config["models"] else "sizes"
         raise ConfigError(f"{key}: there is no size {name!r}; add it under {where} or choose from {', '.join(names)}")
-
-
-def figure_name(cell: str) -> str:
-    """Name of a cell's figure: `profile_cell_gpu_small_ctx256_bf16_mode-x` for `gpu/profile/small/ctx256/bf16/mode=x`.
-
-    It names a file and a rule's output, so it holds neither `/` nor `=`.
-    """
-    hardware, study, *place = cell.split("/")
-    return "_".join([f"{study}_cell", hardware, *place]).replace("=", "-")

@@ -1,17 +1,18 @@
 """Which modules count for a cell's code digest."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from stepscope.config.code_digest import COUNTS, Sources, chosen_modules, counts
+from stepscope.config.code_digest import COUNTS, Sources, counts
 from stepscope.config.studies import STUDIES
+from stepscope.model.chosen import modules_of
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MEASURING = [f"{study.program}.py" for study in STUDIES]
-TINY_GPT = '{"layers":1,"width":8,"heads":2}'
 CHAIN = {
     "program": "import stepscope.config.first",
     "config/first": "import stepscope.config.second",
@@ -127,19 +128,12 @@ def test_an_implementation_counts_only_for_the_cells_that_choose_it(scripts):
             "model/softmax": "x = 1",
         }
     )
-    naive, sdpa = chosen_modules({"attention": "naive"}), chosen_modules({"attention": "sdpa"})
+    naive, sdpa = ["stepscope.model.attention.naive"], ["stepscope.model.attention.sdpa"]
     before = scripts.measured_digest(naive), scripts.measured_digest(sdpa)
     assert before[0] != before[1]
     scripts.write({"model/softmax": "x = 2"})
     assert scripts.measured_digest(naive) != before[0]
     assert scripts.measured_digest(sdpa) == before[1]
-
-
-def test_chosen_modules_by_option():
-    assert chosen_modules({"optimizer": "fused", "attention": "sdpa"}) == [
-        "stepscope.model.attention.sdpa",
-        "stepscope.model.optimizers.fused",
-    ]
 
 
 def test_a_missing_module_or_program_raises(scripts):
@@ -157,55 +151,20 @@ def test_the_library_is_imported_by_absolute_names_only():
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 
+SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4"
+
+
 @pytest.mark.parametrize(
-    "program, size, chosen, not_run",
+    "program, words",
     [
-        (
-            "time_step.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
-            {"attention": "naive", "optimizer": "own", "model": "transformer"},
-            ["stepscope.model.attention"],  # a package that holds a docstring only
-        ),
-        (
-            "profile_step.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --profiler none",
-            {"attention": "naive", "optimizer": "own", "model": "transformer"},
-            ["stepscope.model.attention"],
-        ),
-        (
-            "snapshot_memory.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
-            {"attention": "naive", "optimizer": "own", "model": "transformer"},
-            ["stepscope.model.attention"],
-        ),
-        (
-            "time_attention.py",
-            "--implementation naive --lengths 4 --d-head 8 --batch 1",
-            {"attention": "naive"},
-            ["stepscope.model.attention"],
-        ),
-        (
-            "time_warmup.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4",
-            {"attention": "naive", "optimizer": "own", "model": "transformer"},
-            ["stepscope.model.attention"],
-        ),
-        (
-            "time_ladder.py",
-            "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4 --max-seconds 0",
-            {"attention": "naive", "optimizer": "own", "model": "transformer"},
-            ["stepscope.model.attention"],
-        ),
-        (
-            "time_step.py",
-            f"--model {SCRIPTS.parent}/models/gpt.py:build --model-keys {TINY_GPT} --context 4 --max-seconds 0",
-            {"optimizer": "own", "model": "own"},
-            ["stepscope.model.attention"],
-        ),
-        ("measure_ceilings.py", "--order 16 --max-seconds 0", {}, []),
+        ("time_step", f"{SHAPE} --max-seconds 0 --processes 1"),
+        ("profile_step", f"{SHAPE} --profiler none"),
+        ("snapshot_memory", SHAPE),
+        ("measure_ceilings", "--order 16 --max-seconds 0 --processes 1"),
+        ("time_step", f"--model {SCRIPTS.parent}/models/gpt.py:build --context 4 --max-seconds 0 --processes 1"),
     ],
 )
-def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, not_run, tmp_path, monkeypatch):
+def test_what_a_program_loads_is_what_its_digest_counts(program, words, tmp_path, monkeypatch):
     """Against Python's own record of the modules that it imported, in this process instead of forked ones."""
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
     run = (
@@ -213,12 +172,13 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, size, chosen, n
         "from stepscope.measure import process, processes\n"
         "processes.each = lambda count, measure: [measure(1)]\n"
         "process.leave = lambda: None\n"
-        f"runpy.run_path({str(SCRIPTS / program)!r}, run_name='__main__')\n"
+        f"runpy.run_path({str(SCRIPTS / program)!r} + '.py', run_name='__main__')\n"
         "print('LOADED', *(name for name in sys.modules if name.startswith('stepscope')))"
     )
-    command = [sys.executable, "-c", run, *f"{size} --device cpu --warmup 0 --steps 2".split()]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    flags = f"{words} --device cpu --warmup 0 --steps 2".split()
+    shown = subprocess.run([sys.executable, "-c", run, *flags], capture_output=True, text=True, timeout=240)
     assert shown.returncode == 0, shown.stderr
-    loaded = set(shown.stdout.rpartition("LOADED")[2].split())
-    counted = {name for name in Sources().modules(program, chosen_modules(chosen)) if counts(name)}
-    assert {name for name in loaded if counts(name)} - set(not_run) == counted - {program}
+    loaded = {name for name in shown.stdout.rpartition("LOADED")[2].split() if counts(name)}
+    spec = importlib.import_module(program).parse(flags)[0]
+    counted = {name for name in Sources().modules(f"{program}.py", modules_of(spec)) if counts(name)}
+    assert loaded - {"stepscope.model.attention"} == counted - {f"{program}.py", "stepscope.model.attention"}

@@ -5,7 +5,7 @@ import copy
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.config import merged, read_yaml
-from stepscope.config.studies import ATTENTION, STUDIES, WARMUP
+from stepscope.config.studies import ATTENTION, LADDER, STUDIES
 
 
 def test_merging_goes_key_by_key_and_replaces_lists():
@@ -23,10 +23,6 @@ def test_merging_goes_key_by_key_and_replaces_lists():
         ({}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({"batch": [8], "width": 60}, "width 60 is no multiple of d_head 16; change one"),
         ({"batch": [8], "window": [5]}, "window 5 needs a causal mask; add mask: [causal], or remove window"),
-        (
-            {"batch": [8], "mask": ["full"], "causal": [True]},
-            "an entry has mask, or causal (true is mask causal); remove one of them",
-        ),
         (
             {"batch": [8], "key_value_heads": [2]},
             "key_value_heads 2 needs a dimension of heads; add width (heads x d_head)",
@@ -46,110 +42,61 @@ def test_an_attention_grid_that_cannot_be_is_one_line(entry, words, make_config)
     assert str(refused.value) == f"config key attention.grid.cpu: {words}"
 
 
-def test_attention_cells_are_named_by_what_is_not_neutral(make_config):
+def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(make_config):
     config = make_config()
-    entry = {"implementation": ["triton"], "d_head": [64], "precision": ["bf16"], "causal": [False, True]}
+    entry = {"implementation": ["triton", "naive"], "d_head": [64], "precision": ["bf16"]}
     config["attention"]["grid"]["cuda"] = [
-        entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024]},
+        entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024], "mask": ["full", "causal"]},
         entry | {"batch": [8, 2], "lengths": [256]},
     ]
     found = ATTENTION.cells(config, "cuda", "machine", 1)
-    assert [cell.name.removeprefix("machine/attention/triton/d64/bf16") for cell in found] == [
+    assert [cell.name.removeprefix("machine/attention/d64/bf16") for cell in found] == [
         "/tokens=16384/heads=32",
-        "/tokens=16384/heads=32/causal=yes",
+        "/mask=causal/tokens=16384/heads=32",
         "",
-        "/causal=yes",
         "/batch=2",
-        "/batch=2/causal=yes",
     ]
-    assert found[1].spec["lengths"] == "1024,4096"
-    assert found[1].chosen == {"attention": "triton"}
+    assert found[1].spec["lengths"] == [1024, 4096]
+    assert found[1].spec["variants"] == [{"name": "triton"}, {"name": "naive"}]
+    assert (found[1].spec["mask"], "mask" in found[0].spec) == ("causal", False)
 
 
 def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(make_config):
     config = make_config()
     entry = {"implementation": ["naive"], "d_head": [64], "precision": ["fp32"], "lengths": [256], "batch": [8]}
     config["attention"]["grid"]["cpu"] = [
-        entry | {"mask": ["full", "causal", "causal-lower-right"], "width": 512, "key_value_heads": [0, 2]},
-        entry | {"keys": [0, 4096], "window": [0, 100], "causal": [True]},
+        entry | {"mask": ["causal-lower-right"], "width": 512, "key_value_heads": [0, 2, 8]},
+        entry | {"keys": [0, 4096], "window": [0, 100], "mask": ["causal"]},
     ]
-    found = {
-        cell.name.removeprefix("machine/attention/naive/d64/fp32"): cell.spec
-        for cell in ATTENTION.cells(config, "cpu", "machine", 1)
-    }
-    assert list(found) == [
-        "/heads=8",
-        "/heads=8/key_value_heads=2",
-        "/heads=8/causal=yes",
-        "/heads=8/causal=yes/key_value_heads=2",
-        "/heads=8/mask=causal-lower-right",
-        "/heads=8/mask=causal-lower-right/key_value_heads=2",
-        "/causal=yes",
-        "/causal=yes/window=100",
-        "/causal=yes/keys=4096",
-        "/causal=yes/window=100/keys=4096",
+    cells = ATTENTION.cells(config, "cpu", "machine", 1)
+    assert [cell.name.removeprefix("machine/attention/d64/fp32") for cell in cells] == [
+        "/mask=causal-lower-right/heads=8",
+        "/mask=causal-lower-right/heads=8/key_value_heads=2",
+        "/mask=causal",
+        "/mask=causal/window=100",
+        "/mask=causal/keys=4096",
+        "/mask=causal/keys=4096/window=100",
     ]
-    plain = found["/heads=8"]
-    assert found["/heads=8/mask=causal-lower-right/key_value_heads=2"] == plain | {
-        "mask": "causal-lower-right",
-        "key_value_heads": 2,
-    }
-    assert not {"mask", "key_value_heads", "keys", "window", "causal"} & set(plain)
-
-
-def test_as_many_heads_of_keys_as_of_queries_are_neutral(make_config):
-    config = make_config()
-    entry = {"implementation": ["naive"], "d_head": [64], "precision": ["fp32"], "lengths": [256], "batch": [8]}
-    config["attention"]["grid"]["cpu"] = [entry | {"width": 512, "key_value_heads": [8]}]
-    (cell,) = ATTENTION.cells(config, "cpu", "machine", 1)
-    assert cell.name == "machine/attention/naive/d64/fp32/heads=8"
-    assert "key_value_heads" not in cell.spec
+    assert cells[1].spec == cells[0].spec | {"key_value_heads": 2}
+    assert cells[5].spec == cells[2].spec | {"keys": 4096, "window": 100}
 
 
 @pytest.mark.parametrize(
     "preset, device, counts",
-    # timing, ceilings, profile, memory, attention, precision, warmup, ladder
+    # timing, ladder, attention, ceilings, profile, memory, precision
     [
-        # config.yaml: 5 sizes x (4 contexts x 2 precisions + 2 contexts), as control 2 + 4 + 2; 4 matmuls, a copy
-        (
-            "default",
-            "cuda",
-            [
-                40 + 10 + 8,
-                4 + 1,
-                5 * 2 + 3 * 2 + 1 + 2,
-                2 * 4 * 2 * 2 + 2,
-                7 * 4 + 3 * 2 + 2 * 2 + 5 * 2 + 2 + 2 + 3 + 1,
-                3,
-                5 * 6,
-                3 * 8 + 2 * 4 + 1,
-            ],
-        ),
-        ("default", "cpu", [2 * 2 * 2 + 2, 2 + 1, 1, 2 * 2 + 2, 2 * 2 + 1, 3, 3 + 1, 4 + 2]),
-        ("smoke", "cuda", [3 * 2 + 2, 2 + 1, 2, 2 * 2, 3, 3, 2 + 1, 6]),
-        ("smoke", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
-        # published-000.yaml …: smoke's cells, then entry by entry what these do not hold
-        ("published-000", "cuda", [8 + 5, 5, 2 + 2, 4, 3, 3, 6, 6]),
-        ("published-001", "cuda", [8 + 3 + 3, 5, 2 + 3, 4 + 3 + 1 + 1 + 1, 3 + 2 * 4, 3, 6 + 6, 6]),
-        ("published-002", "cuda", [8 + 5 * 4 * 2 - 6 + 5, 5, 2 + 2, 4, 3, 3, 6 + 5 * 6, 6]),
-        ("published-003", "cuda", [8 + 1 + 5 * 2, 5, 2 + 6 * 4 - 1 + 2, 4 + 3 * 2 * 2, 3, 3, 6 + 6, 6]),
-        ("published-004", "cuda", [8 + 1 + 1 + 3, 5, 2 + 3 * 2, 4 + 3, 3 + 2 * 5 + 5, 3, 6 + 6, 6]),
-        # timing by context in fp32, then bf16, fp16, repeats; profile in step, other modes and precisions, in detail
-        (
-            "published",
-            "cuda",
-            [
-                1 + 6 + (5 + 1 + 1) + 5 + 5 + (5 * 4 + 1) + (3 + 1) + (5 + 2),
-                5,
-                6 * 4 + 3 + 3 + 5,
-                4 + 6 + 12 + 3,
-                3 + 2 * 6 + 5,
-                3,
-                (1 + 1 + 5 + 1 + 1) * 6,
-                6,
-            ],
-        ),
-        ("published", "cpu", [2 + 1, 1 + 1, 1, 2, 2, 3, 1 + 1, 4]),
+        # 5 sizes x (4 contexts x 2 precisions + 1); 4 + 2 + 2 + 2 + 1 + 1 + 2 + 1 shapes; 4 matmuls, a copy
+        ("default", "cuda", [5 * 9, 3, 15, 5, 5 * 2 + 3 * 2 + 2 + 1 + 2 + 3, 2 * 4 * 2 * 2 + 2, 3]),
+        ("default", "cpu", [2 + 1 + 1, 1, 1, 3, 2, 2 + 1, 3]),
+        ("smoke", "cuda", [2 + 2, 1, 1, 3, 2, 3, 3]),
+        ("smoke", "cpu", [2, 1, 1, 2, 2, 2, 3]),
+        # smoke's cells, then entry by entry what these do not hold
+        ("published-000", "cuda", [4 + 5, 1, 1, 5, 2 + 3, 3, 3]),
+        ("published-001", "cuda", [4 + 3 + 3, 1, 1 + 4, 5, 2 + 3 + 1, 3 + 5, 3]),
+        ("published-002", "cuda", [4 + 5 * 4 * 2 - 4, 1, 1, 5, 2 + 2 + 5, 3, 3]),
+        ("published-003", "cuda", [4 + 1 + 5 * 2, 1, 1, 5, 2 + 6 * 4 + 2 + 1, 3 + 3 * 2 * 2, 3]),
+        ("published-004", "cuda", [4 + 1 + 2 + 3, 1, 1 + 5 + 5, 5, 2 + 3 * 2 + 1, 3 + 3, 3]),
+        ("published", "cpu", [2, 1, 1, 2, 2, 2, 3]),
     ],
 )
 def test_every_preset_is_valid_and_has_the_cells_that_it_should(preset, device, counts, make_config):
@@ -176,7 +123,7 @@ def test_a_write_ups_cells_are_the_same_in_its_preset_and_in_the_whole(part, dev
 @pytest.mark.parametrize("preset", ["smoke", "published"])
 def test_the_presets_cells_are_those_of_the_default_where_both_have_them(preset, make_config):
     default, other = make_config(), make_config(preset=preset)
-    for study in (study for study in STUDIES if study not in (ATTENTION, WARMUP)):  # lengths and counts are a cell's
+    for study in (study for study in STUDIES if study not in (ATTENTION, LADDER)):  # variants are a cell's
         known = {cell.name: cell.spec for cell in study.cells(default, "cuda", "machine", 1)}
         own = {cell.name: cell.spec for cell in study.cells(other, "cuda", "machine", 1)}
         assert {name: own[name] for name in own.keys() & known} == {name: known[name] for name in own.keys() & known}

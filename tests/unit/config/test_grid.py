@@ -1,6 +1,7 @@
 """From grids to cells: order, names, specs."""
 
 import dataclasses
+import importlib
 import json
 import shlex
 
@@ -8,7 +9,7 @@ import pytest
 from stepscope.config import ConfigError
 from stepscope.config.grid import command_of, options_path, points, words_of
 from stepscope.config.recordings import recorded
-from stepscope.config.studies import CEILINGS, MEMORY, PROFILE, TIMING
+from stepscope.config.studies import ATTENTION, CEILINGS, MEMORY, PROFILE, STUDIES, TIMING
 
 ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
@@ -17,9 +18,9 @@ ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 def cells_of(make_config):
     """The timing cells of grid entries on a CPU."""
 
-    def cells(*entries, control=(), **over):
+    def cells(*entries, **over):
         config = make_config(**over)
-        config["timing"] |= {"grid": {"cpu": list(entries)}, "control": {"cpu": list(control)}}
+        config["timing"] |= {"grid": {"cpu": list(entries)}}
         return TIMING.cells(config, "cpu", "machine", 3)
 
     return cells
@@ -52,10 +53,9 @@ def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):
     # config.yaml's values
     assert cell.spec == {
         **{"study": "timing", "d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10000},
-        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
+        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 3, "warmup": 1, "steps": 3},
         **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 3, "device": "cpu"},
     }
-    assert cell.chosen == {"attention": "naive", "optimizer": "own", "model": "transformer"}
 
 
 def test_shared_heads_and_windows_of_the_model(cells_of):
@@ -84,18 +84,24 @@ def test_heads_of_keys_that_do_not_divide_those_of_queries_are_one_line(cells_of
 
 def test_axes_at_their_neutral_value_stand_neither_in_the_path_nor_in_the_spec(cells_of):
     (plain,) = cells_of(ENTRY)
-    neutral = {"mode": ["step"], "batch": [4], "attention": ["naive"], "optimizer": ["own"], "repeat": [1]}
+    neutral = {
+        "mode": ["step"],
+        "batch": [4],
+        "attention": ["naive"],
+        "optimizer": ["own"],
+        "compile": ["none"],
+        "checkpoint": [0],
+    }
     assert cells_of({**ENTRY, **neutral}) == [plain]
 
 
 def test_other_options_stand_in_both_in_the_order_of_the_axes(cells_of):
-    options = {"repeat": [2], "optimizer": ["fused"], "attention": ["sdpa"], "mode": ["forward"], "batch": [64]}
+    options = {"compile": ["block"], "optimizer": ["fused"], "attention": ["sdpa"], "mode": ["forward"], "batch": [64]}
     (cell,) = cells_of({**ENTRY, **options})
     assert cell.name.removeprefix("machine/timing/nano/ctx64/fp32") == (
-        "/batch=64/mode=forward/attention=sdpa/optimizer=fused/repeat=2"
+        "/batch=64/mode=forward/attention=sdpa/optimizer=fused/compile=block"
     )
     assert {key: cell.spec[key] for key in options} == {key: value for key, (value,) in options.items()}
-    assert cell.chosen == {"attention": "sdpa", "optimizer": "fused", "model": "transformer"}
 
 
 def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
@@ -105,19 +111,9 @@ def test_a_batch_is_neutral_if_it_is_the_configurations(cells_of):
     assert cell.spec["batch"] == 64
 
 
-@pytest.mark.parametrize("again", [ENTRY, {**ENTRY, "repeat": [1]}, {**ENTRY, "batch": [4]}])
+@pytest.mark.parametrize("again", [ENTRY, {**ENTRY, "batch": [4]}])
 def test_a_cell_that_two_entries_name_is_one_cell(again, cells_of):
     assert [cell.name for cell in cells_of(ENTRY, again)] == ["machine/timing/nano/ctx64/fp32"]
-
-
-def test_the_control_is_measured_once_more_and_in_any_case(cells_of):
-    names = [cell.name.partition("/timing/")[2] for cell in cells_of(ENTRY, control=[{**ENTRY, "context": [64, 32]}])]
-    assert names == ["nano/ctx64/fp32", "nano/ctx32/fp32", "nano/ctx64/fp32/repeat=2", "nano/ctx32/fp32/repeat=2"]
-
-
-def test_a_control_that_says_how_often_is_refused(cells_of):
-    with pytest.raises(ConfigError, match=r"^config key timing\.control\.cpu: its cells are measured twice; remove"):
-        cells_of(ENTRY, control=[{**ENTRY, "repeat": [3]}])
 
 
 def test_an_unknown_size_is_refused_with_those_that_exist(cells_of):
@@ -133,7 +129,7 @@ def test_a_shape_that_no_model_can_have_is_refused_by_name(cells_of):
 
 def test_the_study_of_ceilings_has_a_product_for_each_precision_and_a_copy(make_config):
     cells = CEILINGS.cells(make_config(), "cpu", "machine", 3)
-    series = {"processes": 2, "warmup": 2, "steps": 5, "max_steps": 15, "max_seconds": 0.5}
+    series = {"processes": 3, "warmup": 2, "steps": 5, "max_seconds": 0.5}
     common = {**series, "seed": 0, "threads": 3, "device": "cpu"}
     assert {cell.name.removeprefix("machine/ceilings/"): cell.spec for cell in cells} == {
         "matmul/fp32": {"study": "ceilings", "operation": "matmul", "order": 1536, "precision": "fp32", **common},
@@ -183,6 +179,7 @@ def grid_of(make_config):
     ("study", "axis", "neutral", "value", "changed"),
     [
         (MEMORY, "start", "warm", "cold", {"warmup": 0, "steps": 2}),
+        (PROFILE, "start", "warm", "cold", {"profiler": "torch", "start": "cold"}),
         (PROFILE, "detail", "kernels", "autograd", {"nsys_pytorch": "autograd-nvtx"}),
         (PROFILE, "detail", "kernels", "python", {"nsys_trace": "cuda,nvtx,osrt", "nsys_python_backtrace": "cuda"}),
     ],
@@ -198,9 +195,30 @@ def test_what_is_recorded_stands_in_the_path_by_name_and_in_the_spec_as_flags(
     assert (recorded(plain.name, axis), recorded(other.name, axis)) == (neutral, value)
 
 
-@pytest.mark.parametrize(("study", "axis"), [(TIMING, "start"), (MEMORY, "detail"), (PROFILE, "start")])
+@pytest.mark.parametrize(("study", "axis"), [(TIMING, "start"), (MEMORY, "detail")])
 def test_an_axis_of_another_study_is_named(study, axis, grid_of):
     with pytest.raises(
         ConfigError, match=rf"^config key {study.name}\.grid\.cpu: its cells have no {axis}; remove it$"
     ):
         grid_of(study, **{axis: ["x"]})
+
+
+def test_two_entries_that_say_different_things_of_a_cell_are_refused(make_config):
+    config = make_config()
+    entry = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "batch": [8], "lengths": [64]}
+    config["attention"]["grid"]["cpu"] = [entry, entry | {"lengths": [128]}]
+    with pytest.raises(ConfigError) as refused:
+        ATTENTION.cells(config, "cpu", "machine", 1)
+    assert str(refused.value) == (
+        "config key attention.grid: machine/attention/d16/fp32 is there with two lengths; make one of them"
+    )
+
+
+@pytest.mark.parametrize("preset", ["default", "smoke", "published"])
+def test_every_cell_of_every_preset_survives_its_programs_flags(preset, make_config):
+    config = make_config(preset=preset)
+    for study in STUDIES:
+        parse = importlib.import_module(study.program).parse
+        for cell in (cell for device in ("cpu", "cuda") for cell in study.cells(config, device, "machine", 2)):
+            spec = cell.spec | {"device": "cpu"}  # a program refuses a GPU that is not there
+            assert parse(words_of(spec))[0] == spec

@@ -8,8 +8,9 @@ import pytest
 from stepscope.config import ConfigError, own_models
 from stepscope.config.grid import words_of
 from stepscope.config.registry import Registry
-from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING, WARMUP
+from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING
 from stepscope.machine.labels import Hardware
+from stepscope.model.chosen import modules_of
 
 ENTRY = {"context": [64], "precision": ["fp32"]}
 SOURCE = "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return Part(layers)\n"
@@ -38,9 +39,8 @@ def forget():
 def config(make_config, folder):
     """The configuration with a model of one's own beside nano in the studies' grids on a CPU."""
     found = make_config(models={"mine": {"build": "models/mine.py:build", "layers": 3, "widths": [1, 2]}})
-    for study in ("timing", "profile", "memory", "warmup"):
+    for study in ("timing", "profile", "memory"):
         found[study]["grid"]["cpu"] = [{"size": ["mine", "nano"], **ENTRY}]
-    found["timing"]["control"]["cpu"] = []
     found["ladder"]["places"]["cpu"] = [{"size": "mine", "context": 64}]
     return found
 
@@ -65,23 +65,21 @@ def test_a_model_stands_in_a_spec_instead_of_a_shape(config):
     assert mine.name == "machine/timing/mine/ctx64/fp32"
     assert mine.spec == {
         **{"study": "timing", "model": "models/mine.py:build", "model_keys": '{"layers":3,"widths":[1,2]}'},
-        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 2, "warmup": 1, "steps": 3},
+        **{"context": 64, "batch": 4, "precision": "fp32", "processes": 3, "warmup": 1, "steps": 3},
         **{"max_steps": 10, "max_seconds": 0.5, "seed": 0, "threads": 1, "device": "cpu"},
     }
-    assert mine.chosen == {"optimizer": "own", "model": "own"}
+    assert modules_of(mine.spec) == ["stepscope.measure.models.own", "stepscope.model.optimizers.own"]
     assert "model" not in nano.spec and nano.spec["num_layers"] == 4
 
 
 def test_every_study_that_runs_the_model_has_its_cells(config):
-    for study, count in ((TIMING, 1), (PROFILE, 1), (MEMORY, 1), (WARMUP, 4), (LADDER, 6)):
+    for study in (TIMING, PROFILE, MEMORY, LADDER):
         own = [cell for cell in cells_of(study, config) if cell.size == "mine"]
-        assert [cell.spec["model"] for cell in own] == count * ["models/mine.py:build"]
-    assert [cell.name.rpartition("fp32")[2] for cell in own] == [
-        *("", "/attention=sdpa", "/attention=sdpa/optimizer=fused"),
-        "/attention=sdpa/optimizer=fused/compile=block",
-        *("/checkpoint=1", "/checkpoint=2"),
-    ]
-    assert own[1].chosen == {"attention": "sdpa", "optimizer": "own", "model": "own"}
+        assert [cell.spec["model"] for cell in own] == ["models/mine.py:build"]
+    (ladder,) = own
+    assert ladder.name == "machine/ladder/mine/ctx64"
+    assert "stepscope.model.attention.sdpa" in modules_of(ladder.spec)
+    assert "stepscope.model.attention.naive" not in modules_of(ladder.spec)
 
 
 def test_its_command_can_be_typed(config):
@@ -89,7 +87,7 @@ def test_its_command_can_be_typed(config):
     words = words_of(mine.spec)
     assert words[words.index("--model") + 1] == "models/mine.py:build"
     assert json.loads(words[words.index("--model-keys") + 1]) == {"layers": 3, "widths": [1, 2]}
-    assert "'" not in nano.flags
+    assert "--model" not in words_of(nano.spec)
 
 
 def test_a_model_of_hugging_face_without_keys(make_config, folder):
@@ -160,8 +158,7 @@ def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_tr
     found = registry(config)
     reached = []
     for cell in found.studies["timing"]:
-        names = own_models.chosen_of(cell.spec)
-        modules = found.sources.modules("time_step.py", [f"stepscope.measure.models.{names['model']}"])
+        modules = found.sources.modules("time_step.py", modules_of(cell.spec))
         reached.append({name for name in modules if name.startswith("stepscope.model.")})
     mine, nano = reached
     assert "stepscope.model.own.assembled" in mine and "stepscope.model.transformer" not in mine

@@ -24,7 +24,6 @@ def test_a_cell_a_probe_and_only_autocast_runs_the_model(cells):
     model = {"d_model": 128, "d_ff": 512, "num_layers": 4, "num_heads": 4, "vocab_size": 10_000}
     assert found[0].spec == common | {"probe": "accumulation"}
     assert found[1].spec == common | {"probe": "autocast", **model, "context": 64, "batch": 2}
-    assert [cell.chosen for cell in found] == [{}, {"attention": "naive"}, {}]
     assert [cell.size for cell in found] == [None, "nano", None]
 
 

@@ -9,7 +9,7 @@ from stepscope.config.studies import STUDIES
 from stepscope.machine.labels import Hardware
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
-RUN_THE_MODEL = {"timing", "profile", "memory", "warmup", "ladder", "precision"}
+RUN_THE_MODEL = {"timing", "ladder", "profile", "memory", "precision"}
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def append(code, module, text):
 
 
 @pytest.mark.parametrize(
-    "module", ["measure/printing.py", "config/grid.py", "figures/theme.py", "report/page.py", "measure/provenance.py"]
+    "module", ["measure/printing.py", "measure/flags.py", "config/grid.py", "files.py", "measure/provenance.py"]
 )
 def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
     before = params()
@@ -90,4 +90,4 @@ def test_a_key_of_a_size_makes_its_own_cells_stale(params, make_config):
     sizes = make_config()["sizes"]
     sizes["xl"]["d_ff"] += 64
     after = params(sizes=sizes)
-    assert stale(before, after) == {name for name in after if "/xl/" in name}
+    assert stale(before, after) == {name for name in after if "/xl/" in name} != set()

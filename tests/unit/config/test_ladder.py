@@ -1,0 +1,91 @@
+"""The ladder's cells: a place each, with the rungs and asides as variants."""
+
+import pytest
+from stepscope.config import ConfigError
+from stepscope.config.studies import LADDER
+from stepscope.model.chosen import modules_of
+
+SMALL = {"size": "small", "context": 128}
+
+
+def laid_out(make_config, device="cuda", **changes):
+    config = make_config()
+    config["ladder"] = config["ladder"] | {key: {device: value} for key, value in changes.items()}
+    return LADDER.cells(config, device, "machine", 1)
+
+
+def test_each_rung_changes_one_thing_of_the_one_before(make_config):
+    (cell,) = laid_out(make_config, places=[SMALL], asides=[])
+    assert cell.name == "machine/ladder/small/ctx128"
+    rungs = cell.spec["variants"]
+    assert [rung["name"] for rung in rungs] == [
+        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused"),
+    ]
+    assert [rung.get("after") for rung in rungs] == [None, *(rung["name"] for rung in rungs[:-1])]
+    assert rungs[0] == {"name": "fp32", "precision": "fp32"}
+    assert rungs[-1] == {
+        "name": "fused",
+        "precision": "bf16",
+        "attention": "triton",
+        "compile": "graphs",
+        "optimizer": "fused",
+        "after": "torch",
+    }
+    assert {"precision", "attention", "compile", "optimizer"}.isdisjoint(cell.spec)
+    assert (cell.spec["context"], cell.spec["num_layers"], cell.spec["batch"]) == (128, 12, 4)
+    ours = {name.removeprefix("stepscope.model.") for name in modules_of(cell.spec)}
+    assert {"attention.naive", "attention.sdpa", "attention.triton", "optimizers.own", "optimizers.fused"} <= ours
+
+
+def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
+    found = laid_out(
+        make_config,
+        places=[SMALL, {"size": "xl", "context": 64, "batch": 2}],
+        rungs=[{"precision": "bf16"}, {"attention": "sdpa"}],
+        asides=[
+            {"after": "sdpa", "compile": ["model"], "size": ["small"]},
+            {"after": "bf16", "checkpoint": [2, 1]},
+            {"after": "sdpa", "checkpoint": [2]},
+        ],
+    )
+    assert [cell.name for cell in found] == ["machine/ladder/small/ctx128", "machine/ladder/xl/ctx64/batch=2"]
+    small, xl = (cell.spec["variants"][2:] for cell in found)
+    bf16, sdpa = {"precision": "bf16"}, {"precision": "bf16", "attention": "sdpa"}
+    assert small == [
+        {"name": "model", **sdpa, "compile": "model", "after": "sdpa"},
+        {"name": "checkpoint=2", **bf16, "checkpoint": 2, "after": "bf16"},
+        {"name": "checkpoint=1", **bf16, "checkpoint": 1, "after": "bf16"},
+        {"name": "sdpa+checkpoint=2", **sdpa, "checkpoint": 2, "after": "sdpa"},
+    ]
+    assert xl == small[1:]
+
+
+@pytest.mark.parametrize(
+    "changes, shown",
+    [
+        ({"places": []}, "ladder.places.cuda: the list is empty"),
+        ({"places": [{"size": "huge", "context": 1}]}, "ladder.places.cuda: there is no size 'huge'"),
+        (
+            {"asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]},
+            "ladder.asides.cuda: there is no size 'huge'",
+        ),
+        ({"asides": [{"after": "fp32", "size": ["small"]}]}, "ladder.asides.cuda: the aside of fp32 varies nothing"),
+        (
+            {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
+            "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
+        ),
+        (
+            {"asides": [{"after": "fp8", "checkpoint": [1]}]},
+            "there is no rung 'fp8'; the rungs are fp32, tf32,",
+        ),
+        ({"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]}, "ladder.rungs.cuda: there are two rungs fp32"),
+    ],
+)
+def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
+    with pytest.raises(ConfigError) as error:
+        laid_out(make_config, **changes)
+    assert shown in str(error.value) and len(str(error.value).splitlines()) == 1
+
+
+def test_a_place_that_is_there_twice_is_one_cell(make_config):
+    assert len(laid_out(make_config, places=[SMALL, SMALL | {"context": 64}, SMALL | {"batch": 4}])) == 2
