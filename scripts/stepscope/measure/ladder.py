@@ -84,6 +84,7 @@ class _Process:
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
+        self._at_turn = ""
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
@@ -103,6 +104,8 @@ class _Process:
             self._try(variant["name"], self._prepare, variant)
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
+        for work in self._works.values():
+            steps.tidy(work, self._device)
         parts: list[Callable] = [self._phased, self._forward_backward]
         if self._device == "cuda" and self._is_last:
             parts.append(self._energy)
@@ -113,6 +116,7 @@ class _Process:
         for part in parts:
             for name in list(self._works):
                 self._try(name, part, name)
+                steps.tidy(self._works.get(name), self._device)
         self._forget()
 
     def _try(self, name: str, part: Callable, argument: object) -> None:
@@ -162,15 +166,17 @@ class _Process:
         self._samples.run(name, step, mode=mode, kind=kind, **place)
 
     def _turn(self, name: str, number: int) -> None:
+        if name != self._at_turn:  # the gradients of all variants need not be there at once
+            for work in self._works.values():
+                work.clear_gradients()
+            self._at_turn = name
         self._works[name].use()
         self._run(name, "step", "free", **({"round": number} if self._together else {}))
-        self._works[name].clear_gradients()  # or those of all variants would be there at once
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._works[name].use()
         short = Budget(SHORT, self._budget.most, self._budget.seconds / 2)
         series(partial(self._run, name, mode, kind), short)
-        self._works[name].clear_gradients()
 
     def _phased(self, name: str) -> None:
         self._series(name, "step", "phased")
@@ -189,7 +195,6 @@ class _Process:
         work.use()
         step = partial(steps.whole, work, work.phases("step"))
         gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
-        steps.tidy(work, self._device)
 
     def _host_free(self, name: str) -> None:
         self._works[name].use()
