@@ -18,7 +18,20 @@ from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.page import Page
 from stepscope.report.kit.quantity import Quantity
 
-CHAPTERS = ("page_one", "time", "kernels", "memory", "ladder", "method")
+CHAPTERS = (
+    "page_one",
+    "setup",
+    "time",
+    "kernels",
+    "memory",
+    "ladder",
+    "attention",
+    "precision",
+    "warmup",
+    "machines",
+    "published",
+    "method",
+)
 NO_DATA = "no machine has a measured cell in {}; measure first: snakemake --cores 1"
 
 

@@ -35,7 +35,6 @@ class Step:
 class Elsewhere:
     """A change at a place of another ladder."""
 
-    place: Name
     name: Name
     step: Maybe
     gpu: Maybe
@@ -46,14 +45,14 @@ class Elsewhere:
 
 @dataclass(frozen=True, kw_only=True)
 class LadderFacts:
-    """ladder: of the largest place."""
+    """ladder: of the largest place; others: of the smallest, `other`."""
 
     machine: Machine
     ladder: Ladder | None = None
     steps: tuple[Step, ...] = ()
     by_kind: dict[str, Step] | None = None
     others: tuple[Elsewhere, ...] = ()
-    other_names: tuple[Name, ...] = ()
+    other: Name | None = None
     asides: tuple[Rung, ...] = ()
     checkpoint: Rung | None = None
     has_turns: bool = False
@@ -74,8 +73,8 @@ def facts(data: Data) -> LadderFacts | None:
         ladder=ladder,
         steps=steps,
         by_kind={each.rung.kind: each for each in steps},
-        others=tuple(_elsewhere(each, rung) for each in rest for rung in each.rungs),
-        other_names=tuple(each.place.name for each in rest),
+        others=tuple(_elsewhere(rung) for each in rest[-1:] for rung in each.rungs),
+        other=rest[-1].place.name if rest else None,
         asides=tuple(rung for rung in ladder.asides if rung.step),
         checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
         has_turns=any(row["in_turns"] for row in judged),
@@ -94,9 +93,8 @@ def _step(ladder: Ladder, rung: Rung) -> Step:
     )
 
 
-def _elsewhere(ladder: Ladder, rung: Rung) -> Elsewhere:
+def _elsewhere(rung: Rung) -> Elsewhere:
     return Elsewhere(
-        place=ladder.place.name,
         name=rung.name,
         step=rung.step,
         gpu=rung.gpu,

@@ -105,8 +105,8 @@ class Place:
 
 
 def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
-    """The place of a row of any table with size, context and batch."""
-    if not row:
+    """The place of a row of any table with size, context and batch; None where the row has no context."""
+    if not row or row["context"] != row["context"]:
         return None
     where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
     model = data.row("models", **where) or {}

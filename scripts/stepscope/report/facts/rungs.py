@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.report.facts.machine import Machine, Place, place
-from stepscope.report.kit.data import Data, of_series, once
+from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, joined, minus, over, plus, share, time_of
 
@@ -170,7 +170,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         asides=tuple(rung for rung in made.values() if rung.is_aside and rung.status == "ok"),
         failed=tuple(rung for rung in made.values() if rung.status != "ok"),
         cell=cell,
-        tensor_cores=_ratio(pair) if pair and pair["verdict"] == "faster" else None,
+        tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
     )
 
@@ -233,11 +233,11 @@ def _rung(
         forward=of("time", "forward"),
         backward=of("time", "backward"),
         optimizer=of("time", "optimizer"),
-        gain=_ratio(pair) if pair else None,
+        gain=of_ratio(pair) if pair else None,
         verdict=pair["verdict"] if pair else "",
         won=minus(before.step, step) if before else None,
         predicted_gain=_predicted(kind, before, where, own) if before and before.step else None,
-        total_gain=_ratio(total) if (total := judged.get((first, name))) else None,
+        total_gain=of_ratio(total) if (total := judged.get((first, name))) else None,
         tokens=of("tokens_per_second"),
         of_peak=share(reached, rate),
         peak=of("peak_reserved"),
@@ -248,12 +248,6 @@ def _rung(
         compile_time=of("compile_time"),
         limits=own_step.get("limits", ""),
     )
-
-
-def _ratio(pair: dict) -> Quantity:
-    known = pair["low"] == pair["low"] and pair["high"] == pair["high"]
-    ends = (pair["low"], pair["high"]) if known else (None, None)
-    return Quantity(pair["ratio"], "1", *ends, not known, (pair["cell"],))
 
 
 def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:

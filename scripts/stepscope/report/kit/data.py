@@ -57,6 +57,13 @@ def of_series(row: dict) -> Quantity | None:
     return Quantity(row["median"], unit, *(ends if known else (None, None)), is_time and not known, (row["cell"],))
 
 
+def of_ratio(row: dict) -> Quantity:
+    """A row of comparisons.csv: times as fast as `a`, with its interval; in doubt without one."""
+    known = not any(math.isnan(row[end]) for end in ("low", "high"))
+    ends = (row["low"], row["high"]) if known else (None, None)
+    return Quantity(row["ratio"], "1", *ends, not known, (row["cell"],))
+
+
 def number(row: dict, column: str, unit: str, factor: float = 1.0) -> Maybe:
     """A number of a row as a quantity; missing where the row or the number is."""
     value = row.get(column)

@@ -18,6 +18,7 @@ class Unit(NamedTuple):
     digits: int = 3
     signed: bool = False
     most_decimals: int = 9
+    is_exact: bool = False  # zeros at the end say nothing
 
 
 def _decimal(*suffixes: tuple[float, str]) -> tuple[tuple[float, float, str], ...]:
@@ -43,6 +44,8 @@ UNITS = {
     "count": Unit(((0, 1, ""),), 0),
     "1": Unit(((0, 1, ""),)),
     "share": Unit(_PERCENT, 2, most_decimals=2),
+    "exact": Unit(((0, 1, ""),), 6, is_exact=True),
+    "error": Unit(((0, 0.01, "%"),), 2, most_decimals=6),
     "gap": Unit(_PERCENT, 2, signed=True, most_decimals=1),
 }
 
@@ -84,7 +87,8 @@ def _shown(q, divisor: float, loud: float) -> tuple[str, str]:
     interval = (
         f"[{_fixed(q.low / divisor, decimals)}, {_fixed(q.high / divisor, decimals)}]" if q.half_width > loud else ""
     )
-    return _fixed(value, decimals, unit.signed), interval
+    text = _fixed(value, decimals, unit.signed)
+    return (text.rstrip("0").rstrip(".") if unit.is_exact and "." in text else text), interval
 
 
 def _exponent(value: float) -> int:
