@@ -94,8 +94,14 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
         return os.path.relpath(found, request.out) if found else None
 
     made = page.environment(request.templates / "chapters", path)
-    made.globals["command"] = request.command
+    made.globals |= {"command": request.command, "example": example(request.templates)}
     return made
+
+
+def example(templates: Path) -> dict:
+    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it is not there."""
+    found = templates / "example" / "h200" / "report" / "facts.json"
+    return next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
 
 
 def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:

@@ -47,8 +47,8 @@ def machine(data: Data) -> Machine:
     rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
     for row in data.series(study="ceilings", size="matmul", quantity="rate"):
         rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(row["median"], "FLOP/s", cells=(row["cell"],))
-    copies = [row["median"] for row in data.series(study="ceilings", size="copy", quantity="rate")]
-    copy_cells = tuple(row["cell"] for row in data.series(study="ceilings", size="copy", quantity="rate")[:1])
+    copies = data.series(study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"])
+    copy = max(copies, key=lambda row: row["median"], default=None)
     return Machine(
         label=Name(data.machine or cell.get("machine", "")),
         name=Name((cell.get("gpu") if is_gpu else cell.get("cpu")) or data.machine or ""),
@@ -58,7 +58,7 @@ def machine(data: Data) -> Machine:
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],
         sustained=rates["sustained"],
-        copy=Quantity(max(copies), "B/s", cells=copy_cells) if copies else None,
+        copy=Quantity(copy["median"], "B/s", cells=(copy["cell"],)) if copy else None,
     )
 
 

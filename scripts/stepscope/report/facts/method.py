@@ -36,6 +36,7 @@ class Ceiling:
     what: Name
     burst: Maybe
     sustained: Maybe
+    promised: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +153,11 @@ def _ceilings(data: Data) -> tuple[Ceiling, ...]:
         rate = Quantity(row["median"], row["unit"], cells=(row["cell"],))
         found.setdefault(what, {})[row["variant"]] = rate
     return tuple(
-        Ceiling(what=Name(what), burst=rates.get("burst"), sustained=rates.get("sustained"))
+        Ceiling(
+            what=Name(what),
+            burst=rates.get("burst"),
+            sustained=rates.get("sustained"),
+            promised=rates.get("datasheet"),
+        )
         for what, rates in found.items()
     )

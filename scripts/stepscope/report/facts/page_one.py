@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass, replace
 
-from stepscope.report.facts import profile
+from stepscope.report.facts import memory, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
 from stepscope.report.facts.rungs import LABELS, Ladder, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, plus, scaled, share
 
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
@@ -55,6 +56,10 @@ class PageOne:
     ladder: Ladder | None = None
     start: Profiled | None = None
     end: Profiled | None = None
+    products_share: Maybe = None
+    optimizer_share: Maybe = None
+    others_share: Maybe = None
+    memory: Memory | None = None
     left: Maybe = None
     sustained: Maybe = None
     reserved: Maybe = None
@@ -109,6 +114,8 @@ def facts(data: Data) -> PageOne | None:
         arithmetic_share=arithmetic_share,
         start=start,
         end=profile.top_at(all_profiled, where),
+        **_shares(start or largest),
+        memory=memory.facts(data) if not own.is_gpu else None,
         floor=scaled(where.parameters, BYTES_A_PARAMETER, "B"),
         applies=_applies(data, own) if own.is_gpu else (),
         fits=_fits(data, own, where) if own.is_gpu else (),
@@ -122,6 +129,18 @@ def facts(data: Data) -> PageOne | None:
 
 def _some(rows: list[dict]) -> Maybe:
     return count(len(rows), *(row["cell"] for row in rows)) if rows else None
+
+
+def _shares(profiled: Profiled | None) -> dict:
+    """Of the time in kernels or operators; together they are all of it."""
+    if profiled is None:
+        return {}
+    whole, products = profiled.kernels_time, plus(profiled.products, profiled.attention)
+    return {
+        "products_share": share(products, whole),
+        "optimizer_share": share(profiled.optimizer, whole),
+        "others_share": share(minus(minus(whole, products), profiled.optimizer), whole),
+    }
 
 
 def _timed(data: Data, where: Place) -> dict:

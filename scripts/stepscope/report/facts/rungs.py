@@ -50,6 +50,7 @@ class Rung:
     won: Maybe
     predicted_gain: Maybe
     total_gain: Maybe
+    total_verdict: str
     tokens: Maybe
     of_peak: Maybe
     peak: Maybe
@@ -124,6 +125,11 @@ class Ladder:
     def before(self, rung: Rung) -> Rung | None:
         """What a rung is compared with."""
         return next((each for each in self.rungs if each.variant == rung.after), None)
+
+    @property
+    def top_is_gain(self) -> bool:
+        """Whether the fastest rung was judged faster than the first one, or than the one before it."""
+        return self.top is not self.start and (self.top.total_verdict or self.top.verdict) == "faster"
 
     @property
     def over_plain(self) -> Maybe:
@@ -215,7 +221,7 @@ def _rung(
         return of_series(row) if row and row["status"] == "ok" else None
 
     pair = judged.get((change["after"], name))
-    before = made.get(change["after"])
+    whole, before = judged.get((first, name)), made.get(change["after"])
     step, rate = of("time", "step"), own.rate(change["precision"])
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
     reached = over(where.flop, step, "FLOP/s")
@@ -237,7 +243,8 @@ def _rung(
         verdict=pair["verdict"] if pair else "",
         won=minus(before.step, step) if before else None,
         predicted_gain=_predicted(kind, before, where, own) if before and before.step else None,
-        total_gain=of_ratio(total) if (total := judged.get((first, name))) else None,
+        total_gain=of_ratio(whole) if whole else None,
+        total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
         of_peak=share(reached, rate),
         peak=of("peak_reserved"),

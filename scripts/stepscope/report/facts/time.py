@@ -29,6 +29,11 @@ class Phase:
         """Whether the prediction is close."""
         return self.gap is not None and abs(self.gap.value) < CLOSE
 
+    @property
+    def is_less(self) -> bool:
+        """Whether it takes less than predicted, by more than that."""
+        return self.gap is not None and self.gap.value <= -CLOSE
+
 
 @dataclass(frozen=True, kw_only=True)
 class At:

@@ -21,7 +21,10 @@ _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(#[\w-]+)?\)")
 
 
 class Missing(jinja2.ChainableUndefined):
-    """What stands below a fact that is None is missing too; what no fact declares is a mistake in the template."""
+    """What stands below a fact that is None, or is no key of a dictionary, is missing too.
+
+    What no fact declares is a mistake in the template: it raises jinja2.UndefinedError.
+    """
 
     def __str__(self) -> str:
         self._declared()
@@ -36,7 +39,7 @@ class Missing(jinja2.ChainableUndefined):
         return iter(())
 
     def _declared(self) -> None:
-        if self._undefined_obj is not None:
+        if self._undefined_obj is not None and not isinstance(self._undefined_obj, dict):
             self._fail_with_undefined_error()
 
 

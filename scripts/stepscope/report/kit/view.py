@@ -23,7 +23,7 @@ def table(rows, columns: str, caption: str = "") -> str | None:
 
 def _value(row: object, path: str) -> object:
     for name in path.split("."):
-        row = None if row is None else row[name] if isinstance(row, dict) else getattr(row, name)
+        row = None if row is None else row.get(name) if isinstance(row, dict) else getattr(row, name)
     return None if row == "" else row
 
 
