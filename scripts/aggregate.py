@@ -1,50 +1,42 @@
-"""Put a study's cells together: results/…/record.json and samples.csv become STUDY.csv and STUDY_samples.csv.
+"""Make all tables from what the cells' records, samples and analyses hold: results/tables/*.csv (docs/tables.md).
 
-Refuses, by name, a cell that is damaged or that was measured by another spec, other code or on another type of
-machine, and prints the command that measures just those again, with the configuration that the run was given.
+A cell that is not measured has a row in `cells` that says so. One whose files are damaged, or of another spec than the
+plan's, is refused by name, with the command that measures it again; then no table is written.
 """
 
 import argparse
-import importlib
-import os
 import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.config import run
-from stepscope.tables import cells
-from stepscope.tables.control import between_cells
+from stepscope.results import cells, published, writing
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__)
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     flags.add_argument("--plan", type=Path, required=True, help="the plan that the workflow wrote")
-    flags.add_argument("--study", required=True, help="name of the study")
-    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells")
-    flags.add_argument("--out", type=Path, required=True, help="folder of the tables")
-    flags.add_argument("--partial", action="store_true", help="give cells without a usable result a row that says so")
-    flags.add_argument(
-        "--control",
-        type=Path,
-        metavar="TABLE",
-        help="timing.csv, whose cells that were measured twice widen the intervals of this study's",
-    )
+    flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)")
+    flags.add_argument("--out", type=Path, default=Path("results/tables"), help="folder of the tables (%(default)s)")
+    ours = Path(__file__).resolve().parents[1] / "report/published"
+    flags.add_argument("--published", type=Path, nargs="*", default=sorted(ours.glob("*.csv")), metavar="FILE",
+                       help="published figures (those in report/published)")  # fmt: skip
     given = flags.parse_args()
     try:
-        plan = cells.read_plan(given.plan)
-        found = cells.read_cells(plan, given.study, given.results, given.partial)
-    except ValueError as error:
+        found, refused = cells.read(given.plan, given.results)
+        tables, damaged, warnings = writing.tables(found, given.published)
+    except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
-    except cells.Refusal as refusal:
-        for name, problem in refusal.problems.items():
-            print(f"error: results/{name}: {problem}", file=sys.stderr)
-        sys.exit(cells.remedy(refusal.problems, plan["machines"], os.environ.get(run.CONFIGURATION, "")))
-    tables = importlib.import_module(f"stepscope.tables.{given.study}")
+    for name, why in (refused | damaged).items():
+        print(f"error: results/{name}: {why}", file=sys.stderr)
+    if refused | damaged:
+        again = " ".join(f"results/{name}/record.json" for name in refused | damaged)
+        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
+    print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):
-        if given.control:
-            tables.write(found, given.out, between_cells(given.control))
-        else:
-            tables.write(found, given.out)
+        writing.write(given.out, tables)
+    states = [cell.status()[0] for cell in found]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
 
 
 if __name__ == "__main__":

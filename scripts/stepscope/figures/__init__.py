@@ -1,14 +1,59 @@
-"""Figures of one study: a module or a package of its name, found by that name.
+"""All figures of the report: what each is called and drawn by. One without rows in the tables is not drawn."""
 
-Each has `FIGURES = {name: function(tables) -> Figure}`; a study that draws each of its cells has `cell_figures(tables)`
-too, which gives the same for the cells in the tables.
-"""
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
-from importlib import import_module
+from matplotlib.figure import Figure
+
+from stepscope.figures import across, attention, formats, ladder, memory, start, steps, theme, timeline, where
+from stepscope.files import write_whole
+from stepscope.results.tables import Tables
+
+Draw = Callable[[Tables], Figure | None]
+OF_MACHINE: dict[str, Draw] = {
+    each.__name__: each
+    for each in (
+        where.waterfall,
+        where.categories,
+        steps.step_parts,
+        steps.time_by_context,
+        steps.launches,
+        steps.precision_speedup,
+        timeline.timeline,
+        memory.memory_over_step,
+        memory.memory_peaks,
+        memory.memory_growth,
+        attention.attention_time,
+        attention.attention_rates,
+        attention.attention_memory,
+        formats.sums,
+        formats.forced,
+        start.warmup,
+        start.first_step,
+        ladder.ladder,
+        ladder.checkpoint,
+    )
+}
+OF_ALL: dict[str, Draw] = {each.__name__: each for each in (across.machines, across.published)}
+NAMES = [*OF_MACHINE, *OF_ALL]
 
 
-def figures_of(study: str, tables=None) -> dict:
-    """The figures of a study, and of the cells in `tables` if given: name -> function that draws it from the tables."""
-    module = import_module(f"stepscope.figures.{study}")
-    of_cells = getattr(module, "cell_figures", None)
-    return module.FIGURES | (of_cells(tables) if of_cells and tables is not None else {})
+def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
+    """Write NAME.svg of the first machine, NAME-MACHINE.svg of each other and NAME.svg of all machines, all or none.
+
+    only: names; empty for all. What has nothing to show is not written, and removed if it was there. Returns the names
+    of the files without `.svg`.
+    """
+    wanted = set(only) or set(NAMES)
+    labels = Tables(tables).machines
+    jobs = {name: (draw, None) for name, draw in OF_ALL.items() if name in wanted}
+    for at, machine in enumerate(labels):
+        ending = f"-{machine}" if at else ""
+        jobs |= {f"{name}{ending}": (draw, machine) for name, draw in OF_MACHINE.items() if name in wanted}
+    read = {machine: Tables(tables, machine) for machine in (None, *labels)}
+    drawn = {name: theme.render(draw, read[machine]) for name, (draw, machine) in jobs.items()}
+    write_whole({out / f"{name}.svg": svg for name, svg in drawn.items() if svg is not None})
+    for name, svg in drawn.items():
+        if svg is None:
+            (out / f"{name}.svg").unlink(missing_ok=True)
+    return [name for name, svg in drawn.items() if svg is not None]

@@ -1,25 +1,25 @@
-"""One look for all figures: fonts, lines, axes, and the files that a figure becomes."""
+"""One look for all figures: fonts, lines, axes, panels, and the SVG that a figure becomes."""
 
-import contextlib
 import io
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
 
 import matplotlib
-from fontTools import subset
-from matplotlib.artist import Artist
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.patches import Rectangle
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D, Transform
 
 from stepscope import colours
 from stepscope.figures.svg import shorter
-from stepscope.files import write_whole
 
-WIDTH = 9.6
-PNG_DPI = 160
+LABEL = 7.5  # points of a name at a line
+WIDTH = 5.4  # inches: 389 points, of which a phone shows each as about a pixel
 # Laid out with matplotlib's own font, the same on every machine; the SVG's text is text, in these fonts if they exist.
 SVG_FONTS = "Helvetica Neue,Helvetica,Arial,Liberation Sans,sans-serif"
-
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -37,8 +37,8 @@ STYLE = {
     "axes.axisbelow": True,
     "grid.color": colours.GRID,
     "grid.linewidth": 0.5,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
     "xtick.color": colours.MUTED,
     "ytick.color": colours.MUTED,
     "xtick.labelcolor": colours.INK,
@@ -49,70 +49,91 @@ STYLE = {
     "ytick.major.size": 2.5,
     "text.color": colours.INK,
     "text.parse_math": False,
-    "lines.linewidth": 1.3,
+    "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
-    "legend.frameon": False,
-    "legend.fontsize": 7.5,
     "figure.facecolor": colours.PAPER,
     "savefig.facecolor": colours.PAPER,
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,  # TrueType, which publishers take; Type 3 many refuse
     "svg.hashsalt": "stepscope",
 }
 
 
-class PlacedGlyphs(subset.Options):
-    """How a font is cut to the glyphs of a PDF, all of which stand in their places already: without what the font knows
-    of ligatures, marks and formulas, which takes up to half of the time that the PDF takes.
-    """
-
-    def __init__(self, **given):
-        super().__init__(**given)
-        self.drop_tables += ["GDEF", "GPOS", "GSUB", "MATH"]
-
-
-@contextlib.contextmanager
-def fonts_of_placed_glyphs() -> Iterator[None]:
-    """Let matplotlib cut fonts as above, which it has no setting for."""
-    usual, subset.Options = subset.Options, PlacedGlyphs
-    try:
-        yield
-    finally:
-        subset.Options = usual
-
-
-def render(draw: Callable, tables) -> dict[str, bytes]:
-    """A figure as svg, png and pdf: the same bytes whenever and wherever it is drawn."""
+def render(draw: Callable, tables) -> bytes | None:
+    """A figure as SVG, the same bytes whenever and wherever it is drawn; None where there is nothing to draw."""
     with matplotlib.rc_context(STYLE):
         figure = draw(tables)
-        svg, png, pdf = io.BytesIO(), io.BytesIO(), io.BytesIO()
+        if figure is None:
+            return None
+        svg = io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-        figure.set_layout_engine("none")  # laid out once, for all
-        figure.savefig(png, format="png", dpi=PNG_DPI, metadata={"Software": None})
-        with fonts_of_placed_glyphs():
-            figure.savefig(pdf, format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
     text = svg.getvalue().decode("utf-8").replace("'DejaVu Sans'", SVG_FONTS).replace("DejaVu Sans", SVG_FONTS)
-    return {"svg": shorter(text).encode("utf-8"), "png": png.getvalue(), "pdf": pdf.getvalue()}
+    return shorter(text).encode("utf-8")
 
 
-def legend(figure: Figure, handles: list[Artist], ncols: int, loc: str = "outside upper left", **look) -> None:
-    """A legend above the panels, in `ncols` columns or as many as the figure is wide enough for."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    edge = matplotlib.rcParams["legend.borderaxespad"] * matplotlib.rcParams["legend.fontsize"] * figure.dpi / 72
-    for columns in range(ncols, 0, -1):
-        placed = figure.legend(handles=handles, loc=loc, ncols=columns, **look)
-        if columns == 1 or placed.get_window_extent(renderer).width <= figure.bbox.width - 2 * edge:
-            return
-        placed.remove()
+def panels(
+    rows: int, columns: int, height: float, subject: str = "", key: dict[str, str] | None = None, **kwargs
+) -> tuple[Figure, np.ndarray]:
+    """A figure of `height` inches with rows × columns of panels, and above them in grey what it is of.
+
+    key: name → colour, of parts that are too small to be named where they are; in rows of words below the subject.
+    kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an array of (rows, columns) panels.
+    """
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
+    top = 72 * height - 3  # in points from below, as all of the header
+    if subject:
+        _words(figure, 4, top - 5, subject, color=colours.MUTED)
+        top -= 13
+    for row in _rows(list(key or {}), 72 * WIDTH - 8):
+        x = 4.0
+        for name in row:
+            square = Rectangle((x, top - 9), 7, 7, linewidth=0, color=key[name], transform=_points(figure))
+            figure.add_artist(square)
+            _words(figure, x + 10, top - 5.5, name)
+            x += _key_width(name)
+        top -= 12
+    space = {"w_pad": 0.04, "h_pad": 0.04, "wspace": 0.03, "hspace": 0.03}
+    figure.get_layout_engine().set(rect=(0, 0, 1, top / (72 * height)), **space)
+    return figure, axes
 
 
-def write(draw: Callable, tables, folder: Path, name: str) -> None:
-    """Writes NAME.svg, NAME.png and NAME.pdf, all whole or none."""
-    write_whole({folder / f"{name}.{suffix}": content for suffix, content in render(draw, tables).items()})
+def wrapped(count: int, columns: int, height: float, subject: str = "", **kwargs) -> tuple[Figure, list[Axes]]:
+    """So many panels, filled row by row, each row of `height` inches; the places left over stay empty."""
+    columns = 3 if count == 3 else min(columns, count)  # no hole in the second row
+    rows = -(-count // columns)
+    figure, axes = panels(rows, columns, height * rows + 0.35, subject, **kwargs)
+    for at in range(count, rows * columns):
+        axes.flat[at].set_visible(False)
+        axes.flat[at - columns].tick_params(labelbottom=True)
+    return figure, list(axes.flat[:count])
 
 
-def empty(sentence: str) -> Figure:
-    """The figure that says that there is nothing to draw."""
-    figure = Figure(figsize=(WIDTH, 0.7))
-    figure.text(0.02, 0.5, sentence, va="center", color=colours.MUTED, style="italic", fontsize=9)
-    return figure
+def _rows(names: list[str], width: float) -> list[list[str]]:
+    """Names of a key in as many rows as the width in points asks for."""
+    rows: list[list[str]] = []
+    for name in names:
+        if not rows or sum(_key_width(each) for each in (*rows[-1], name)) > width:
+            rows.append([])
+        rows[-1].append(name)
+    return rows
+
+
+def _words(figure: Figure, x: float, y: float, text: str, **look) -> None:
+    place = {"transform": _points(figure), "va": "center_baseline", "fontsize": LABEL, "in_layout": False}
+    figure.text(x, y, text, **place | look)
+
+
+def _points(figure: Figure) -> Transform:
+    """From points, counted from the lower left corner."""
+    return Affine2D().scale(1 / 72) + figure.dpi_scale_trans
+
+
+def _key_width(name: str) -> float:
+    return text_width(name) + 24
+
+
+@cache
+def text_width(text: str) -> float:
+    """Width of a label in points."""
+    font = FontProperties(family="DejaVu Sans", size=LABEL)
+    return float(TextPath((0, 0), text, prop=font).get_extents().x1) if text.strip() else 0.0

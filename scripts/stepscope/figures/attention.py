@@ -1,0 +1,104 @@
+"""Attention: time, rate and memory over the length, a line an implementation."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, theme, words
+from stepscope.results.tables import Tables
+
+DIRECTIONS = ("forward", "backward")
+
+
+def subject_rows(tables: Tables, quantity: str) -> pd.DataFrame:
+    """Rows of the attention cell with the most lengths: bf16 before other precisions, head dimension 64 before others,
+    causal masks before none."""
+    rows = tables.rows("series", study="attention", quantity=quantity).dropna(subset=["length"])
+    if rows.empty:
+        return rows
+
+    def rank(cell: str) -> tuple:
+        own = rows[rows["cell"] == cell]
+        first = own.iloc[0]
+        is_usual = (first["precision"] == "bf16", first["size"] == "d64", "causal" in first["options"])
+        return (own.dropna(subset=["median"])["length"].nunique() > 1, own["length"].nunique(), *is_usual)
+
+    return rows[rows["cell"] == max(sorted(rows["cell"].unique()), key=rank)]
+
+
+def _subject(row: dict) -> str:
+    parts = [
+        f"head dimension {row['size'].removeprefix('d')}",
+        row["precision"],
+        f"batch {row['batch']:,.0f}",
+        row["options"],
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def over_length(
+    tables: Tables, quantity: str, scale: float, unit: str, ceilings: dict[str, float] | None = None
+) -> Figure | None:
+    """A panel a direction, both axes logarithmic, a line an implementation, named at its end.
+
+    scale: of the axis' unit in SI units. ceilings: name → value, drawn as dashed lines.
+    """
+    rows = subject_rows(tables, quantity)
+    if rows.dropna(subset=["median"])["length"].nunique() < 2:
+        return None
+    shown = [each for each in DIRECTIONS if each in set(rows["direction"])] or [""]
+    subject = words.crossed(_subject(rows.iloc[0].to_dict()), rows)
+    figure, panels = theme.wrapped(len(shown), 2, 3.0, subject, sharex=True, sharey=True)
+    rows = rows.assign(**{name: rows[name] / scale for name in ("median", "low", "high")})
+    named = []
+    for panel, direction in zip(panels, shown, strict=True):
+        own, ends, lost = rows[rows["direction"] == direction], [], []
+        panel.set(xscale="log", yscale="log", title=direction if len(shown) > 1 else "")
+        for variant in _implementations(own):
+            line, colour = own[own["variant"] == variant], colours.of("attention", variant)
+            ends += marks.line(panel, line, "length", colour, variant)
+            lost += [(length, colour) for length in line.loc[line["status"] == "oom", "length"]]
+        marks.out_of_memory(panel, lost)
+        for name, value in (ceilings or {}).items():
+            marks.ceiling(panel, value / scale, name)
+        named.append((panel, ends))
+    values = [*rows["median"].dropna(), *(value / scale for value in (ceilings or {}).values())]
+    marks.finish(named, rows["length"], (min(values) / 1.3, max(values) * 1.6))
+    figure.supxlabel("length (positions)", fontsize=8)
+    figure.supylabel(unit, fontsize=8)
+    return figure
+
+
+def _implementations(rows: pd.DataFrame) -> list[str]:
+    names = list(colours.THINGS["attention"])
+    return sorted(rows["variant"].unique(), key=lambda name: names.index(name) if name in names else len(names))
+
+
+def attention_time(tables: Tables) -> Figure | None:
+    """Time of one call over the length."""
+    return over_length(tables, "time", 1e-3, "ms a call")
+
+
+def attention_rates(tables: Tables) -> Figure | None:
+    """FLOP/s over the length, beside the sustained rate of a large product in the same precision."""
+    rows = subject_rows(tables, "rate")
+    if rows.empty:
+        return None
+    of_products = tables.row(
+        "series",
+        study="ceilings",
+        size="matmul",
+        quantity="rate",
+        variant="sustained",
+        precision=rows["precision"].iloc[0],
+    )
+    rate = of_products.get("median")
+    return over_length(tables, "rate", 1e12, "TFLOP/s", {"large product": rate} if rate else None)
+
+
+def attention_memory(tables: Tables) -> Figure | None:
+    """Bytes that forward keeps for backward over the length."""
+    rows = subject_rows(tables, "before_backward")
+    return (
+        over_length(tables, "before_backward", *reversed(words.byte_unit(rows["median"].max()))) if len(rows) else None
+    )

@@ -1,0 +1,62 @@
+"""What formats do to numbers: sums of many equal addends, and operations forced into a format."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, theme, words
+from stepscope.results.tables import Tables
+
+WAYS = {"all in the format": "solid", "under autocast": (0, (3, 2))}
+LEAST = 1e-9  # relative error that is drawn for one that is smaller, or 0
+
+
+def sums(tables: Tables) -> Figure | None:
+    """Relative error of each sum, against the sum without rounding of the number that was meant."""
+    rows = tables["sums"].dropna(subset=["sum", "exact"])
+    if rows.empty:
+        return None
+    errors = np.maximum((rows["sum"] / rows["exact"] - 1).abs(), LEAST)
+    first = rows.iloc[0]
+    subject = f"{first['times']:,.0f} addends, {words.number(first['exact'], 4)} exactly"
+    figure, axes = theme.panels(1, 1, 0.75 + 0.2 * len(rows), subject)
+    panel = axes[0, 0]
+    panel.set_xscale("log")
+    for at, (row, error) in enumerate(zip(rows.to_dict("records"), errors, strict=True)):
+        colour = colours.of("precision", row["sum_dtype"])
+        panel.plot(error, at, marker="o", markersize=5, color=colour, linestyle="none", label=row["variant"])
+        marks.beside_bar(panel, error, at, words.number(row["sum"], 7))
+    marks.bar_axis(panel, list(rows["variant"]))
+    panel.set(xlabel="relative error", xlim=(errors.min() / 3, errors.max() * 30))
+    marks.log_axis(panel.xaxis, errors.min() / 3, errors.max(), words.power_tick)
+    return figure
+
+
+def forced(tables: Tables) -> Figure | None:
+    """Largest relative error over what is varied, a panel an operation, a line a format; dashed under autocast."""
+    rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
+    groups = list(dict.fromkeys(zip(rows["operation"], rows["quantity"], strict=True)))
+    if not groups:
+        return None
+    subject = "relative error of the worst element against float64; dashed under autocast"
+    figure, panels = theme.wrapped(len(groups), 2, 1.7, subject, sharey=True)
+    drawn = []
+    for panel, (operation, quantity) in zip(panels, groups, strict=True):
+        own = rows[(rows["operation"] == operation) & (rows["quantity"] == quantity)]
+        values, ends = sorted(own["value"].unique()), []
+        own = own.assign(at=own["value"].map(values.index), error=own["error"].clip(lower=LEAST))
+        panel.set(yscale="log", title=operation, xlabel=quantity)
+        for way, dashes in WAYS.items():
+            for name in dict.fromkeys(own["format"]):
+                line = own[(own["way"] == way) & (own["format"] == name)]
+                look = {"linestyle": dashes, "markersize": 2.5}
+                end = marks.line(panel, line, "at", colours.of("precision", name), name, "error", **look)
+                ends += end if way == next(iter(WAYS)) else []
+        every = -(-len(values) // 4)
+        panel.set_xticks(range(0, len(values), every), [words.plain_tick(each) for each in values[::every]])
+        drawn.append((panel, ends))
+    for panel, ends in drawn:
+        panel.set_ylim(LEAST / 20, 3)
+        marks.log_axis(panel.yaxis, LEAST, 1, words.power_tick)
+        marks.label_ends(panel, ends)
+    return figure

@@ -1,0 +1,145 @@
+"""Memory: what is alive over a step, the prediction beside the peak, growth with the context."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, places, theme, words
+from stepscope.results.tables import Tables
+
+KINDS = {  # column of memory_timeline → category
+    "parameters": "parameters",
+    "optimizer_state": "optimizer state",
+    "gradients": "gradients",
+    "cast_weights": "cast weights",
+    "activations": "activations",
+    "other": "other",
+}
+REST = ("buffers", "unknown")
+MOST_CELLS = 16
+LEAST_GAP = 0.005  # of a prediction, from which on it is told
+LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
+
+
+def plain_cells(tables: Tables, name: str) -> pd.DataFrame:
+    """The rows of a table of memory cells that are plain training steps."""
+    return tables.rows(name, options="", mode="step")
+
+
+def memory_over_step(tables: Tables) -> Figure | None:
+    """Bytes alive by category over one step at the largest place in bf16, else in the precision that is there."""
+    rows = places.largest(tables, plain_cells(tables, "memory_timeline"))
+    if rows.empty:
+        return None
+    precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
+    rows = rows[rows["precision"] == precision]
+    unit, scale = words.byte_unit(rows[list(KINDS)].sum(axis=1).max())
+    reserved, peak = rows["reserved"].max() / scale, rows[list(KINDS)].sum(axis=1).max() / scale
+    told = f"peak (triangle) {words.number(peak)} {unit}" + (
+        f", reserved {words.number(reserved)}" if reserved == reserved else ""
+    )
+    figure, axes = theme.panels(1, 1, 3.1, f"{words.place(rows.iloc[0].to_dict(), precision=True)}; {told}")
+    panel = axes[0, 0]
+    time, values = 1e3 * rows["time"].to_numpy(), rows[list(KINDS)].to_numpy().T / scale
+    shades = [colours.of("memory", kind) for kind in KINDS.values()]
+    panel.stackplot(time, values, colors=shades, linewidth=0, step="post")
+    total = values.sum(axis=0)
+    top = 1.14 * max(total.max(), reserved if reserved == reserved else 0.0)
+    panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the step's start", ylabel=unit)
+    if reserved == reserved:
+        panel.plot(
+            time, rows["reserved"] / scale, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label="reserved"
+        )
+    panel.plot(time[total.argmax()], total.max(), marker="v", markersize=5, color=colours.INK, label="peak")
+    _phases(panel, time, list(rows["phase"]), top)
+    _names(panel, values, top)
+    return figure
+
+
+def _phases(panel, time: np.ndarray, phases: list[str], top: float) -> None:
+    """A line where a phase begins, and its name at the lower edge of the panel's top."""
+    for at in range(1, len(phases)):
+        if phases[at] and phases[at] != phases[at - 1]:
+            panel.axvline(time[at], color=colours.MUTED, linewidth=0.6, zorder=3)
+            panel.annotate(
+                phases[at], (time[at], top), (3, -8), textcoords="offset points", fontsize=7, color=colours.MUTED
+            )
+
+
+def _names(panel, values: np.ndarray, top: float) -> None:
+    """Names of the areas right of them, at the step's end where they still are there, else in their thickest place."""
+    ends, left_over = [], {}
+    floors = np.vstack([np.zeros(values.shape[1]), values.cumsum(axis=0)])
+    for at, kind in enumerate(KINDS.values()):
+        colour = colours.of("memory", kind)
+        if values[at, -1] > LEAST_NAMED * top:
+            ends.append((kind, panel.get_xlim()[1], (floors[at, -1] + floors[at + 1, -1]) / 2, colour))
+        elif values[at].max() > LEAST_NAMED * top:
+            left_over[kind] = at
+    marks.label_ends(panel, ends)
+    for kind, at in left_over.items():
+        thickest = int(values[at].argmax())
+        middle = (floors[at, thickest] + floors[at + 1, thickest]) / 2
+        x = panel.lines[0].get_xdata()[thickest] if panel.lines else 0
+        panel.text(x, middle, kind, ha="center", va="center", fontsize=theme.LABEL, color="#111213")
+
+
+def memory_peaks(tables: Tables) -> Figure | None:
+    """Two bars a cell: what is alive at the peak by category, and below it, paler, what the closed form predicts."""
+    rows = plain_cells(tables, "memory_peak")
+    if rows.empty:
+        return None
+    rows = rows.assign(category=rows["category"].replace(dict.fromkeys(REST, "other")))
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
+    sums = rows.groupby(["cell", "category"])[["bytes", "predicted"]].sum()
+    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in set(rows["category"])}
+    unit, scale = words.byte_unit(sums["bytes"].groupby("cell").sum().max())
+    subject = "alive at the peak of a training step; paler, predicted by the closed form"
+    figure, axes = theme.panels(1, 1, 0.95 + 0.27 * len(cells), subject, key)
+    panel = axes[0, 0]
+    for at, cell in enumerate(cells["cell"]):
+        measured, predicted = (sums.loc[cell][each] / scale for each in ("bytes", "predicted"))
+        end = marks.stack(
+            panel, at - 0.17, [(measured.get(kind, 0.0), shade) for kind, shade in key.items()], height=0.36
+        )
+        faint = len(panel.patches)
+        marks.stack(panel, at + 0.2, [(predicted.get(kind, 0.0), shade) for kind, shade in key.items()], height=0.24)
+        for patch in panel.patches[faint:]:
+            patch.set_alpha(0.5)
+        gap = predicted.sum() / end - 1 if end and predicted.sum() else 0.0
+        told = f"   predicted {gap:+.1%}".replace("-", "−") if abs(gap) > LEAST_GAP else ""
+        marks.beside_bar(panel, max(end, predicted.sum()), at, f"{words.number(end)}{told}", fontsize=7)
+    marks.bar_axis(panel, places.names(cells))
+    panel.set(xlabel=unit, xlim=(0, 1.25 * panel.dataLim.x1))
+    return figure
+
+
+def memory_growth(tables: Tables) -> Figure | None:
+    """Peak of a training step over the context, a line a size, a panel a precision; dashed the memory of the device."""
+    rows = tables.rows("series", study="timing", quantity="peak_reserved", options="", mode="step")
+    rows = places.usual_batch(rows).dropna(subset=["median"])
+    if rows["context"].nunique() < 2:
+        return None
+    lost = places.usual_batch(places.free_steps(tables))
+    lost = lost[lost["status"] == "oom"]
+    limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
+    shown, named = places.precisions(rows), []
+    subject = words.crossed("reserved at the peak of a training step", lost)
+    figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
+    for panel, precision in zip(panels, shown, strict=True):
+        own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []
+        panel.set(xscale="log", yscale="log", title=precision)
+        for size in places.sizes(tables, own):
+            of_size = own[own["size"] == size]
+            of_size = pd.DataFrame({"context": of_size["context"], "median": of_size["median"] / words.GIB})
+            ends += marks.line(panel, of_size, "context", colour, size)
+        marks.out_of_memory(panel, [(context, colour) for context in lost[lost["precision"] == precision]["context"]])
+        if limit == limit:
+            marks.ceiling(panel, limit / words.GIB, "the GPU's memory")
+        named.append((panel, ends))
+    low, high = rows["median"].min() / words.GIB, max(rows["median"].max(), limit if limit == limit else 0) / words.GIB
+    marks.finish(named, rows["context"], (low / 1.3, high * 1.5))
+    figure.supxlabel("context (tokens)", fontsize=8)
+    figure.supylabel("GiB", fontsize=8)
+    return figure

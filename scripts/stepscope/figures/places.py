@@ -1,0 +1,78 @@
+"""Which rows a figure is of: plain whole steps, the largest place, and the order of sizes and precisions."""
+
+import pandas as pd
+
+from stepscope.figures.words import short
+from stepscope.results.tables import Tables
+
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
+PLACE = ["size", "context", "batch"]
+
+
+def parameters(tables: Tables) -> dict[str, float]:
+    """Size → its parameters."""
+    return tables["models"].groupby("size")["parameters"].max().to_dict()
+
+
+def sizes(tables: Tables, frame: pd.DataFrame) -> list[str]:
+    """The sizes of a frame by their parameters, those without any last, in the order of the frame."""
+    known = parameters(tables)
+    return sorted(frame["size"].unique(), key=lambda size: known.get(size, float("inf")))
+
+
+def precisions(frame: pd.DataFrame) -> list[str]:
+    """The precisions of a frame, the widest first."""
+    return [each for each in PRECISIONS if each in set(frame["precision"])]
+
+
+def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows by parameters, context, batch and precision."""
+    by_size, by_precision = sizes(tables, frame), {name: rank for rank, name in enumerate(PRECISIONS)}
+    ranked = frame.assign(_size=frame["size"].map(by_size.index), _precision=frame["precision"].map(by_precision))
+    ranked = ranked.sort_values(["_size", "context", "batch", "_precision"], kind="stable")
+    return ranked.drop(columns=["_size", "_precision"])
+
+
+def largest(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the place with most parameters × tokens; of several the one with the longest context."""
+    if frame.empty:
+        return frame
+    known = parameters(tables)
+    work = frame["size"].map(known).fillna(0) * frame["context"] * frame["batch"]
+    best = frame.assign(_work=work).sort_values(["_work", "context"]).iloc[-1]
+    return at_place(frame, best)
+
+
+def at_place(frame: pd.DataFrame, row: dict | pd.Series) -> pd.DataFrame:
+    """The rows of the same size, context and batch."""
+    return frame[(frame[PLACE] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)]
+
+
+def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of each size at the batch that most rows of it have; of as frequent ones the largest."""
+    if frame.empty:
+        return frame
+    usual = frame.groupby("size")["batch"].agg(lambda batches: batches.mode().max())
+    return frame[frame["batch"] == frame["size"].map(usual)]
+
+
+def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") -> pd.DataFrame:
+    """A quantity of whole training steps at neutral options: a row a place and precision; in a ladder a variant."""
+    return tables.rows("series", study=study, quantity=quantity, options="", mode="step", phase="step")
+
+
+def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:
+    """Times of the phases of whole training steps at neutral options, synchronised around each."""
+    return tables.rows(
+        "series", study=study, quantity="time", options="", mode="step", phase=["forward", "backward", "optimizer"]
+    )
+
+
+def name(row) -> str:
+    """`medium 512 bf16`: a row of a figure in which cells differ in size, context and precision."""
+    return f"{short(row['size'], 12)} {row['context']:,.0f} {row['precision']}"
+
+
+def names(frame: pd.DataFrame) -> list[str]:
+    """That of each row."""
+    return [name(row) for row in frame.to_dict("records")]

@@ -1,0 +1,63 @@
+"""The first steps of a process: what they are worth as samples, and what the first spends its time on."""
+
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, places, theme, words
+from stepscope.results.tables import Tables
+
+MOST_CELLS = 6
+
+
+def warmup(tables: Tables) -> Figure | None:
+    """Mean of ten steps after so many steps of warm-up over the steady step, with a standard deviation on each side;
+    a panel a cell."""
+    rows = tables["warmup"].dropna(subset=["mean", "steady"])
+    if rows.empty:
+        return None
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
+    skipped = sorted(rows["skipped"].unique())
+    subject = "ten steps after so many of warm-up: mean ± standard deviation, over the steady step"
+    figure, panels = theme.wrapped(len(cells), 3, 1.6, subject, sharex=True, sharey=True)
+    for panel, cell in zip(panels, cells.to_dict("records"), strict=True):
+        own = rows[rows["cell"] == cell["cell"]].sort_values("skipped")
+        mean, std = own["mean"] / own["steady"], own["std"] / own["steady"]
+        at = own["skipped"].map(skipped.index)
+        colour = colours.of("precision", cell["precision"])
+        panel.axhline(1, color=colours.MUTED, linewidth=0.8, zorder=1)
+        panel.plot(at, mean, marker="o", color=colour, label="mean")
+        marks.intervals(panel, at, mean - std, mean + std, colour)
+        panel.set(title=places.name(cell), xlim=(-0.4, len(skipped) - 0.6))
+        panel.set_xticks(range(len(skipped)), [f"{each:.0f}" for each in skipped])
+    panels[0].set_ylim(bottom=0)
+    figure.supxlabel("steps of warm-up", fontsize=8)
+    figure.supylabel("times the steady step", fontsize=8)
+    return figure
+
+
+def first_step(tables: Tables) -> Figure | None:
+    """Two bars a size, the first step and below it, paler, a later one, by what the host does."""
+    rows = tables.rows("first_step", phase="step").dropna(subset=["context"])
+    if rows.empty:
+        return None
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))
+    key = {part: colours.of("first step", part) for part in colours.THINGS["first step"] if part in set(rows["part"])}
+    subject = "the first step of a fresh process; paler, a later step"
+    figure, axes = theme.panels(1, 1, 1.15 + 0.34 * len(cells), subject, key)
+    panel = axes[0, 0]
+    for at, cell in enumerate(cells["cell"]):
+        own = 1e3 * rows[rows["cell"] == cell].set_index("part")[["first", "later"]]
+        first = marks.stack(
+            panel, at - 0.18, [(own["first"].get(part, 0.0), shade) for part, shade in key.items()], height=0.36
+        )
+        faint = len(panel.patches)
+        later = marks.stack(
+            panel, at + 0.2, [(own["later"].get(part, 0.0), shade) for part, shade in key.items()], height=0.24
+        )
+        for patch in panel.patches[faint:]:
+            patch.set_alpha(0.5)
+        marks.beside_bar(panel, first, at - 0.18, f"{words.number(first)} ms")
+        marks.beside_bar(panel, later, at + 0.2, f"{words.number(later)}", fontsize=7, color=colours.MUTED)
+    marks.bar_axis(panel, places.names(cells))
+    panel.set(xlabel="ms", xlim=(0, 1.15 * panel.dataLim.x1))
+    return figure

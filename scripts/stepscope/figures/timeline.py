@@ -1,0 +1,78 @@
+"""One profiled step: lanes of ranges, CUDA calls and kernels over time, and below an excerpt of one attention."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, places, theme, words
+from stepscope.figures.where import MERGED, colour
+from stepscope.results.tables import Tables
+
+LANE = 0.2  # inches
+THICK = 9.5  # points of a rectangle's height
+TITLES = {"step": "the whole step", "attention": "the attention of one block", "zoom": "an excerpt"}
+MOST_LANES = 8
+
+
+def timeline(tables: Tables) -> Figure | None:
+    """The largest plain training step that was profiled, in bf16 where it was."""
+    rows = tables.rows("timeline", options="", mode="step")
+    rows = places.largest(tables, rows)
+    if rows.empty:
+        return None
+    precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
+    rows = rows[rows["precision"] == precision].drop_duplicates()
+    views = [rows[rows["view"] == view] for view in TITLES if view in set(rows["view"])]
+    lanes = [list(dict.fromkeys(view["lane"]))[:MOST_LANES] for view in views]
+    drawn = set(rows["category"].replace(MERGED))
+    key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
+    height = 0.65 + sum(0.55 + LANE * len(own) for own in lanes)
+    subject = words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler"
+    ratios = {"height_ratios": [LANE * len(own) for own in lanes]}
+    figure, axes = theme.panels(len(views), 1, height, subject, key, gridspec_kw=ratios)
+    for panel, view, own in zip(axes[:, 0], views, lanes, strict=True):
+        _view(panel, view, own)
+    return figure
+
+
+def _view(panel, rows: pd.DataFrame, lanes: list[str]) -> None:
+    unit, scale = words.time_unit(rows["end"].max())
+    panel.set(title=TITLES[rows["view"].iloc[0]], xlim=(0, rows["end"].max() / scale), xlabel=unit)
+    for at, lane in enumerate(lanes):
+        own = rows[rows["lane"] == lane]
+        for category in dict.fromkeys(own["category"]):
+            part = own[own["category"] == category]
+            starts, ends = part["start"].to_numpy() / scale, part["end"].to_numpy() / scale
+            if category == "range":
+                _ranges(panel, at, part["label"], starts, ends)
+            else:
+                shade = colours.MUTED if category == "call" else colour(category)
+                _bars(panel, at, starts, ends, shade)
+    marks.bar_axis(panel, [_lane_name(lane) for lane in lanes])
+    panel.spines["left"].set_visible(False)
+
+
+def _bars(panel, at: int, starts: np.ndarray, ends: np.ndarray, shade: str) -> None:
+    """Rectangles of a lane and colour as one broken thick line: a step of thousands of kernels stays a small file."""
+    x = np.column_stack([starts, ends, np.full(len(starts), np.nan)]).ravel()
+    panel.plot(x, np.full(len(x), at), color=shade, linewidth=THICK, solid_capstyle="butt", label="_bars")
+
+
+def _ranges(panel, at: int, labels: pd.Series, starts: np.ndarray, ends: np.ndarray) -> None:
+    """Ranges a hair apart; the name in those that have room for it."""
+    span = panel.get_xlim()[1]
+    points = span / (72 * (theme.WIDTH - 1.3))  # data units of a point
+    segments = [[(start, at), (max(end - 0.7 * points, start), at)] for start, end in zip(starts, ends, strict=True)]
+    pale = colours.OKABE_ITO["pale"].light
+    panel.add_collection(LineCollection(segments, colors=pale, linewidths=THICK, capstyle="butt"), autolim=False)
+    for label, start, end in zip(labels, starts, ends, strict=True):
+        if theme.text_width(label) * points < end - start:
+            panel.text((start + end) / 2, at, label, ha="center", va="center", fontsize=7)
+
+
+def _lane_name(lane: str) -> str:
+    """`CUDA calls, thread 0` is `CUDA calls`; `GPU 0, stream 7` is `GPU`; ranges are named by their depth's first."""
+    name = lane.split(",")[0]
+    return {"ranges 0": "ranges"}.get(name, "" if name.startswith("ranges") else name.removesuffix(" 0"))

@@ -1,0 +1,183 @@
+"""Where a step's time goes: by kind of kernel, and from the plain step down to the top of the ladder."""
+
+from dataclasses import dataclass, fields
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from stepscope import colours
+from stepscope.figures import marks, places, theme, words
+from stepscope.results.tables import Tables
+
+# Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.
+MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
+PASSES = {"forward": ("forward", "loss", "inference"), "backward": ("backward",), "optimizer": ("optimizer",)}
+ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
+DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
+MOST_CELLS = 24
+
+
+def categories(tables: Tables) -> Figure | None:
+    """A row a profiled cell, a panel a pass: GPU time (without a GPU: operator time) by kind of kernel."""
+    rows = tables.rows("categories", options="", mode="step")
+    rows = rows[rows["phase"].isin([phase for own in PASSES.values() for phase in own])]
+    if rows.empty:
+        return None
+    rows = rows.assign(category=rows["category"].replace(MERGED))
+    cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
+    drawn = set(rows.loc[rows["time"] > 0, "category"])
+    key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
+    height = 0.95 + 0.17 * len(cells)
+    figure, axes = theme.panels(1, 3, height, "time a step of the profiled steps", key=key, sharey=True)
+    for panel, (name, phases) in zip(axes[0], PASSES.items(), strict=True):
+        of_pass = rows[rows["phase"].isin(phases)].groupby(["cell", "category"])["time"].sum()
+        for at, cell in enumerate(cells["cell"]):
+            own = of_pass[cell] if cell in of_pass.index else {}
+            end = marks.stack(panel, at, [(1e3 * own.get(each, 0.0), shade) for each, shade in key.items()])
+            marks.beside_bar(panel, end, at, words.number(end), fontsize=7)
+        marks.bar_axis(panel, places.names(cells))
+        panel.set(title=name, xlabel="ms")
+        panel.set_xlim(0, 1.3 * max(panel.dataLim.x1, 1e-9) if panel.patches else 1)
+    return figure
+
+
+def colour(category: str) -> str:
+    """Of a kind of kernels."""
+    return colours.of("category", MERGED.get(category, category))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels where those are more.
+
+    attention: kernels of fused attention and of softmax; what is written out of smaller operations is `other`. All but
+    the optimizer's own are outside it. idle: what is left of the step by the clock.
+    """
+
+    products: float
+    attention: float
+    casts: float
+    other: float
+    optimizer: float
+    idle: float
+
+    @property
+    def step(self) -> float:
+        """Their sum."""
+        return sum(getattr(self, each.name) for each in fields(self))
+
+
+LOOK = {
+    "products": ("matrix products", "matmul"),
+    "attention": ("fused attention", "fused attention"),
+    "casts": ("casts and copies", "copy/cast"),
+    "other": ("other kernels", "elementwise"),
+    "optimizer": ("optimizer", "optimizer"),
+    "idle": ("GPU idle", "idle"),
+}
+
+
+def parts(tables: Tables, cell: str, step: float) -> Parts | None:
+    """The parts of a profiled cell whose step takes so many seconds without a profiler; None where it lacks a table."""
+    rows = tables.rows("categories", cell=cell)
+    busy = tables.row("gaps", cell=cell, phase="step").get("busy")
+    if rows.empty or busy is None:
+        return None
+    of_optimizer = rows[rows["phase"] == "optimizer"].groupby("category")["time"].sum()
+    outside = rows[rows["phase"] == "step"].groupby("category")["time"].sum().sub(of_optimizer, fill_value=0.0)
+    attention = sum(outside.get(name, 0.0) for name in ("fused attention", "softmax forward", "softmax backward"))
+    optimizer, products, casts = of_optimizer.sum(), outside.get("matmul", 0.0), outside.get("copy/cast", 0.0)
+    other = max(0.0, busy - products - attention - casts - optimizer)
+    return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
+
+
+def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
+    """Part → the least that it can take, seconds: products at the sustained rate of a large product, AdamW's bytes at
+    that of a large copy; what is not known is left out."""
+    model = tables.row("models", size=size, context=context, batch=batch)
+    rates = tables.rows("series", study="ceilings", quantity="rate", variant="sustained")
+    of_products = rates[(rates["size"] == "matmul") & (rates["precision"] == precision)]["median"]
+    of_copy = rates[rates["size"] == "copy"]["median"]
+    found = {}
+    if model.get("flop", 0) > 0 and len(of_products):
+        found["products"] = model["flop"] / of_products.iloc[0]
+    if model.get("parameters", 0) > 0 and len(of_copy):
+        found["optimizer"] = ADAMW_BYTES * model["parameters"] / of_copy.iloc[0]
+    return found
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """Row of the profiled plain step, its parts; those of the top of the ladder, where it is profiled; the bounds."""
+
+    row: dict
+    plain: Parts
+    top: Parts | None
+    bounds: dict[str, float]
+
+
+def waterfall_of(tables: Tables) -> Waterfall | None:
+    """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the largest place."""
+    ladder = tables.rows("series", study="ladder", quantity="time", mode="step", phase="step").dropna(subset=["median"])
+    cells = tables.rows("cells", study="profile", mode="step", precision="bf16", device="cuda", status="ok")
+    both = cells.merge(ladder[places.PLACE].drop_duplicates(), on=places.PLACE)
+    found = None
+    for candidates in (both, cells):
+        plain = places.largest(tables, candidates[candidates["options"] == ""])
+        found = found or (_waterfall(tables, plain.iloc[0].to_dict(), cells, ladder) if len(plain) else None)
+    return found
+
+
+def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFrame) -> Waterfall | None:
+    rungs = places.at_place(ladder, row)
+    steps = places.at_place(places.free_steps(tables), row)
+    timed = pd.concat([rungs[rungs["precision"] == row["precision"]], steps[steps["precision"] == row["precision"]]])
+    plain = parts(tables, row["cell"], timed["median"].iloc[0]) if len(timed) else None
+    if plain is None:
+        return None
+    changed = places.at_place(cells, row)
+    changed = changed[~changed["options"].isin(["", *DETAILS])]
+    top = None
+    if len(changed) and len(rungs):
+        most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
+        top = parts(tables, most["cell"], rungs["median"].min())
+    limits = bounds(tables, row["size"], row["context"], row["batch"], row["precision"])
+    return Waterfall(row, plain, top, limits)
+
+
+def waterfall(tables: Tables) -> Figure | None:
+    """The plain bf16 step, below it each of its parts where it stands in the step, and the step with all changes.
+
+    Of a part the dark share is what is left with all changes, the pale what they win; a line is its bound.
+    """
+    found = waterfall_of(tables)
+    if found is None:
+        return None
+    names = ["plain step", *(label for label, _ in LOOK.values()), *(["all changes"] if found.top else [])]
+    subject = words.place(found.row, precision=True) + "; the vertical line is a part's bound"
+    figure, axes = theme.panels(1, 1, 0.75 + 0.27 * len(names), subject)
+    panel = axes[0, 0]
+    left = 0.0
+    for at, (part, (_, category)) in enumerate(LOOK.items(), start=1):
+        before, shade = 1e3 * getattr(found.plain, part), colours.of("category", category)
+        after = 1e3 * getattr(found.top, part) if found.top else before
+        for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
+            panel.barh(place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0)
+        text = f"{words.number(before)}" + (f" → {words.number(after)}" if found.top else "")
+        if part in found.bounds:
+            bound = 1e3 * found.bounds[part]
+            panel.plot(
+                [left + bound] * 2, [at - 0.46, at + 0.46], color=colours.INK, linewidth=1.6, label=f"bound {part}"
+            )
+            text += f" (bound {words.number(bound)})"
+        marks.beside_bar(panel, left + max(before, after, 1e3 * found.bounds.get(part, 0.0)), at, text)
+        left += before
+    marks.beside_bar(panel, left, 0, f"{words.number(left)} ms", fontweight="bold")
+    if found.top:
+        widths = [1e3 * getattr(found.top, part) for part in LOOK]
+        shades = [colours.of("category", category) for _, category in LOOK.values()]
+        end = marks.stack(panel, len(names) - 1, zip(widths, shades, strict=True))
+        marks.beside_bar(panel, end, len(names) - 1, f"{words.number(end)} ms", fontweight="bold")
+    marks.bar_axis(panel, names)
+    panel.set(xlim=(0, 1.3 * left), xlabel="ms a step")
+    return figure

@@ -1,0 +1,69 @@
+"""Words in figures: numbers with as many digits as they are known to, and names short enough for an axis."""
+
+import math
+
+GIB = 2**30
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many significant digits, never an exponent: 0.0123, 4.5, 424, 1,514."""
+    if not math.isfinite(value):
+        return ""
+    if value == 0:
+        return "0"
+    after = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{after}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def seconds(value: float) -> str:
+    """A time in the unit that suits it: 1.51 s, 424 ms, 16 µs."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if abs(value) >= 0.9995 * scale:
+            return f"{number(value / scale)} {unit}"
+    return f"{number(value / 1e-9)} ns"
+
+
+def time_unit(largest: float) -> tuple[str, float]:
+    """(name, seconds) of the unit of an axis that reaches so many seconds."""
+    return ("s", 1.0) if largest >= 5 else ("ms", 1e-3) if largest >= 1e-3 else ("µs", 1e-6)
+
+
+def byte_unit(largest: float) -> tuple[str, float]:
+    """(name, bytes) of the unit of an axis that reaches so many bytes."""
+    return ("GiB", GIB) if largest >= 0.1 * GIB else ("MiB", 2.0**20)
+
+
+def rate(value: float) -> str:
+    """A rate in FLOP/s: 741 TFLOP/s."""
+    unit, scale = ("TFLOP/s", 1e12) if value >= 1e12 else ("GFLOP/s", 1e9)
+    return f"{number(value / scale)} {unit}"
+
+
+def plain_tick(value: float, _position=None) -> str:
+    """Tick label of a log axis: 0.1, 30, 1,000."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:,.3g}"
+
+
+def power_tick(value: float, _position=None) -> str:
+    """Tick label of a log axis over many decades: 1, 1e4, 1e−8."""
+    return f"{value:.0e}".replace("e-0", "e−").replace("e+0", "e").replace("e-", "e−").replace("e0", "")
+
+
+def short(text: str, most: int = 30) -> str:
+    """A name cut to what an axis can hold."""
+    text = " ".join(str(text).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def place(row: dict, *, precision: bool = False) -> str:
+    """`2.7B, context 1,024, batch 4, bf16`: what is known of it."""
+    parts = [short(row["size"], 24)]
+    parts += [f"{name} {row[name]:,.0f}" for name in ("context", "batch") if row.get(name) == row.get(name)]
+    parts += [row["precision"]] if precision and row["precision"] else []
+    return ", ".join(parts)
+
+
+def crossed(subject: str, rows) -> str:
+    """A figure's subject, which says what crosses are if there are any."""
+    return f"{subject}; ✕ where memory ran out" if (rows["status"] == "oom").any() else subject

@@ -1,0 +1,164 @@
+"""The cells of the plan: their records and samples, and the table that says what each is and where it comes from."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+
+from stepscope.axes import NEUTRAL
+from stepscope.model.shape import ModelShape
+from stepscope.results import records
+
+SAMPLED = ("timing", "ladder", "attention", "ceilings")  # studies whose samples become series
+STATUSES = ("ok", "unsupported", "oom")  # the worst last
+MISSING = "missing"
+# What a spec says of how a cell is measured, not of what: where results of another run are used it may differ.
+BUDGET = ("processes", "warmup", "steps", "max_steps", "max_seconds", "seed", "threads", "device")
+
+
+class PlanError(ValueError):
+    """The plan cannot be used; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the plan with its record, {} where it is missing, and its samples, empty where its study needs none."""
+
+    name: str
+    spec: dict
+    command: str
+    code: str
+    record: dict = field(default_factory=dict)
+    samples: pd.DataFrame = field(default_factory=pd.DataFrame)
+    folder: Path = Path()
+
+    @cached_property
+    def place(self) -> dict:
+        """machine, study, size, context, batch, precision, options and mode, as tables have them."""
+        machine, study, size, *rest = self.name.split("/")
+        chosen = [part for part in rest if "=" in part and part.partition("=")[0] not in ("mode", "batch")]
+        return {
+            "machine": machine,
+            "study": study,
+            "size": size,
+            "context": self.spec.get("context"),
+            "batch": self.spec.get("batch"),
+            "precision": None if study == "ladder" else self.spec.get("precision"),
+            "options": " ".join(chosen),
+            "mode": self.spec.get("mode", NEUTRAL["mode"]) if "context" in self.spec else None,
+        }
+
+    @property
+    def summary(self) -> dict:
+        """What the record says of the cell as a whole; empty where it is missing."""
+        return self.record.get("summary", {})
+
+    @cached_property
+    def shape(self) -> ModelShape | None:
+        """The shape of its model; None for a model of one's own, and where no model runs."""
+        return ModelShape.of(self.spec) if "d_model" in self.spec else None
+
+    @property
+    def own_model(self) -> dict:
+        """What the record says of a model of one's own; empty for a size."""
+        return self.summary.get("model") or {}
+
+    def statuses(self) -> dict[str, tuple[str, str]]:
+        """Variant: (status, reason)."""
+        found = self.summary.get("variants") or {"step": self.summary}
+        return {name: (one.get("status", "ok"), one.get("reason") or "") for name, one in found.items()}
+
+    def status(self) -> tuple[str, str]:
+        """(status, reason): `ok` if any variant is, else the worst; each that is not says why."""
+        if not self.record:
+            return MISSING, "not measured"
+        found = self.statuses()
+        said = [f"{name}: {status}: {why}" if len(found) > 1 else why for name, (status, why) in found.items() if why]
+        each = {status for status, _ in found.values()}
+        return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
+
+
+def read(plan_path: Path, results: Path) -> tuple[list[Cell], dict[str, str]]:
+    """(cells in the plan's order, refused cells: why), without those that are refused. Raises PlanError."""
+    try:
+        plan = json.loads(plan_path.read_text())
+        entries = [entry for study in plan["studies"].values() for entry in study["cells"]]
+        machines = plan.get("machines", {})
+        cells = [(entry["cell"], entry["spec"], entry["command"], entry["code"]) for entry in entries]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PlanError(f"{plan_path} is no plan of this workflow ({error!r}); delete it and run again") from None
+    found, refused = [], {}
+    for name, spec, command, code in cells:
+        is_foreign = machines.get(name.partition("/")[0], {}).get("how") == "there"
+        try:
+            found.append(_read(Cell(name, spec, command, code, folder=results / name), is_foreign))
+        except records.Damaged as error:
+            refused[name] = str(error)
+    return found, refused
+
+
+def _read(cell: Cell, is_foreign: bool) -> Cell:
+    """The cell with its record and samples. Raises Damaged where they are not the plan's."""
+    try:
+        record = records.read_record(cell.folder)
+    except FileNotFoundError:
+        return cell
+    if difference := _difference(record["spec"], cell.spec, BUDGET if is_foreign else ()):
+        raise records.Damaged(f"record.json is of another spec: {difference}")
+    study = cell.name.split("/")[1]
+    samples = records.read_samples(cell.folder, record["samples_sha256"]) if study in SAMPLED else pd.DataFrame()
+    spec, command = (record["spec"], record["provenance"]["command"]) if is_foreign else (cell.spec, cell.command)
+    return Cell(cell.name, spec, command, cell.code, record, samples, cell.folder)
+
+
+def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
+    """The first key in which two specs differ, with both values; empty where they agree."""
+    for key in sorted({*found, *expected} - {*without, "study"}):
+        if found.get(key) != expected.get(key):
+            return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} in the plan"
+    return ""
+
+
+def again(results: Path, name: str, plan_command: str) -> str:
+    """The command that measures a cell again, in its place."""
+    return f"{plan_command} --out {shlex.quote(str(results / name))}"
+
+
+def rows(cells: list[Cell]) -> list[dict]:
+    """The rows of the table `cells`."""
+    return [_row(cell) for cell in cells]
+
+
+def _row(cell: Cell) -> dict:
+    status, reason = cell.status()
+    named = {"cell": cell.name, **cell.place, "status": status, "reason": reason, "command": cell.command}
+    return named | (_provenance(cell) if cell.record else {})
+
+
+def _provenance(cell: Cell) -> dict:
+    record, telemetry = cell.record, cell.record["telemetry"]
+    origin = record["provenance"]
+    hardware, versions, settings = (origin[key] for key in ("hardware", "versions", "settings"))
+    return {
+        "code": record["code"],
+        "is_current": record["code"] == cell.code,
+        "commit": origin.get("git_commit"),
+        "device": hardware.get("device"),
+        "gpu": hardware.get("gpu"),
+        "cpu": hardware.get("cpu"),
+        "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
+        "power_limit_w": hardware.get("power_limit_w"),
+        "threads": settings.get("threads"),
+        "driver": hardware.get("driver"),
+        **{name: versions.get(name) for name in ("torch", "cuda", "triton", "python")},
+        "started": origin["started"],
+        "duration_s": origin["duration_s"],
+        "processes": cell.spec.get("processes", 1),
+        **{name: telemetry.get(name) for name in ("sm_clock_median_mhz", "power_max_w", "temperature_max_c")},
+        "throttle": "; ".join(telemetry.get("throttle") or []),
+        "other_processes": telemetry.get("other_processes"),
+    }

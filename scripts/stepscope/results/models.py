@@ -1,0 +1,55 @@
+"""models.csv: what was built, a row for each model, context and batch of a machine; and its operations."""
+
+from stepscope.model import flops
+from stepscope.results.cells import Cell
+
+FORMULA, COUNTER = "formula", "counter"
+
+
+def flop(cell: Cell, mode: str) -> float | None:
+    """Operations of a step of the cell's model in a mode: of a size in closed form, else by chosen(); None if unknown.
+
+    Forward is a third of forward and backward, as in flops.backward_flops().
+    """
+    if cell.shape is None:
+        whole = chosen(cell.own_model.get("flops") or {})[0]
+    else:
+        whole = flops.step_flops(cell.shape, cell.spec["batch"], cell.spec["context"])
+    return whole and whole * (1 / 3 if mode in ("inference", "forward") else 1)
+
+
+def chosen(found: dict) -> tuple[float | None, str]:
+    """(operations of a forward and a backward pass, FORMULA or COUNTER) of a model of one's own; (None, "") if unknown.
+
+    PyTorch's counter knows what the model really multiplies, but nothing of kernels that are not PyTorch's: where it
+    did not see attention, the record has the formula under `from`.
+    """
+    order = (FORMULA, COUNTER) if found.get("from") == FORMULA else (COUNTER, FORMULA)
+    return next(((found[name], name) for name in order if found.get(name)), (None, ""))
+
+
+def rows(cells: list[Cell]) -> list[dict]:
+    """In the cells' order; of several cells at one place, that with the fewest options tells."""
+    found: dict[tuple, Cell] = {}
+    for cell in sorted(cells, key=lambda each: each.name.count("=")):
+        if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
+            place = cell.place
+            found.setdefault((place["machine"], place["size"], place["context"], place["batch"]), cell)
+    return [_row(cell) for cell in cells if cell in found.values()]
+
+
+def _row(cell: Cell) -> dict:
+    place = {name: cell.place[name] for name in ("machine", "size", "context", "batch")}
+    if cell.shape:
+        names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")
+        whole = flop(cell, "step")
+        return place | {name: getattr(cell.shape, name) for name in names} | {"flop": whole, "flop_from": FORMULA}
+    own = cell.own_model
+    whole, source = chosen(own.get("flops") or {})
+    return place | {
+        "num_layers": (own.get("blocks") or {}).get("count"),
+        "flop": whole,
+        "flop_from": source,
+        "unknown": "; ".join(map(str, own.get("unknown") or [])),
+        **{name: own.get(name) for name in ("vocab_size", "parameters", "reference", "class", "inputs", "loss")},
+    }

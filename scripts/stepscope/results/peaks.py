@@ -1,0 +1,87 @@
+"""Peak rates of GPUs by their data sheets: dense products (no sparsity) that accumulate in fp32, and memory bandwidth.
+
+Data sheets that give only the rate with 2:4 sparsity are halved, as they say themselves. fp32 is the rate of the
+plain FP32 units, without tensor cores. NVIDIA's names for the documents are in `source`.
+"""
+
+from dataclasses import dataclass
+
+from stepscope.axes import PRECISIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """Rates of one GPU model in TFLOP/s, None where it has no arithmetic of that format; `bandwidth` in GB/s (1e9).
+
+    `names` are those that the driver gives to this model, without the brand names in front.
+    """
+
+    names: tuple[str, ...]
+    fp32: float
+    tf32: float | None
+    bf16: float | None
+    fp16: float | None
+    bandwidth: float
+    source: str
+
+
+_P100 = "NVIDIA Tesla P100 data sheet, 2016 (fp16 accumulates in fp16: the chip has no tensor cores)"
+_V100 = "NVIDIA V100 Tensor Core GPU data sheet, 2020"
+_T4 = "NVIDIA Turing GPU Architecture white paper, 2018"
+_A100 = "NVIDIA A100 Tensor Core GPU data sheet, 2022"
+_A100_40GB = "NVIDIA A100 Tensor Core GPU data sheet, 2020"
+_H100 = "NVIDIA H100 Tensor Core GPU Architecture white paper, 2022, and data sheet"
+_H100_NVL = "NVIDIA H100 NVL data sheet, 2024"
+_H200 = "NVIDIA H200 Tensor Core GPU data sheet, 2024"
+_H20 = "NVIDIA H20 GPU specification, 2023"
+_L4 = "NVIDIA L4 Tensor Core GPU data sheet, 2023"
+_L40S = "NVIDIA L40S GPU data sheet, 2023"
+_GA102 = "NVIDIA Ampere GA102 GPU Architecture white paper, 2021"
+_ADA = "NVIDIA Ada GPU Architecture white paper, 2022"
+_BLACKWELL_RTX = "NVIDIA RTX Blackwell GPU Architecture white paper, 2025"
+_BLACKWELL = "NVIDIA Blackwell data sheet (HGX B200), 2025"
+
+PEAKS = (
+    Peak(("P100-PCIE-16GB",), 9.3, None, None, 18.7, 732, _P100),
+    Peak(("P100-PCIE-12GB",), 9.3, None, None, 18.7, 549, _P100),
+    Peak(("P100-SXM2-16GB",), 10.6, None, None, 21.2, 732, _P100),
+    Peak(("V100-PCIE-16GB", "V100-PCIE-32GB"), 14.0, None, None, 112.0, 900, _V100),
+    Peak(("V100-SXM2-16GB", "V100-SXM2-32GB"), 15.7, None, None, 125.0, 900, _V100),
+    Peak(("V100S-PCIE-32GB",), 16.4, None, None, 130.0, 1134, _V100),
+    Peak(("T4",), 8.1, None, None, 65.0, 320, _T4),
+    Peak(("A100-SXM4-40GB", "A100-PCIE-40GB"), 19.5, 156.0, 312.0, 312.0, 1555, _A100_40GB),
+    Peak(("A100-SXM4-80GB",), 19.5, 156.0, 312.0, 312.0, 2039, _A100),
+    Peak(("A100 80GB PCIe", "A100-PCIE-80GB"), 19.5, 156.0, 312.0, 312.0, 1935, _A100),
+    Peak(("H20",), 44.0, 74.0, 148.0, 148.0, 4000, _H20),
+    Peak(("H100 80GB HBM3",), 66.9, 494.7, 989.4, 989.4, 3350, _H100),
+    Peak(("H100 PCIe",), 51.2, 378.0, 756.0, 756.0, 2000, _H100),
+    Peak(("H100 NVL",), 60.0, 417.5, 835.5, 835.5, 3900, _H100_NVL),
+    Peak(("H200",), 67.0, 494.5, 989.5, 989.5, 4800, _H200),
+    Peak(("H200 NVL",), 60.0, 417.5, 835.5, 835.5, 4800, _H200),
+    Peak(("L4",), 30.3, 60.0, 121.0, 121.0, 300, _L4),
+    Peak(("L40S",), 91.6, 183.0, 362.05, 362.05, 864, _L40S),
+    Peak(("RTX 3090",), 35.6, 35.6, 71.0, 71.0, 936, _GA102),
+    Peak(("RTX 4090",), 82.6, 82.6, 165.2, 165.2, 1008, _ADA),
+    Peak(("RTX 5090",), 104.8, 104.8, 209.5, 209.5, 1792, _BLACKWELL_RTX),
+    Peak(("B200",), 75.0, 1100.0, 2250.0, 2250.0, 7700, _BLACKWELL),
+)
+
+_BRANDS = ("nvidia ", "tesla ", "geforce ")
+_BY_NAME = {name.casefold(): peak for peak in PEAKS for name in peak.names}
+
+
+def peak_of(gpu_name: object) -> Peak | None:
+    """Peaks of the GPU that the driver calls so; None for any other: a variant or a MIG slice has other rates."""
+    name = " ".join(gpu_name.split()).casefold() if isinstance(gpu_name, str) else ""
+    for brand in _BRANDS:
+        name = name.removeprefix(brand)
+    return _BY_NAME.get(name)
+
+
+def rate(gpu_name: object, operation: str, precision: str) -> float | None:
+    """FLOP/s of products (`matmul`) in a precision, or B/s of memory (`copy`); None where it is unknown."""
+    peak = peak_of(gpu_name)
+    if operation == "copy":
+        return peak.bandwidth * 1e9 if peak else None
+    found = getattr(peak, precision, None) if peak and precision in PRECISIONS else None
+    return found * 1e12 if found else None

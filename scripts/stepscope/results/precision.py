@@ -1,0 +1,49 @@
+"""sums.csv, dtypes.csv and forced.csv: what the probes of formats of numbers found, from their records."""
+
+from collections.abc import Iterator
+
+from stepscope.results.cells import Cell
+from stepscope.results.schema import FORCED, SUMS
+
+
+def sums(cells: list[Cell]) -> list[dict]:
+    """A row for each way to add up."""
+    return [{name: row.get(name) for name in SUMS.names} for row in _rows(cells, "accumulation")]
+
+
+def forced(cells: list[Cell]) -> list[dict]:
+    """A row for each operation, input and format."""
+    return [{name: row.get(name) for name in FORCED.names} for row in _rows(cells, "forced")]
+
+
+def dtypes(cells: list[Cell]) -> list[dict]:
+    """A row for each module under autocast, each operator of attention and of operations that were run alone."""
+    found = []
+    for model, part in (("toy", "toy"), ("own", "model")):
+        for row in _rows(cells, part):
+            if row.get("status", "ok") == "ok":
+                named = {"model": model, "part": row["role"], "operator": row["kind"]}
+                found.append(_key(row) | named | {name: row.get(name) for name in _TYPES})
+    for row in _rows(cells, "attention"):
+        found.append(_key(row) | {"model": "own attention", "part": row["part"]} | _operator(row))
+    for row in _rows(cells, "operators"):
+        if row.get("operator"):
+            found.append(_key(row) | {"model": row["operation"], "part": row["given"]} | _operator(row))
+    return found
+
+
+_TYPES = ("parameter", "input", "output", "output_gradient", "parameter_gradient")
+
+
+def _rows(cells: list[Cell], part: str) -> Iterator[dict]:
+    for cell in cells:
+        for row in cell.summary.get("tables", {}).get(part, []):
+            yield {"machine": cell.place["machine"], "cell": cell.name} | row
+
+
+def _key(row: dict) -> dict:
+    return {name: row[name] for name in ("machine", "cell", "autocast")}
+
+
+def _operator(row: dict) -> dict:
+    return {"operator": row["operator"], "input": row["input_dtypes"], "output": row["output_dtype"]}

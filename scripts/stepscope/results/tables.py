@@ -1,0 +1,76 @@
+"""Reading results/tables/*.csv: each column has the type that the schema declares."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
+
+_OF_CELL = (*(each.name for each in PLACE), "options", "mode")
+
+
+class Tables:
+    """The tables of a folder, read when asked for; of one machine, if one is named.
+
+    Missing text is "", a missing number NaN. A table that is not there is an empty one with its columns. A table of
+    cells that does not say what they are has the columns of their place, options and mode from `cells`, too.
+    """
+
+    def __init__(self, folder: Path | str, machine: str | None = None):
+        self.folder, self.machine = Path(folder), machine
+        self._read: dict[str, pd.DataFrame] = {}
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        """The whole table. Raises KeyError for a name that the schema does not have."""
+        if name not in self._read:
+            self._read[name] = self._placed(read(self.folder / f"{name}.csv", name))
+        return self._read[name]
+
+    def rows(self, name: str, **where: object) -> pd.DataFrame:
+        """The rows whose columns have these values; of a list, tuple or set one of them."""
+        frame = self[name]
+        for column, value in where.items():
+            one_of = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
+            frame = frame[frame[column].isin(one_of)]
+        return frame
+
+    def row(self, name: str, **where: object) -> dict:
+        """The first of them; an empty dictionary where there is none."""
+        return next(iter(self.rows(name, **where).head(1).to_dict("records")), {})
+
+    @property
+    def machines(self) -> list[str]:
+        """Labels of all machines that have a cell, in the order of the plan."""
+        return list(dict.fromkeys(self["cells"]["machine"]))
+
+    def _placed(self, frame: pd.DataFrame) -> pd.DataFrame:
+        if self.machine and "machine" in frame:
+            frame = frame[frame["machine"] == self.machine].reset_index(drop=True)
+        missing = [column for column in _OF_CELL if column not in frame]
+        if "cell" not in frame or not missing:
+            return frame
+        return frame.merge(self["cells"][["cell", *missing]], on="cell", how="left")
+
+
+def read(path: Path, name: str) -> pd.DataFrame:
+    """One table of the schema from a file; empty where there is none."""
+    table = TABLES[name]
+    if not path.exists():
+        return typed(pd.DataFrame(columns=table.names, dtype=str), name)
+    plain = {"dtype": "str", "keep_default_na": False, "na_values": [""], "encoding": "utf-8"}
+    return typed(pd.read_csv(path, **plain), name)
+
+
+def typed(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The columns of the schema in their order, as numbers, flags and text."""
+    columns = TABLES[name].columns
+    frame = frame.reindex(columns=[each.name for each in columns])
+    return pd.DataFrame({each.name: _as(each.kind, frame[each.name]) for each in columns}, index=frame.index)
+
+
+def _as(kind: str, values: pd.Series) -> pd.Series:
+    if kind == NUMBER:
+        return pd.to_numeric(values, errors="coerce").astype(float)
+    if kind == FLAG:
+        return values.astype("str").str.lower().isin(["true", "1", "1.0"])
+    return values.astype("object").where(values.notna(), "")

@@ -1,0 +1,93 @@
+"""Memory with checkpoints in closed form: against sums by hand, the plain peak, and every allocation of torch."""
+
+import math
+
+import pytest
+from stepscope.model import footprint, footprint_peak
+from stepscope.model.footprint import Setup
+from stepscope.model.shape import ModelShape
+from stepscope.model import footprint_checkpoint
+
+SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
+
+
+def setup(precision="fp32", attention="naive", context=32, shape=SHAPE) -> Setup:
+    return Setup(shape, 2, context, precision, attention)
+
+
+def test_what_a_block_saves_by_hand():
+    """fp32 and fused attention; per token and in numbers: 64 of the block's input, the norm's x / rms and 1 / rms, its
+    result; Q, K, QKV, attended, one log-sum-exp a head; the same norm again; gate, silu, up, product of 128."""
+    tokens = 2 * 32
+    numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
+    assert footprint_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
+    assert footprint_checkpoint.boundary_bytes(setup()) == 4 * tokens * 64
+    assert footprint_checkpoint.best_by_rule(setup(attention="sdpa")) == pytest.approx(math.sqrt(6 * 64 / numbers))
+
+
+def test_autocasts_copies_come_and_go_with_a_block():
+    weights = 4 * 64**2 + 3 * 64 * 128
+    saved = footprint.total(footprint.saved_by_block(setup("bf16")))
+    assert footprint_checkpoint.block_bytes(setup("bf16")) == saved + 2 * weights
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("mode", ["forward-backward", "step"])
+def test_without_checkpoints_it_is_the_plain_peak(precision, mode):
+    plain = footprint_peak.peak(setup(precision), mode).bytes
+    assert footprint_checkpoint.peak_bytes(setup(precision), mode, 0) == plain
+
+
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
+    long = setup(attention=attention, context=512)  # the peak is in a block, not at the loss
+    part = footprint_peak.peak(long, "forward-backward")
+    assert part.part.startswith("last block/") or attention == "sdpa"
+    last = max(each.bytes for each in footprint_peak.moments(long, "forward-backward") if "last block" in each.part)
+    assert footprint_checkpoint.peak_bytes(long, "forward-backward", 6) == last
+
+
+def test_the_best_k_of_equal_parts_is_the_root():
+    """If a block saved as much as a boundary, the rule would give the paper's square root."""
+    equal = setup()
+    ratio = footprint_checkpoint.block_bytes(equal) / footprint_checkpoint.boundary_bytes(equal)
+    assert footprint_checkpoint.best_by_rule(equal) * math.sqrt(ratio) == pytest.approx(math.sqrt(6))
+
+
+def test_the_best_k_has_one_of_the_lowest_peaks():
+    deep = setup(shape=ModelShape(64, 128, 40, 4, 200), attention="sdpa", context=256)
+    best = footprint_checkpoint.best_by_peak(deep, "step")
+    peaks = [footprint_checkpoint.peak_bytes(deep, "step", every) for every in range(1, 41)]
+    assert peaks[best - 1] <= 1.01 * min(peaks) and best < 40
+    assert abs(best - footprint_checkpoint.best_by_rule(deep)) < 2
+
+
+@pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize("attention", ["naive", "sdpa"])
+def test_the_closed_form_is_what_torch_allocates(every, attention):
+    """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of the targets."""
+    torch = pytest.importorskip("torch")
+    from stepscope.measure.ladder_workload import OptimisedWorkload
+
+    spec = {"d_model": 64, "d_ff": 128, "num_layers": 6, "num_heads": 4, "vocab_size": 200, "context": 128, "batch": 2}
+    spec |= {"precision": "fp32", "attention": attention, "seed": 0, "device": "cpu", "checkpoint": every}
+    work = OptimisedWorkload(spec)
+
+    def step():
+        work.clear_gradients()
+        for phase in work.phases("step").values():
+            phase()
+
+    step()
+    work.clear_gradients()
+    work.drop_graph()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
+        step()
+    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
+    now = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        now += event.nbytes()
+        peak = max(peak, now)
+    own = setup(attention=attention, context=128)
+    always = [footprint.parameters(own), *footprint.buffers(own), footprint.optimizer_state(own)]
+    assert footprint_checkpoint.peak_bytes(own, "step", every) - footprint.total(always) == pytest.approx(peak, rel=0.005)
