@@ -138,7 +138,7 @@ def _profiled(data: Data, own: Machine, cell: dict) -> Profiled | None:
         casts=known[2],
         optimizer=spent,
         optimizer_kernels=plus(*(number(row, "calls", "count") for row in optimizer)),
-        others=minus(whole, plus(*known, spent)),
+        others=_at_least_zero(minus(busy or whole, plus(*known, spent))),
         kernels_time=whole,
         idle=_at_least_zero(minus(clock, busy)),
         busy_share=share(busy, clock),

@@ -1,6 +1,7 @@
 """A page's Markdown as one HTML file: figures within it, anchors, a table of contents, themes by its style alone."""
 
 import html
+import itertools
 import re
 from pathlib import Path
 
@@ -10,12 +11,9 @@ from markupsafe import Markup
 from mdit_py_plugins.anchors import anchors_plugin
 
 from stepscope import colours
+from stepscope.figures import svg
 
 _FIGURE = re.compile(r'<p><img src="([^"]+)" alt="([^"]*)"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
-_THEMED = {  # the colours of figures that a theme changes
-    **{colours.INK: "ink", colours.MUTED: "soft", colours.GRID: "line", colours.SHADE: "shade"},
-    colours.PAPER: "paper",
-}
 
 
 def slug(title: str) -> str:
@@ -35,25 +33,13 @@ def body(markdown: str, folder: Path) -> str:
     )
     text = re.sub(r"<table>(.*?)</table>", r'<div class="table" tabindex="0"><table>\1</table></div>', text, flags=re.S)
     text = re.sub(r"(</table></div>)\s*<p><em>(.*?)</em></p>", r'\1\n<p class="caption">\2</p>', text, flags=re.DOTALL)
-    return _FIGURE.sub(lambda found: _figure(*found.groups(), folder), text)
+    numbers = itertools.count(1)
+    return _FIGURE.sub(lambda found: _figure(*found.groups(), folder, next(numbers)), text)
 
 
-def _figure(path: str, label: str, caption: str, folder: Path) -> str:
-    drawn = _inline((folder / path).read_text(), Path(path).stem)
-    drawn = re.sub(r"<svg\b", f'<svg role="img" aria-label="{label}"', drawn, count=1)
+def _figure(path: str, label: str, caption: str, folder: Path, number: int) -> str:
+    drawn = svg.inline((folder / path).read_text(), number, html.unescape(label))
     return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
-
-
-def _inline(svg: str, name: str) -> str:
-    """An SVG file within a page: its root alone, its identifiers its own, the theme's colours as variables."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    own = re.sub(r"\W", "-", name)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{own}-\1"', svg)
-    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{own}-", svg)
-    for colour, variable in _THEMED.items():
-        svg = re.sub(f'([a-z-]+)="{colour}"', rf'style="\1: var(--{variable})"', svg, flags=re.I)
-        svg = re.sub(f": ?{colour}", f": var(--{variable})", svg, flags=re.IGNORECASE)
-    return svg
 
 
 def document(base: Path, markdown: str, folder: Path, title: str, contents: list[tuple[str, str]], **more: str) -> str:
@@ -61,8 +47,15 @@ def document(base: Path, markdown: str, folder: Path, title: str, contents: list
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string((base / "base.html").read_text()).render(
         title=html.unescape(re.sub(r"\\(.)", r"\1", title)),
-        style=Markup((base / "style.css").read_text()),
-        body=Markup(body(markdown, folder)),
+        style=Markup(colours.css() + (base / "style.css").read_text()),
+        body=Markup(_chapters(body(markdown, folder), [anchor for anchor, _ in contents[1:]])),
         contents=contents,
         **more,
     )
+
+
+def _chapters(text: str, anchors: list[str]) -> str:
+    """The headings of chapters are told from those of page one's parts."""
+    for anchor in anchors:
+        text = text.replace(f'<h2 id="{anchor}"', f'<h2 class="chapter" id="{anchor}"', 1)
+    return text
