@@ -6,6 +6,7 @@ A chapter more is a module in stepscope/report/facts, a template in report/chapt
 import dataclasses
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -77,6 +78,14 @@ def write(request: Request) -> list[Path]:
     return list(files)
 
 
+def write_site(request: Request) -> list[Path]:
+    """The report in a folder that needs nothing beside it: with its figures and tables, for a web server."""
+    for name, folder in (("figures", request.figures), ("tables", request.tables)):
+        shutil.copytree(folder, request.out / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.log"))
+    (request.out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
+    return write(dataclasses.replace(request, figures=request.out / "figures", tables=request.out / "tables"))
+
+
 def facts_of(data: Data) -> dict[str, object]:
     """Chapter → its facts, of those that have any."""
     found = {name: import_module(f"stepscope.report.facts.{name}").facts(data) for name in CHAPTERS}
@@ -85,7 +94,7 @@ def facts_of(data: Data) -> dict[str, object]:
 
 def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Environment:
     """The templates, which find the figures of a machine."""
-    first = Data(request.tables)["cells"]["machine"].iloc[0]
+    first = next(iter(Data(request.tables).machines), machine)
 
     def path(name: str) -> str | None:
         """A machine's own figure has its label behind the name, but for the first one of the tables."""

@@ -87,6 +87,7 @@ class Memory:
     graphs_hidden: Maybe = None
     is_graphs_more: bool = False
     fused: Remedy | None = None
+    is_fused_less: bool = False
     least: Remedy | None = None
     checkpoint: Remedy | None = None
     checkpoint_longer: Maybe = None
@@ -119,7 +120,7 @@ def facts(data: Data) -> Memory | None:
         asked=asked,
         allocated=of("peak_allocated"),
         reserved=of("peak_reserved"),
-        unused=minus(of("peak_reserved"), asked),
+        unused=minus(of("peak_reserved"), asked) if own.is_gpu else None,
         standing=standing,
         above=minus(asked, standing),
         parameters=by_name.get("parameters"),
@@ -221,7 +222,8 @@ def _of_ladder(ladder: Ladder) -> dict:
         "graphs_before": before,
         "graphs_hidden": minus(graphs.peak, graphs.allocated) if graphs else None,
         "is_graphs_more": bool(graphs and before and is_below(before.peak, graphs.peak)),
-        "fused": by_kind.get("sdpa") or by_kind.get("triton"),
+        "fused": (fused := by_kind.get("sdpa") or by_kind.get("triton")),
+        "is_fused_less": bool(fused) and is_below(fused.rung.peak, plain.peak, 1 - CLOSE),
         "least": min(remedies, key=lambda each: each.rung.peak.value),
         "checkpoint": checkpoint,
         "checkpoint_longer": Quantity(longer.value, "1", cells=longer.cells) if longer else None,

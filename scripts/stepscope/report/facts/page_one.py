@@ -156,7 +156,7 @@ def _limit(limits: str, arithmetic_share: Maybe) -> str:
         return "launches"
     if arithmetic_share is None:
         return ""
-    return "arithmetic" if arithmetic_share.value > MOSTLY else "other"
+    return "arithmetic" if arithmetic_share.value >= MOSTLY else "other"
 
 
 def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:

@@ -182,7 +182,10 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
 
 
 def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict]) -> dict[str, dict]:
-    """Of each variant all options, `after` and `kind`; by its name and comparisons where the command says nothing."""
+    """Of each variant all options, `after` and `kind`; where the command says nothing, by its name and comparisons.
+
+    The command names all options of a variant that are not neutral; a name says what it changes of the one before.
+    """
     options: dict[str, dict] = {}
     before = {}
     for row in comparisons:  # the rung before comes first among those that a variant is compared with
@@ -192,7 +195,7 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
         after = said.get("after", "") if declared else before.get(name, "")
         based = options.get(after, START)
         own = {key: said[key] for key in START if key in said} if declared else _by_name(name)
-        full = based | own
+        full = (START if declared else based) | own
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
         value = full[changed[0]]
         is_aside = bool(after) and position > 0 and any(options[other]["after"] == after for other in options)

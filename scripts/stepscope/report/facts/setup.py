@@ -49,9 +49,9 @@ class Setup:
     tokens: Maybe = None
     six: Maybe = None
     six_gap: Maybe = None
-    contexts: str = ""
-    batches: str = ""
-    precisions: str = ""
+    contexts: str | None = None
+    batches: str | None = None
+    precisions: str | None = None
 
 
 def facts(data: Data) -> Setup | None:
@@ -76,7 +76,7 @@ def facts(data: Data) -> Setup | None:
         six_gap=gap(where.flop, six),
         contexts=_values(timed, "context"),
         batches=_values(timed, "batch"),
-        precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)),
+        precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)) or None,
     )
 
 
@@ -108,5 +108,7 @@ def _own(row: dict) -> Own:
     )
 
 
-def _values(rows: list[dict], column: str) -> str:
-    return ", ".join(f"{value:,.0f}" for value in sorted({row[column] for row in rows if row[column] == row[column]}))
+def _values(rows: list[dict], column: str) -> str | None:
+    """The values of a column, the smallest first; None without any."""
+    known = sorted({row[column] for row in rows if row[column] == row[column]})
+    return ", ".join(f"{value:,.0f}" for value in known) or None

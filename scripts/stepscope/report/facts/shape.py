@@ -1,5 +1,6 @@
 """What the closed form of the memory says of a place, for this project's model, as written or with fused attention."""
 
+import functools
 from dataclasses import replace
 
 from stepscope.model.footprint import Setup
@@ -24,22 +25,27 @@ def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None
 def longest_context(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
     """The longest context whose step fits `memory` at the place's batch."""
     setup = setup_of(data, where, attention)
-    return count(first_context_that_fails(setup, "step", int(memory.value)) - 1) if setup and memory else None
+    return count(_longest(setup, int(memory.value))) if setup and memory else None
 
 
 def largest_batch(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
     """The largest batch whose step fits `memory` at the place's context; 0 if none does."""
     setup = setup_of(data, where, attention)
-    if setup is None or memory is None:
-        return None
+    return count(_largest(setup, int(memory.value))) if setup and memory else None
+
+
+@functools.cache
+def _longest(setup: Setup, memory: int) -> int:
+    return first_context_that_fails(setup, "step", memory) - 1
+
+
+@functools.cache
+def _largest(setup: Setup, memory: int) -> int:
     low, high = 0, 1
-    while _fits(setup, high, memory):
+    while peak(replace(setup, batch=high), "step").bytes <= memory:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _fits(setup, middle, memory) else (low, middle)
-    return count(low)
-
-
-def _fits(setup: Setup, batch: int, memory: Maybe) -> bool:
-    return peak(replace(setup, batch=batch), "step").bytes <= memory.value
+        fits = peak(replace(setup, batch=middle), "step").bytes <= memory
+        low, high = (middle, high) if fits else (low, middle)
+    return low

@@ -2,6 +2,7 @@
 
 import html
 import itertools
+import os
 import re
 from pathlib import Path
 
@@ -21,8 +22,11 @@ def slug(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", re.sub(r"\\(.)", r"\1", title).lower()).strip().replace(" ", "-")
 
 
-def body(markdown: str, folder: Path) -> str:
-    """The page's HTML without its frame. Raw HTML is shown, not obeyed, except for line breaks in tables."""
+def body(markdown: str, figures: Path | dict[str, str]) -> str:
+    """The page's HTML without its frame. Raw HTML is shown, not obeyed, except for line breaks in tables.
+
+    figures: the folder that figures' paths start from, or SVG by these paths.
+    """
     reader = MarkdownIt("commonmark", {"typographer": True, "html": False})
     reader.enable(["table", "smartquotes", "replacements"])
     reader.use(anchors_plugin, max_level=3, slug_func=slug)
@@ -34,21 +38,29 @@ def body(markdown: str, folder: Path) -> str:
     text = re.sub(r"<table>(.*?)</table>", r'<div class="table" tabindex="0"><table>\1</table></div>', text, flags=re.S)
     text = re.sub(r"(</table></div>)\s*<p><em>(.*?)</em></p>", r'\1\n<p class="caption">\2</p>', text, flags=re.DOTALL)
     numbers = itertools.count(1)
-    return _FIGURE.sub(lambda found: _figure(*found.groups(), folder, next(numbers)), text)
+    return _FIGURE.sub(lambda found: _figure(*found.groups(), figures, next(numbers)), text)
 
 
-def _figure(path: str, label: str, caption: str, folder: Path, number: int) -> str:
-    drawn = svg.inline((folder / path).read_text(), number, html.unescape(label))
+def _figure(path: str, label: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
+    source = figures[path] if isinstance(figures, dict) else Path(os.path.normpath(figures / path)).read_text()
+    drawn = svg.inline(source, number, html.unescape(label))
     return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
 
 
-def document(base: Path, markdown: str, folder: Path, title: str, contents: list[tuple[str, str]], **more: str) -> str:
+def document(
+    base: Path,
+    markdown: str,
+    figures: Path | dict[str, str],
+    title: str,
+    contents: list[tuple[str, str]],
+    **more: object,
+) -> str:
     """The whole file. base: a folder with base.html and style.css; contents: (anchor, title) of each chapter."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string((base / "base.html").read_text()).render(
         title=html.unescape(re.sub(r"\\(.)", r"\1", title)),
         style=Markup(colours.css() + (base / "style.css").read_text()),
-        body=Markup(_chapters(body(markdown, folder), [anchor for anchor, _ in contents[1:]])),
+        body=Markup(_chapters(body(markdown, figures), [anchor for anchor, _ in contents[1:]])),
         contents=contents,
         **more,
     )

@@ -157,4 +157,4 @@ def words(text: str) -> int:
     """Words of its prose: without headings, tables, figures, captions, code blocks and addresses of links."""
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     prose = [block for block in text.split("\n\n") if not re.match(r"[#|!*](?!\*)", block.strip())]
-    return len(re.sub(r"\]\([^)]*\)|[*\[`]", "", " ".join(prose)).split())
+    return len(re.sub(r"\]\([^)]*\)|[*\[`]|^- ", "", "\n".join(prose), flags=re.MULTILINE).split())

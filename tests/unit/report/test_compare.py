@@ -1,0 +1,102 @@
+"""Two runs: what is exact is judged, the clock is not."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from stepscope.report import compare
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture
+def changed(folders, tmp_path):
+    """A copy of the GPU's run, in which rows of series.csv are changed: made(row filter, factor) → its folder."""
+
+    def made(name: str, **changes: object) -> Path:
+        folder = tmp_path / name / "tables"
+        folder.mkdir(parents=True)
+        for path in folders["gpu"].iterdir():
+            frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+            if path.stem == "series":
+                own = (frame["quantity"] == changes["quantity"]) & (frame["cell"] == changes["cell"])
+                if "status" in changes:
+                    frame.loc[own, "status"] = changes["status"]
+                else:
+                    frame.loc[own, "median"] = str(changes["median"])
+            frame.to_csv(folder / path.name, index=False)
+        return tmp_path / name
+
+    return made
+
+
+LAUNCHES = {"quantity": "launches", "cell": "gpu-a/timing/little/ctx256/bf16"}
+
+
+def test_a_run_is_the_same_as_itself(folders):
+    found = compare.compared(folders["gpu"], folders["gpu"], {})
+    assert not found.worse and not found.better and not found.changed and not found.kernels
+    assert found.counts["times"].value > 30 and found.shown["times"] == []
+
+
+def test_more_launches_are_worse(folders, changed):
+    found = compare.compared(folders["gpu"], changed("after", **LAUNCHES, median=3001), {})
+    (pair,) = found.worse
+    assert (pair.quantity, pair.verdict, pair.before.value, pair.after.value) == ("launches", "more", 3000, 3001)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.0152, "same"), (0.0158, "more"), (0.0140, "less")])
+def test_host_free_times_have_a_margin_of_3_percent(folders, changed, seconds, verdict):
+    after = changed("after", quantity="host_free_time", cell=LAUNCHES["cell"], median=seconds)
+    pairs = [pair for pair in compare.compared(folders["gpu"], after, {}).pairs if pair.cell == LAUNCHES["cell"]]
+    assert {pair.verdict for pair in pairs if pair.quantity == "host_free_time"} == {verdict}
+
+
+def test_the_clock_has_no_verdict(folders, changed):
+    after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", median=9.0)
+    found = compare.compared(folders["gpu"], after, {})
+    assert not found.worse and found.shown["times"][0].cell == "gpu-a/timing/big/ctx1024/fp32"
+
+
+def test_what_no_longer_fits_is_worse(folders, changed):
+    after = changed("after", quantity="time", cell="gpu-a/timing/big/ctx1024/fp32", status="oom")
+    found = compare.compared(folders["gpu"], after, {})
+    assert {pair.verdict for pair in found.worse} == {"broke"}
+    assert {pair.verdict for pair in compare.compared(after, folders["gpu"], {}).better} == {"works"}
+
+
+def test_machines_of_other_labels_are_paired(folders):
+    other = compare.compared(folders["gpu"], folders["cpu"], {})  # the only one of each
+    assert not other.worse and not other.better and other.only_before > 100
+    with pytest.raises(compare.CompareError, match="--paired x=y"):
+        compare.compared(folders["gpu"], folders["gpu"], {"x": "y"})
+
+
+def ended(*words: object) -> int:
+    """The exit code of the program."""
+    spec = importlib.util.spec_from_file_location("compare_runs", ROOT / "scripts/compare_runs.py")
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as end:
+        patch.setattr(sys, "argv", ["compare_runs.py", *map(str, words)])
+        patch.setattr(program, "show", print)
+        program.main()
+    return end.value.code
+
+
+@pytest.mark.parametrize("worse", [False, True])
+def test_the_program_writes_pages_and_says_it_by_its_exit_code(folders, changed, tmp_path, capsys, worse):
+    after = changed("after", **LAUNCHES, median=3001) if worse else folders["gpu"]
+    out = tmp_path / "out"
+    assert ended(folders["gpu"], after, "--out", out) == int(worse)
+    assert sorted(path.name for path in out.iterdir()) == sorted(compare.FILES)
+    assert ("1 worse" in capsys.readouterr().out) is worse
+    assert ("## Worse" in (out / "compare.md").read_text()) is worse
+
+
+def test_nothing_to_compare_is_one_line(tmp_path, capsys):
+    assert ended(tmp_path, tmp_path) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
