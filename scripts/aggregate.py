@@ -9,34 +9,45 @@ import sys
 from pathlib import Path
 
 from stepscope import files
-from stepscope.results import cells, published, writing
+from stepscope.results import cells, published, schema, writing
 
 
 def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("--plan", type=Path, required=True, help="the plan that the workflow wrote")
+    what = flags.add_mutually_exclusive_group(required=True)
+    what.add_argument("--plan", type=Path, help="the plan that the workflow wrote")
+    what.add_argument("--describe", action="store_true", help="print the page that says what every column is, and end")
     flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)")
     flags.add_argument("--out", type=Path, default=Path("results/tables"), help="folder of the tables (%(default)s)")
     ours = Path(__file__).resolve().parents[1] / "report/published"
     flags.add_argument("--published", type=Path, nargs="*", default=sorted(ours.glob("*.csv")), metavar="FILE",
                        help="published figures (those in report/published)")  # fmt: skip
     given = flags.parse_args()
+    if given.describe:
+        sys.stdout.write(schema.page())
+        return
     try:
-        found, refused = cells.read(given.plan, given.results)
-        tables, damaged, warnings = writing.tables(found, given.published)
+        found, samples, refused = cells.read(given.plan, given.results)
+        _refuse(refused)
+        tables, damaged, warnings = writing.tables(found, samples, given.published)
+        _refuse(damaged)
     except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
-    for name, why in (refused | damaged).items():
-        print(f"error: results/{name}: {why}", file=sys.stderr)
-    if refused | damaged:
-        again = " ".join(f"results/{name}/record.json" for name in refused | damaged)
-        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
     with files.or_one_line(given.out):
         writing.write(given.out, tables)
     states = [cell.status()[0] for cell in found]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
+
+
+def _refuse(problems: dict[str, str]) -> None:
+    """End the program if a cell has a problem."""
+    for name, why in problems.items():
+        print(f"error: results/{name}: {why}", file=sys.stderr)
+    if problems:
+        again = " ".join(f"results/{name}/record.json" for name in problems)
+        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
 
 
 if __name__ == "__main__":

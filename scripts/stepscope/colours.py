@@ -37,6 +37,7 @@ NEUTRAL = {
     "paper": ("#fffffe", "#15171a"),
 }
 INK, MUTED, GRID, PAPER = (light for light, _ in NEUTRAL.values())
+ON_BAR = "#111213"  # words on a bar or an area, in both themes
 ACCENT = "blue"
 
 # What a thing is, wherever it is drawn, is of one colour: the optimizer's time, kernels and state are green.
@@ -63,6 +64,8 @@ THINGS = {
         "activations": "sky",
         "cast weights": "purple",
         "workspace": "yellow",
+        "buffers": "black",
+        "unknown": "pale",
         "other": "grey",
     },
     "attention": {

@@ -37,11 +37,11 @@ def _subject(row: dict) -> str:
 
 
 def over_length(
-    tables: Tables, quantity: str, scale: float, unit: str, ceilings: dict[str, float] | None = None
+    tables: Tables, quantity: str, unit: str, scale: float, ceilings: dict[str, float] | None = None
 ) -> Figure | None:
     """A panel a direction, both axes logarithmic, a line an implementation, named at its end.
 
-    scale: of the axis' unit in SI units. ceilings: name → value, drawn as dashed lines.
+    unit, scale: name of the axis' unit, and its size in SI units. ceilings: name → value, drawn as dashed lines.
     """
     rows = subject_rows(tables, quantity)
     if rows.dropna(subset=["median"])["length"].nunique() < 2:
@@ -62,8 +62,9 @@ def over_length(
         for name, value in (ceilings or {}).items():
             marks.ceiling(panel, value / scale, name)
         named.append((panel, ends))
-    values = [*rows["median"].dropna(), *(value / scale for value in (ceilings or {}).values())]
-    marks.finish(named, rows["length"], (min(values) / 1.3, max(values) * 1.6))
+    low, high = marks.span(rows)
+    high = max([high, *(value / scale for value in (ceilings or {}).values())])
+    marks.finish(named, rows["length"], (low / 1.2, high * 1.5))
     figure.supxlabel("length (positions)", fontsize=8)
     figure.supylabel(unit, fontsize=8)
     return figure
@@ -76,29 +77,21 @@ def _implementations(rows: pd.DataFrame) -> list[str]:
 
 def attention_time(tables: Tables) -> Figure | None:
     """Time of one call over the length."""
-    return over_length(tables, "time", 1e-3, "ms a call")
+    return over_length(tables, "time", "ms a call", 1e-3)
 
 
 def attention_rates(tables: Tables) -> Figure | None:
-    """FLOP/s over the length, beside the sustained rate of a large product in the same precision."""
+    """FLOP/s over the length, beside the most that a large product in the same precision reached."""
     rows = subject_rows(tables, "rate")
     if rows.empty:
         return None
-    of_products = tables.row(
-        "series",
-        study="ceilings",
-        size="matmul",
-        quantity="rate",
-        variant="sustained",
-        precision=rows["precision"].iloc[0],
-    )
-    rate = of_products.get("median")
-    return over_length(tables, "rate", 1e12, "TFLOP/s", {"large product": rate} if rate else None)
+    of_products = tables.rows("series", study="ceilings", size="matmul", quantity="rate", variant="burst")
+    known = of_products[of_products["precision"] == rows["precision"].iloc[0]]["median"].dropna()
+    ceilings = {"large product": known.iloc[0]} if len(known) else {}
+    return over_length(tables, "rate", *words.rate_unit(rows["median"].max()), ceilings)
 
 
 def attention_memory(tables: Tables) -> Figure | None:
     """Bytes that forward keeps for backward over the length."""
-    rows = subject_rows(tables, "before_backward")
-    return (
-        over_length(tables, "before_backward", *reversed(words.byte_unit(rows["median"].max()))) if len(rows) else None
-    )
+    rows = subject_rows(tables, "before_backward").dropna(subset=["median"])
+    return over_length(tables, "before_backward", *words.byte_unit(rows["median"].max())) if len(rows) else None

@@ -39,12 +39,12 @@ def rungs(tables: Tables) -> pd.DataFrame:
 
 
 def ladder(tables: Tables) -> Figure | None:
-    """A panel a place, a bar a rung: phases, the interval of the step, and its ratio to the rung before."""
+    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before."""
     steps = rungs(tables)
     steps = steps[~steps["variant"].str.startswith("checkpoint")]
     if steps["median"].isna().all():
         return None
-    cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[-MOST_PLACES:]
+    cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[::-1][:MOST_PLACES]
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
     key = {phase: colours.of("phase", phase) for phase in PHASES}
@@ -96,16 +96,17 @@ def _told(row: dict) -> str:
 
 
 def checkpoint(tables: Tables) -> Figure | None:
-    """Time beside reserved peak of a rung and the same rung with a checkpoint every k blocks, at the largest place."""
+    """Time and peak of a rung and of the same rung with a checkpoint every k blocks, at the largest place."""
     steps = rungs(tables).dropna(subset=["median"])
     kept = steps[steps["variant"].str.startswith("checkpoint")]
     place = places.largest(tables, kept)
-    if len(place) < 2:
+    if place.empty:
         return None
     own = steps[steps["cell"] == place["cell"].iloc[0]]
     own = own[own["variant"].isin({*place["variant"], *place["after"]})]
-    peaks = tables.rows("series", study="ladder", quantity="peak_reserved", mode="step", cell=own["cell"].iloc[0])
-    peaks = peaks.set_index("variant")["median"]
+    peaks, word = places.peaks(tables, "ladder")
+    peaks = peaks[peaks["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
+    unit, scale = words.byte_unit(peaks.max())
     figure, axes = theme.panels(1, 2, 0.8 + 0.24 * len(own), words.place(own.iloc[0].to_dict()), sharey=True)
     time, memory = axes[0]
     colour = colours.OKABE_ITO[colours.ACCENT].light
@@ -113,10 +114,10 @@ def checkpoint(tables: Tables) -> Figure | None:
         time.barh(at, 1e3 * row["median"], height=marks.BAR, color=colour, linewidth=0)
         marks.intervals(time, [at], [1e3 * row["low"]], [1e3 * row["high"]], colours.INK, horizontal=True)
         marks.beside_bar(time, 1e3 * row["median"], at, words.number(1e3 * row["median"]))
-        peak = peaks.get(row["variant"], float("nan")) / words.GIB
+        peak = peaks.get(row["variant"], 0.0) / scale
         memory.barh(at, peak, height=marks.BAR, color=colour, linewidth=0)
         marks.beside_bar(memory, peak, at, words.number(peak))
-    for panel, label in ((time, "ms a step"), (memory, "GiB reserved at the peak")):
+    for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
         marks.bar_axis(panel, [words.short(name, 22) for name in own["variant"]])
-        panel.set(xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1))
+        panel.set(xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
     return figure

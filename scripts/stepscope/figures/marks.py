@@ -76,6 +76,12 @@ def line(panel: Axes, rows: pd.DataFrame, x: str, colour: str, name: str = "", y
     return [(name, last[x], last[y], colour)]
 
 
+def span(rows: pd.DataFrame) -> tuple[float, float]:
+    """(least, most) of medians and the ends of their intervals."""
+    values = rows[["median", "low", "high"]]
+    return values.min().min(), values.max().max()
+
+
 def intervals(panel: Axes, places, low, high, colour: str, horizontal: bool = False) -> None:
     """Bars between `low` and `high`, as one path; those without both are left out."""
     points = np.repeat(np.asarray(places, dtype=float), 3)
@@ -145,7 +151,13 @@ def out_of_memory(panel: Axes, points: Iterable[tuple[float, str]]) -> None:
     """A hollow cross inside the top edge for each (place, colour) where memory ran out, one below another."""
     there: Counter[float] = Counter()
     for place, colour in points:
-        look = {"marker": "X", "markersize": 5.5, "markerfacecolor": colours.PAPER, "markeredgecolor": colour}
+        look = {
+            "marker": "X",
+            "markersize": 5.5,
+            "markerfacecolor": colours.PAPER,
+            "markeredgecolor": colour,
+            "color": colour,
+        }
         height = 0.95 - 0.08 * there[place]
         panel.plot([place], [height], transform=panel.get_xaxis_transform(), clip_on=False, label="_oom", **look)
         there[place] += 1

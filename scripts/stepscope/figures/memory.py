@@ -8,16 +8,20 @@ from stepscope import colours
 from stepscope.figures import marks, places, theme, words
 from stepscope.results.tables import Tables
 
-KINDS = {  # column of memory_timeline → category
+KINDS = {  # column of memory_timeline, or of a snapshot's → category; from below
     "parameters": "parameters",
     "optimizer_state": "optimizer state",
     "gradients": "gradients",
     "cast_weights": "cast weights",
     "activations": "activations",
+    "workspace": "workspace",
+    "buffers": "buffers",
+    "unknown": "unknown",
     "other": "other",
 }
 REST = ("buffers", "unknown")
 MOST_CELLS = 16
+MOST_MOMENTS = 1200  # that are drawn
 LEAST_GAP = 0.005  # of a prediction, from which on it is told
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
 
@@ -34,55 +38,66 @@ def memory_over_step(tables: Tables) -> Figure | None:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
     rows = rows[rows["precision"] == precision]
-    unit, scale = words.byte_unit(rows[list(KINDS)].sum(axis=1).max())
-    reserved, peak = rows["reserved"].max() / scale, rows[list(KINDS)].sum(axis=1).max() / scale
-    told = f"peak (triangle) {words.number(peak)} {unit}" + (
-        f", reserved {words.number(reserved)}" if reserved == reserved else ""
-    )
-    figure, axes = theme.panels(1, 1, 3.1, f"{words.place(rows.iloc[0].to_dict(), precision=True)}; {told}")
+    return of_recording(rows, words.place(rows.iloc[0].to_dict(), precision=True))
+
+
+def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
+    """Bytes alive over time, stacked by category; dashed what the allocator reserved, if that is known.
+
+    rows: a moment each, in order, with `time` in seconds, and in bytes any of the columns of `KINDS`; `reserved` and
+    `phase` may be missing.
+    """
+    kinds = {column: kind for column, kind in KINDS.items() if column in rows}
+    rows = rows.assign(**{column: rows[column].fillna(0.0) for column in kinds})
+    rows = rows.assign(total=rows[list(kinds)].sum(axis=1))
+    if rows.empty or rows["total"].max() <= 0:
+        return None
+    peak_row = int(rows["total"].to_numpy().argmax())
+    kept = sorted({*range(0, len(rows), -(-len(rows) // MOST_MOMENTS)), peak_row, len(rows) - 1})
+    rows = rows.iloc[kept]
+    unit, scale = words.byte_unit(rows["total"].max())
+    reserved = rows["reserved"].max() / scale if "reserved" in rows else float("nan")
+    has_reserved = reserved == reserved
+    told = f"{subject}; peak (triangle) {words.number(rows['total'].max() / scale)} {unit}"
+    told += f", reserved (dashed) {words.number(reserved)}" if has_reserved else ""
+    figure, axes = theme.panels(1, 1, 3.1, told)
     panel = axes[0, 0]
-    time, values = 1e3 * rows["time"].to_numpy(), rows[list(KINDS)].to_numpy().T / scale
-    shades = [colours.of("memory", kind) for kind in KINDS.values()]
-    panel.stackplot(time, values, colors=shades, linewidth=0, step="post")
-    total = values.sum(axis=0)
-    top = 1.14 * max(total.max(), reserved if reserved == reserved else 0.0)
-    panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the step's start", ylabel=unit)
-    if reserved == reserved:
-        panel.plot(
-            time, rows["reserved"] / scale, color=colours.INK, linewidth=1, linestyle=(0, (4, 2)), label="reserved"
-        )
-    panel.plot(time[total.argmax()], total.max(), marker="v", markersize=5, color=colours.INK, label="peak")
-    _phases(panel, time, list(rows["phase"]), top)
-    _names(panel, values, top)
+    time, values = 1e3 * rows["time"].to_numpy(), rows[list(kinds)].to_numpy().T / scale
+    top = 1.14 * max(values.sum(axis=0).max(), reserved if has_reserved else 0.0)
+    panel.set(xlim=(time[0], time[-1]), ylim=(0, top), xlabel="ms since the start", ylabel=unit)
+    panel.stackplot(time, values, colors=[colours.of("memory", kind) for kind in kinds.values()], linewidth=0)
+    if has_reserved:
+        look = {"color": colours.INK, "linewidth": 1, "linestyle": (0, (4, 2)), "label": "reserved"}
+        panel.plot(time, rows["reserved"] / scale, **look)
+    at = kept.index(peak_row)
+    panel.plot(time[at], values[:, at].sum(), marker="v", markersize=5, color=colours.INK, label="peak")
+    _phases(panel, time, list(rows["phase"]) if "phase" in rows else [], top)
+    _names(panel, time, values, list(kinds.values()))
     return figure
 
 
 def _phases(panel, time: np.ndarray, phases: list[str], top: float) -> None:
-    """A line where a phase begins, and its name at the lower edge of the panel's top."""
-    for at in range(1, len(phases)):
-        if phases[at] and phases[at] != phases[at - 1]:
+    """A line where a phase begins, and its name at the panel's upper edge."""
+    for at, (before, phase) in enumerate(zip(["", *phases], phases, strict=False)):
+        if phase and phase != before:
             panel.axvline(time[at], color=colours.MUTED, linewidth=0.6, zorder=3)
-            panel.annotate(
-                phases[at], (time[at], top), (3, -8), textcoords="offset points", fontsize=7, color=colours.MUTED
-            )
+            look = {"textcoords": "offset points", "fontsize": 7, "color": colours.MUTED}
+            panel.annotate(phase, (time[at], top), (3, -8), **look)
 
 
-def _names(panel, values: np.ndarray, top: float) -> None:
-    """Names of the areas right of them, at the step's end where they still are there, else in their thickest place."""
-    ends, left_over = [], {}
+def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> None:
+    """Names of the areas right of them where they still are there at the end, else in their thickest place."""
     floors = np.vstack([np.zeros(values.shape[1]), values.cumsum(axis=0)])
-    for at, kind in enumerate(KINDS.values()):
-        colour = colours.of("memory", kind)
-        if values[at, -1] > LEAST_NAMED * top:
-            ends.append((kind, panel.get_xlim()[1], (floors[at, -1] + floors[at + 1, -1]) / 2, colour))
-        elif values[at].max() > LEAST_NAMED * top:
-            left_over[kind] = at
+    middles = (floors[:-1] + floors[1:]) / 2
+    least = LEAST_NAMED * panel.get_ylim()[1]
+    ends = [(kind, time[-1], middles[at, -1], colours.of("memory", kind))
+            for at, kind in enumerate(kinds) if values[at, -1] > least]  # fmt: skip
     marks.label_ends(panel, ends)
-    for kind, at in left_over.items():
+    for at, kind in enumerate(kinds):
         thickest = int(values[at].argmax())
-        middle = (floors[at, thickest] + floors[at + 1, thickest]) / 2
-        x = panel.lines[0].get_xdata()[thickest] if panel.lines else 0
-        panel.text(x, middle, kind, ha="center", va="center", fontsize=theme.LABEL, color="#111213")
+        if values[at, -1] <= least < values[at, thickest]:
+            look = {"ha": "center", "va": "center", "fontsize": theme.LABEL, "color": colours.ON_BAR}
+            panel.text(time[thickest], middles[at, thickest], kind, **look)
 
 
 def memory_peaks(tables: Tables) -> Figure | None:
@@ -93,7 +108,8 @@ def memory_peaks(tables: Tables) -> Figure | None:
     rows = rows.assign(category=rows["category"].replace(dict.fromkeys(REST, "other")))
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     sums = rows.groupby(["cell", "category"])[["bytes", "predicted"]].sum()
-    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in set(rows["category"])}
+    taken = set(sums[sums.max(axis=1) > 0].index.get_level_values("category"))
+    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in taken}
     unit, scale = words.byte_unit(sums["bytes"].groupby("cell").sum().max())
     subject = "alive at the peak of a training step; paler, predicted by the closed form"
     figure, axes = theme.panels(1, 1, 0.95 + 0.27 * len(cells), subject, key)
@@ -117,15 +133,15 @@ def memory_peaks(tables: Tables) -> Figure | None:
 
 def memory_growth(tables: Tables) -> Figure | None:
     """Peak of a training step over the context, a line a size, a panel a precision; dashed the memory of the device."""
-    rows = tables.rows("series", study="timing", quantity="peak_reserved", options="", mode="step")
-    rows = places.usual_batch(rows).dropna(subset=["median"])
+    rows, word = places.peaks(tables, "timing")
+    rows = places.usual_batch(rows)
     if rows["context"].nunique() < 2:
         return None
     lost = places.usual_batch(places.free_steps(tables))
     lost = lost[lost["status"] == "oom"]
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     shown, named = places.precisions(rows), []
-    subject = words.crossed("reserved at the peak of a training step", lost)
+    subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):
         own, colour, ends = rows[rows["precision"] == precision], colours.of("precision", precision), []

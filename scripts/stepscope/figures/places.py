@@ -7,6 +7,7 @@ from stepscope.results.tables import Tables
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 PLACE = ["size", "context", "batch"]
+PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}  # of the GPU's allocator, of the process on a CPU
 
 
 def parameters(tables: Tables) -> dict[str, float]:
@@ -59,6 +60,19 @@ def usual_batch(frame: pd.DataFrame) -> pd.DataFrame:
 def free_steps(tables: Tables, quantity: str = "time", study: str = "timing") -> pd.DataFrame:
     """A quantity of whole training steps at neutral options: a row a place and precision; in a ladder a variant."""
     return tables.rows("series", study=study, quantity=quantity, options="", mode="step", phase="step")
+
+
+def peaks(tables: Tables, study: str) -> tuple[pd.DataFrame, str]:
+    """(rows, word) of the peaks of whole training steps at neutral options: reserved, without a GPU resident bytes."""
+    rows = tables.rows("series", study=study, quantity=list(PEAKS), options="", mode="step").dropna(subset=["median"])
+    quantity = next((each for each in PEAKS if each in set(rows["quantity"])), "peak_reserved")
+    return rows[rows["quantity"] == quantity], PEAKS[quantity]
+
+
+def tried_steps(tables: Tables) -> pd.DataFrame:
+    """The times of whole training steps, and those that ran out of memory; not what the machine cannot do."""
+    steps = free_steps(tables)
+    return steps[steps["status"] != "unsupported"]
 
 
 def phase_times(tables: Tables, study: str = "timing") -> pd.DataFrame:

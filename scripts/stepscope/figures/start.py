@@ -41,7 +41,8 @@ def first_step(tables: Tables) -> Figure | None:
     if rows.empty:
         return None
     cells = places.in_order(tables, rows.drop_duplicates("cell"))
-    key = {part: colours.of("first step", part) for part in colours.THINGS["first step"] if part in set(rows["part"])}
+    taken = set(rows.loc[rows[["first", "later"]].max(axis=1) > 0, "part"])
+    key = {part: colours.of("first step", part) for part in colours.THINGS["first step"] if part in taken}
     subject = "the first step of a fresh process; paler, a later step"
     figure, axes = theme.panels(1, 1, 1.15 + 0.34 * len(cells), subject, key)
     panel = axes[0, 0]

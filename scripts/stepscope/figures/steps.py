@@ -18,20 +18,16 @@ def step_parts(tables: Tables) -> Figure | None:
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
-    rows = places.usual_batch(places.phase_times(tables))
+    rows = places.usual_batch(places.phase_times(tables)).dropna(subset=["median"])
     contexts = sorted(rows["context"].unique())[-MOST_CONTEXTS:]
     if not contexts:
         return None
-    rows = rows[rows["context"].isin(contexts)]
+    steps = places.usual_batch(places.tried_steps(tables))
+    bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(["size", "precision"])
+    names = list(zip(bars["size"], bars["precision"], strict=True))
     key = {phase: colours.of("phase", phase) for phase in PHASES}
-    bars = rows[["size", "precision"]].drop_duplicates()
-    height = 0.5 + 0.16 * len(bars)
+    height = 0.65 + 0.16 * len(names)
     figure, panels = theme.wrapped(len(contexts), 2, height, "each phase synchronised", key=key, sharey=True)
-    names = [
-        tuple(each)
-        for each in places.in_order(tables, bars.assign(context=0, batch=0))[["size", "precision"]].to_numpy()
-    ]
-    steps = places.free_steps(tables)
     for panel, context in zip(panels, contexts, strict=True):
         _phase_bars(panel, rows[rows["context"] == context], steps[steps["context"] == context], names)
         panel.set_title(f"context {context:,.0f}")
@@ -42,13 +38,14 @@ def step_parts(tables: Tables) -> Figure | None:
 
 def _phase_bars(panel, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tuple[str, str]]) -> None:
     for at, (size, precision) in enumerate(names):
-        own = rows[(rows["size"] == size) & (rows["precision"] == precision)].set_index("phase")["median"]
-        end = marks.stack(panel, at, [(1e3 * own.get(phase, 0.0), colours.of("phase", phase)) for phase in PHASES])
+        phases, whole = (frame[(frame["size"] == size) & (frame["precision"] == precision)] for frame in (rows, steps))
+        medians = 1e3 * phases.set_index("phase")["median"]
+        end = marks.stack(panel, at, [(medians.get(phase, 0.0), colours.of("phase", phase)) for phase in PHASES])
         if end:
-            whole = 1e3 * steps[(steps["size"] == size) & (steps["precision"] == precision)][["low", "high"]]
-            marks.intervals(panel, [at] * len(whole), whole["low"], whole["high"], colours.INK, horizontal=True)
-            marks.beside_bar(panel, max(end, whole["high"].max() or 0), at, words.number(end), fontsize=7)
-        elif len(own):
+            low, high = 1e3 * whole["low"], 1e3 * whole["high"]
+            marks.intervals(panel, [at] * len(whole), low, high, colours.INK, horizontal=True)
+            marks.beside_bar(panel, max(end, high.max()), at, words.number(end), fontsize=7)
+        elif (whole["status"] == "oom").any():
             marks.beside_bar(panel, 0, at, "out of memory", color=colours.MUTED, fontsize=7)
     marks.bar_axis(panel, [f"{words.short(size, 14)} {precision}" for size, precision in names])
     panel.set_xlim(0, 1.18 * panel.dataLim.x1 if panel.patches else 1)
@@ -56,7 +53,7 @@ def _phase_bars(panel, rows: pd.DataFrame, steps: pd.DataFrame, names: list[tupl
 
 def time_by_context(tables: Tables) -> Figure | None:
     """A line a size over the context, a panel a precision; crosses where memory ran out."""
-    rows = places.usual_batch(places.free_steps(tables))
+    rows = places.usual_batch(places.tried_steps(tables))
     if rows.dropna(subset=["median"])["context"].nunique() < 2:
         return None
     shown, named = places.precisions(rows), []
@@ -73,7 +70,8 @@ def time_by_context(tables: Tables) -> Figure | None:
             lost += [(context, colour) for context in of_size.loc[of_size["status"] == "oom", "context"]]
         marks.out_of_memory(panel, lost)
         named.append((panel, ends))
-    marks.finish(named, rows["context"], (800 * rows["median"].min(), 1500 * rows["median"].max()))
+    low, high = marks.span(rows)
+    marks.finish(named, rows["context"], (800 * low, 1300 * high))
     figure.supxlabel("context (tokens)", fontsize=8)
     figure.supylabel("ms a step", fontsize=8)
     return figure
@@ -142,8 +140,7 @@ def precision_speedup(tables: Tables) -> Figure | None:
         for size in places.sizes(tables, own):
             ends += marks.line(panel, own[own["size"] == size], "context", colours.of("precision", precision), size)
         named.append((panel, ends))
-    spans = ratios[["median", "low", "high"]]
-    low, high = spans.min().min(), spans.max().max()
+    low, high = marks.span(ratios)
     marks.finish(named, ratios["context"], (min(0.95, low / 1.05), high * 1.1))
     figure.supxlabel("context (tokens)", fontsize=8)
     figure.supylabel("times as fast as fp32", fontsize=8)

@@ -24,12 +24,23 @@ def timeline(tables: Tables) -> Figure | None:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
     rows = rows[rows["precision"] == precision].drop_duplicates()
-    views = [rows[rows["view"] == view] for view in TITLES if view in set(rows["view"])]
+    return of_recording(rows, words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler")
+
+
+def of_recording(rows: pd.DataFrame, subject: str) -> Figure | None:
+    """A panel a view, lanes from above as they first come.
+
+    rows: an interval each, with view, lane, start and end (seconds), label and category (`range`, `call` or a kind of
+    kernels).
+    """
+    found = list(dict.fromkeys(rows["view"]))
+    views = [rows[rows["view"] == view] for view in sorted(found, key=lambda view: view != "step")]
+    if not views:
+        return None
     lanes = [list(dict.fromkeys(view["lane"]))[:MOST_LANES] for view in views]
     drawn = set(rows["category"].replace(MERGED))
     key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
     height = 0.65 + sum(0.55 + LANE * len(own) for own in lanes)
-    subject = words.place(rows.iloc[0].to_dict(), precision=True) + "; under the profiler"
     ratios = {"height_ratios": [LANE * len(own) for own in lanes]}
     figure, axes = theme.panels(len(views), 1, height, subject, key, gridspec_kw=ratios)
     for panel, view, own in zip(axes[:, 0], views, lanes, strict=True):
@@ -38,8 +49,9 @@ def timeline(tables: Tables) -> Figure | None:
 
 
 def _view(panel, rows: pd.DataFrame, lanes: list[str]) -> None:
+    view = rows["view"].iloc[0]
     unit, scale = words.time_unit(rows["end"].max())
-    panel.set(title=TITLES[rows["view"].iloc[0]], xlim=(0, rows["end"].max() / scale), xlabel=unit)
+    panel.set(title=TITLES.get(view, view), xlim=(0, rows["end"].max() / scale), xlabel=unit)
     for at, lane in enumerate(lanes):
         own = rows[rows["lane"] == lane]
         for category in dict.fromkeys(own["category"]):

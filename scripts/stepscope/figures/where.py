@@ -48,7 +48,7 @@ def colour(category: str) -> str:
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels where those are more.
+    """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels if those are more.
 
     attention: kernels of fused attention and of softmax; what is written out of smaller operations is `other`. All but
     the optimizer's own are outside it. idle: what is left of the step by the clock.

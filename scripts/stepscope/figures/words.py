@@ -16,14 +16,6 @@ def number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def seconds(value: float) -> str:
-    """A time in the unit that suits it: 1.51 s, 424 ms, 16 µs."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if abs(value) >= 0.9995 * scale:
-            return f"{number(value / scale)} {unit}"
-    return f"{number(value / 1e-9)} ns"
-
-
 def time_unit(largest: float) -> tuple[str, float]:
     """(name, seconds) of the unit of an axis that reaches so many seconds."""
     return ("s", 1.0) if largest >= 5 else ("ms", 1e-3) if largest >= 1e-3 else ("µs", 1e-6)
@@ -31,13 +23,12 @@ def time_unit(largest: float) -> tuple[str, float]:
 
 def byte_unit(largest: float) -> tuple[str, float]:
     """(name, bytes) of the unit of an axis that reaches so many bytes."""
-    return ("GiB", GIB) if largest >= 0.1 * GIB else ("MiB", 2.0**20)
+    return ("GiB", GIB) if largest >= GIB else ("MiB", 2.0**20)
 
 
-def rate(value: float) -> str:
-    """A rate in FLOP/s: 741 TFLOP/s."""
-    unit, scale = ("TFLOP/s", 1e12) if value >= 1e12 else ("GFLOP/s", 1e9)
-    return f"{number(value / scale)} {unit}"
+def rate_unit(largest: float) -> tuple[str, float]:
+    """(name, FLOP/s) of the unit of an axis that reaches so many FLOP/s."""
+    return ("TFLOP/s", 1e12) if largest >= 1e12 else ("GFLOP/s", 1e9)
 
 
 def plain_tick(value: float, _position=None) -> str:

@@ -1,7 +1,6 @@
 """The cells of the plan: their records and samples, and the table that says what each is and where it comes from."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,14 +25,14 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of the plan with its record, {} where it is missing, and its samples, empty where its study needs none."""
+    """A cell of the plan with its record, {} where it is missing, and the text of its samples.csv."""
 
     name: str
     spec: dict
     command: str
     code: str
     record: dict = field(default_factory=dict)
-    samples: pd.DataFrame = field(default_factory=pd.DataFrame)
+    content: bytes = b""
     folder: Path = Path()
 
     @cached_property
@@ -82,8 +81,11 @@ class Cell:
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
-def read(plan_path: Path, results: Path) -> tuple[list[Cell], dict[str, str]]:
-    """(cells in the plan's order, refused cells: why), without those that are refused. Raises PlanError."""
+def read(plan_path: Path, results: Path) -> tuple[list[Cell], pd.DataFrame, dict[str, str]]:
+    """(cells in the plan's order, their samples, refused cells: why), without those that are refused.
+
+    The samples have `cell` beside their own columns; they are those of the studies in SAMPLED. Raises PlanError.
+    """
     try:
         plan = json.loads(plan_path.read_text())
         entries = [entry for study in plan["studies"].values() for entry in study["cells"]]
@@ -98,7 +100,9 @@ def read(plan_path: Path, results: Path) -> tuple[list[Cell], dict[str, str]]:
             found.append(_read(Cell(name, spec, command, code, folder=results / name), is_foreign))
         except records.Damaged as error:
             refused[name] = str(error)
-    return found, refused
+    sampled = {cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED}
+    samples, damaged = records.parsed(sampled)
+    return found, samples, refused | damaged
 
 
 def _read(cell: Cell, is_foreign: bool) -> Cell:
@@ -109,10 +113,9 @@ def _read(cell: Cell, is_foreign: bool) -> Cell:
         return cell
     if difference := _difference(record["spec"], cell.spec, BUDGET if is_foreign else ()):
         raise records.Damaged(f"record.json is of another spec: {difference}")
-    study = cell.name.split("/")[1]
-    samples = records.read_samples(cell.folder, record["samples_sha256"]) if study in SAMPLED else pd.DataFrame()
+    content = records.content(cell.folder, record["samples_sha256"])
     spec, command = (record["spec"], record["provenance"]["command"]) if is_foreign else (cell.spec, cell.command)
-    return Cell(cell.name, spec, command, cell.code, record, samples, cell.folder)
+    return Cell(cell.name, spec, command, cell.code, record, content, cell.folder)
 
 
 def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
@@ -121,11 +124,6 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
         if found.get(key) != expected.get(key):
             return f"{key} is {found.get(key)!r} there, {expected.get(key)!r} in the plan"
     return ""
-
-
-def again(results: Path, name: str, plan_command: str) -> str:
-    """The command that measures a cell again, in its place."""
-    return f"{plan_command} --out {shlex.quote(str(results / name))}"
 
 
 def rows(cells: list[Cell]) -> list[dict]:
@@ -162,3 +160,18 @@ def _provenance(cell: Cell) -> dict:
         "throttle": "; ".join(telemetry.get("throttle") or []),
         "other_processes": telemetry.get("other_processes"),
     }
+
+
+def mixed(rows: list[dict]) -> list[str]:
+    """A line for each label whose cells were measured on several GPUs, processors, drivers or versions of torch."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        for name in ("gpu", "cpu", "driver", "torch", "cuda"):
+            if row.get(name):
+                found.setdefault((row["machine"], name), {}).setdefault(row[name], row["cell"])
+    said = {
+        place: ", ".join(f"{value} ({cell})" for value, cell in own.items())
+        for place, own in found.items()
+        if len(own) > 1
+    }
+    return [f"{machine}: measured with several of {name}: {values}" for (machine, name), values in said.items()]

@@ -178,7 +178,8 @@ def _items(cell: Cell, snapshots: Snapshots, moment: Peak | None) -> list[dict]:
         state = [footprint.optimizer_state(setup)] if setup else trained and 8 * trained
         item("optimizer state", state, known("optimizer state"))
     if mode != "inference":
-        saved = snapshots.of("memory_saved", cell)
+        is_whole = cell.summary.get("memory", {}).get("recorded") != "warm-up"  # else memory ran out before its end
+        saved = snapshots.of("memory_saved", cell) if is_whole else pd.DataFrame()
         block, rest = (_saved(saved, part) for part in ("block", "rest"))
         item("saved by a block", footprint.saved_by_block(setup) if setup else None, block)
         item("saved outside the blocks", footprint.saved_outside(setup) if setup else None, rest)

@@ -35,7 +35,8 @@ def rows(cells: list[Cell]) -> list[dict]:
         if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
             place = cell.place
             found.setdefault((place["machine"], place["size"], place["context"], place["batch"]), cell)
-    return [_row(cell) for cell in cells if cell in found.values()]
+    chosen = {cell.name for cell in found.values()}
+    return [_row(cell) for cell in cells if cell.name in chosen]
 
 
 def _row(cell: Cell) -> dict:

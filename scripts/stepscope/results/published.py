@@ -51,8 +51,10 @@ class PublishedError(ValueError):
 
 def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
     """All files' rows in the columns of PUBLISHED; in `measured` ours by series.of(), where there is one."""
-    known = _known(series)
-    return [_row(figure, known) for path in paths for figure in read(path)]
+    figures = [figure for path in paths for figure in read(path)]
+    sizes = {place[1] for figure in figures for place in _places(figure)}
+    known = _known(series[series["size"].isin(sizes)])
+    return [_row(figure, known) for figure in figures]
 
 
 def read(path: Path) -> list[dict]:

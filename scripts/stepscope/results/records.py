@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 YEAR = 3.2e7  # s
@@ -52,29 +53,75 @@ def _no_number(text: str) -> None:
 
 def read_samples(folder: Path, digest: str):
     """A cell's samples as a DataFrame, if they are those that its record was written with. Raises Damaged."""
-    import pandas as pd
+    samples, damaged = parsed({folder: content(folder, digest)})
+    for why in damaged.values():
+        raise Damaged(why)
+    return samples.drop(columns="cell")
 
+
+def content(folder: Path, digest: str) -> bytes:
+    """A cell's samples as they were written, by their digest in the record. Raises Damaged."""
     try:
-        content = _content(folder / "samples.csv")
+        text = _content(folder / "samples.csv")
     except FileNotFoundError:
         raise Damaged("samples.csv is missing") from None
-    if hashlib.sha256(content).hexdigest() != digest:
+    if hashlib.sha256(text).hexdigest() != digest:
         raise Damaged("samples.csv is not the file that record.json was written with (truncated or edited by hand)")
+    return text
+
+
+def parsed(contents: dict):
+    """(samples of many cells in one DataFrame, with what names each as `cell`; those that cannot be: why).
+
+    contents: what names a cell -> its samples.csv. Files with the same columns are parsed at once, since a large grid
+    has thousands.
+    """
+    import pandas as pd
+
+    by_header: dict[bytes, list] = {}
+    for cell, text in contents.items():
+        by_header.setdefault(text.partition(b"\n")[0], []).append(cell)
+    found = [_together(header, {cell: contents[cell] for cell in cells}) for header, cells in by_header.items()]
+    frames = [table for table, _ in found]
+    damaged = {cell: why for _, wrong in found for cell, why in wrong.items()}
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["cell"]), damaged
+
+
+def _together(header: bytes, contents: dict):
+    """parsed() of files with the same header; each by itself where one of them is not even a table."""
+    import numpy as np
+    import pandas as pd
+
+    cells = list(contents)
+    counts = [text.count(b"\n") - 1 for text in contents.values()]
+    bodies = b"".join(text.partition(b"\n")[2] for text in contents.values())
     try:
-        table = pd.read_csv(io.BytesIO(content))
-        if not isinstance(table.index, pd.RangeIndex):
-            raise ValueError("it has more fields than columns")
+        table = pd.read_csv(io.BytesIO(header + b"\n" + bodies), low_memory=False)
+        table = table.assign(cell=np.repeat(np.arange(len(cells)), counts))
     except ValueError as error:
-        raise Damaged(f"samples.csv is damaged: {str(error).splitlines()[0]}") from None
+        if len(cells) == 1:
+            return pd.DataFrame(columns=["cell"]), {cells[0]: f"samples.csv is damaged: {str(error).splitlines()[0]}"}
+        apart = [_together(header, {cell: text}) for cell, text in contents.items()]
+        wrong = {cell: why for _, found in apart for cell, why in found.items()}
+        return pd.concat([table for table, _ in apart], ignore_index=True), wrong
+    starts, damaged = np.cumsum([0, *counts]), {}
+    for row, name in _impossible(table):
+        number = table["cell"][row]
+        said = f"samples.csv is damaged: in line {row - starts[number] + 2} {name} is {table[name][row]}"
+        damaged.setdefault(cells[number], said)
+    return table.assign(cell=pd.Categorical.from_codes(table["cell"], cells)), damaged
+
+
+def _impossible(table) -> Iterator[tuple[int, str]]:
+    """(row, column) of the first number of each file and column that is beyond its BOUNDS."""
+    import pandas as pd
+
     for name, (least, most) in BOUNDS.items():
         if name in table:
             column = table[name]
             numbers = column if column.dtype.kind in "if" else pd.to_numeric(column, errors="coerce")
             wrong = ~numbers.between(least, most) & (column.notna() | (name == "seconds"))
-            if wrong.any():
-                row = wrong.idxmax()
-                raise Damaged(f"samples.csv is damaged: in line {row + 2} {name} is {column[row]}")
-    return table
+            yield from ((row, name) for row in table[wrong].drop_duplicates("cell").index)
 
 
 def _content(path: Path) -> bytes:

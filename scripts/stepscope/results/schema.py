@@ -80,6 +80,47 @@ DIRECTION = text("direction", "direction", "`forward` or `backward`; of the atte
 LIMITS = text("limits", "limited by", "what limits a free step: `gpu`, `launches`, `cpu` or `unknown`")
 SHARE = "of all in the phase"
 
+QUANTITIES = {  # of series.csv
+    each.name: each
+    for each in (
+        number(
+            "time", "time", "s", "by the clock: free steps synchronised at their end, phased ones around each phase"
+        ),
+        number("host_free_time", "host-free time", "s", "of the step replayed from a CUDA graph"),
+        number(
+            "busy_time", "busy time", "s", "union of the intervals of a step's kernels and copies, by torch.profiler"
+        ),
+        number("launch_gap", "gap a launch", "s", "time less host-free (else busy) time, over launches"),
+        number("tokens_per_second", "throughput", "token/s", "tokens of a batch over time"),
+        number("flops", "rate", "FLOP/s", "the model's FLOP over time"),
+        number("mfu", "of the ceiling", "1", "`flops` over the burst of a large product in that precision there"),
+        number("rate", "rate", "FLOP/s or B/s", "of ceilings (the least of the times) and of attention"),
+        count("launches", "launches", "a step, kernels and graphs"),
+        count("kernels", "kernels", "a step"),
+        count("operators", "operators", "of PyTorch, a step; without a GPU"),
+        number("energy", "energy", "J", "a step, by NVML's counter"),
+        number("energy_token", "energy a token", "J", "`energy` over tokens"),
+        number("peak_asked", "peak, asked", "B", "what tensors asked for"),
+        number("peak_allocated", "peak, allocated", "B", "in the allocator's whole blocks"),
+        number("peak_reserved", "peak, reserved", "B", "taken from the driver, pools of CUDA graphs included"),
+        number("peak_resident", "peak, resident", "B", "of the process; without a GPU"),
+        number("peak_predicted", "peak, predicted", "B", "of what tensors ask for, in closed form"),
+        number("graph_pool", "graph's pool", "B", "of the CUDA graph of the whole step"),
+        number("before_backward", "kept for backward", "B", "allocated after attention's forward pass"),
+        number("model_bytes", "model", "B", "in tensors once model, batch and optimizer are made"),
+        number("start_bytes", "before the step", "B", "in tensors before the recorded step"),
+        number("first_step_bytes", "after the first step", "B", "in tensors after the first step"),
+        number(
+            "difference", "differs by", "1", "loss and gradients from the ladder's first rung, relative; inf: no number"
+        ),
+        number("tolerance", "tolerance", "1", "up to which `difference` is rounding: the rung computes the same"),
+        number("compile_time", "compiling", "s", "by how much the first step took longer"),
+        number("capture_time", "capturing", "s", "of the step as a CUDA graph"),
+        number("first_step_time", "first step", "s", "of a fresh process"),
+        number("host_time", "host's time", "s", "that a call of attention keeps the host busy"),
+    )
+}
+
 SERIES = Table(
     "series",
     "one measured quantity of a cell's variant",
@@ -91,7 +132,7 @@ SERIES = Table(
         PHASE,
         LENGTH,
         DIRECTION,
-        text("quantity", "quantity", "`time`, `host_free_time`, `peak_reserved` …: see below"),
+        text("quantity", "quantity", "one of QUANTITIES"),
         text("unit", "unit", "of the numbers that follow"),
         number("median", "median", OF_ROW, "geometric mean of the processes' medians", "low", "high"),
         number("low", "low", OF_ROW, "lower end of the 95 % interval between processes; empty with one process"),
@@ -484,3 +525,36 @@ OTHERS = (
     *(SUMS, DTYPES, FORCED, WARMUP, MODELS, PUBLISHED),
 )
 TABLES = {table.name: table for table in (SERIES, COMPARISONS, *OTHERS)}
+
+
+def page() -> str:
+    """docs/tables.md in Markdown: every table, quantity and column."""
+    names = [f"| `{table.name}` | {table.row} | {len(table.columns)} |" for table in TABLES.values()]
+    quantities = [f"| `{each.name}` | {each.unit} | {each.meaning} |" for each in QUANTITIES.values()]
+    users: dict[Column, list[str]] = {}
+    for table in TABLES.values():
+        for each in table.columns:
+            users.setdefault(each, []).append(table.name)
+    shared = [_row("several", each) for each, tables in users.items() if len(tables) > 1]
+    own = [_row(f"`{tables[0]}`", each) for each, tables in users.items() if len(tables) == 1]
+    lines = [_INTRODUCTION, "| table | a row is | columns |", "|---|---|---|", *names]
+    lines += ["", "## Quantities of `series`", "", "| quantity | unit | meaning |", "|---|---|---|", *quantities]
+    lines += ["", "## Columns", "", "| table | column | unit | meaning |", "|---|---|---|---|", *shared, *own]
+    return "\n".join(lines) + "\n"
+
+
+def _row(table: str, column: Column) -> str:
+    unit = column.unit if column.kind == NUMBER else column.kind
+    ends = f"; interval: `{column.low}` to `{column.high}`" if column.low and column.high else ""
+    return f"| {table} | `{column.name}` | {unit} | {column.meaning}{ends} |"
+
+
+_INTRODUCTION = """\
+<!-- Made by `python scripts/aggregate.py --describe > docs/tables.md` from scripts/stepscope/results/schema.py. -->
+# The tables
+
+`aggregate` writes `results/tables/*.csv` from the cells' records, samples and analyses: numbers in full, an empty field
+where there is no value. Units are SI; 1 is a count or a ratio; "of the row": as the row's column `unit` says.
+`stepscope.results.tables.Tables("results/tables").rows("series", quantity="time", size="medium")` is a pandas frame in
+which numbers are numbers and flags flags; tables of cells get the columns of their place, options and mode by `cells`.
+"""

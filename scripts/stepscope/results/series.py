@@ -1,6 +1,7 @@
 """series.csv: every measured quantity of every variant, with its interval between processes, and what follows."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from stepscope.axes import FULL, MODES
 from stepscope.model import flops
 from stepscope.results import models, peaks, statistics
 from stepscope.results.cells import Cell
+from stepscope.results.schema import SERIES
 
 QUANTITIES = {  # kind of sample: the quantity that its seconds are
     **dict.fromkeys(("free", "phased", "burst", "sustained"), "time"),
@@ -23,27 +25,25 @@ WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 
 
 def of(cells: list[Cell], samples: pd.DataFrame, more: list[dict] = ()) -> pd.DataFrame:
-    """All rows, in the order of the cells. samples: by samples(); more: values as of_values() has them, with `cell`."""
+    """All rows, in the order of the cells. samples: by prepared(); more: values of records, with `cell`."""
     measured = [cell for cell in cells if cell.record]
     processes = pd.concat([of_samples(samples), of_values(measured, more)], ignore_index=True)
     found = summarised(processes, measured)
     found["limits"] = limits(found, measured)
-    parts = [found, *derived(found, measured), failures(measured, found)]
-    found = pd.concat([part for part in parts if len(part)], ignore_index=True)
-    return placed(found, cells)
+    parts = [found, *derived(found, measured, least_times(samples)), failures(measured, found)]
+    parts = [part for part in parts if len(part)]
+    return placed(pd.concat(parts, ignore_index=True), cells) if parts else pd.DataFrame(columns=SERIES.names)
 
 
-def samples(cells: list[Cell]) -> pd.DataFrame:
-    """The samples of all cells in one frame, with `cell`; missing text is "", a missing length or round 0."""
-    frames = [cell.samples.assign(cell=cell.name) for cell in cells if len(cell.samples)]
-    found = (
-        pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*KEY, "kind", "warmup", "seconds"])
-    )
+def prepared(samples: pd.DataFrame) -> pd.DataFrame:
+    """Samples with all the columns that series are told apart by: missing text is "", a missing number 0."""
+    found = samples.copy()
     for name in [*TEXT, "kind"]:
         found[name] = found.get(name, pd.Series("", found.index)).fillna("").astype("str").astype("category")
-    for name in ("length", "round", "process"):
+    for name in ("length", "round", "process", "step"):
         found[name] = pd.to_numeric(found.get(name, pd.Series(0, found.index))).fillna(0).astype(int)
-    found["cell"] = found["cell"].astype("category")
+    for name in ("seconds", "warmup"):
+        found[name] = found.get(name, pd.Series(dtype=float))
     return found
 
 
@@ -64,13 +64,35 @@ def of_samples(found: pd.DataFrame) -> pd.DataFrame:
 
 def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole."""
-    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])] + list(more)
+    rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
+    rows += [*more, *_of_checks(cells)]
     columns = ["cell", *TEXT, "length", "process", "quantity", "unit", "value"]
     found = pd.DataFrame(rows, columns=columns)
     found[TEXT] = found[TEXT].fillna("").astype("str")
     found[["length", "process"]] = found[["length", "process"]].fillna(0).astype(int)
     found["phase"] = found["phase"].where(found["phase"] != "", found["mode"].map(WHOLE).fillna(found["direction"]))
+    found["value"] = found["value"].astype(float)
     return found.assign(mean=found["value"], samples=1)
+
+
+def _of_checks(cells: list[Cell]) -> Iterator[dict]:
+    """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
+    for cell in cells:
+        for name, check in cell.summary.get("checks", {}).items():
+            far = math.inf if check["difference"] is None else check["difference"]
+            for quantity, number in (("difference", far), ("tolerance", check["tolerance"])):
+                place = {"cell": cell.name, "variant": name, "mode": "step"}
+                yield place | {"quantity": quantity, "unit": "1", "value": number}
+
+
+def differing(cells: list[Cell]) -> list[str]:
+    """A line for each rung of a ladder that computes another loss or other gradients than the first."""
+    return [
+        f"{cell.name}: {name} computes another loss or other gradients than the first variant"
+        for cell in cells
+        for name, check in cell.summary.get("checks", {}).items()
+        if not check["same"]
+    ]
 
 
 def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
@@ -92,7 +114,8 @@ def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
     logs = np.log(frame.set_index(index)["value"].where(lambda value: value > 0))
     found = statistics.interval(statistics.between_processes(logs, index, OF_MACHINE))
     by = frame.groupby(index, sort=False)
-    found["median"] = found["median"].fillna(by["value"].median())  # of 0 there is no logarithm
+    is_known = found["low"] < found["high"]  # else it is a count, 0 of which there is no logarithm, or of one process
+    found["median"] = found["median"].where(is_known, by["value"].median())
     found = found.assign(
         unit=by["unit"].first(),
         mean=by["mean"].mean(),
@@ -125,9 +148,9 @@ def limits(found: pd.DataFrame, cells: list[Cell]) -> pd.Series:
     return said.reindex(found.index).fillna("")
 
 
-def derived(found: pd.DataFrame, cells: list[Cell]) -> list[pd.DataFrame]:
-    """Rates, and what is a token's or a launch's, from times and values."""
-    bursts, by_name = _bursts(cells), {cell.name: cell for cell in cells}
+def derived(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[str, float]]) -> list[pd.DataFrame]:
+    """Rates, and what is a token's or a launch's, from times and values. least: by least_times()."""
+    bursts, by_name = _bursts(cells, least), {cell.name: cell for cell in cells}
     tokens_of = {cell.name: cell.spec["batch"] * cell.spec["context"] for cell in cells if "context" in cell.spec}
     is_time = found["quantity"] == "time"
     steps = found[is_time & (found["mode"].map(WHOLE) == found["phase"]) & found["cell"].isin(tokens_of)]
@@ -149,7 +172,7 @@ def derived(found: pd.DataFrame, cells: list[Cell]) -> list[pd.DataFrame]:
         _rates(passes, operations, "rate", "FLOP/s"),
         joules.assign(quantity="energy_token", **of_token),
         _gaps(found),
-        _ceiling_rows(found, cells),
+        _ceiling_rows(found, cells, least),
     ]
 
 
@@ -223,7 +246,7 @@ def _gaps(found: pd.DataFrame) -> pd.DataFrame:
     return steps.assign(quantity="launch_gap", median=gap, limits="", **nan)[np.isfinite(gap)]
 
 
-def _ceiling_rows(found: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
+def _ceiling_rows(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[str, float]]) -> pd.DataFrame:
     """The rates of ceilings: work over the least of the times, and beside them what the GPU's data sheet says."""
     rows = []
     for cell in cells:
@@ -231,9 +254,9 @@ def _ceiling_rows(found: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
             continue
         named = {"cell": cell.name, "mode": "", "phase": "", "length": 0, "direction": "", "quantity": "rate"}
         named |= {"unit": "FLOP/s" if cell.spec["operation"] == "matmul" else "B/s", "status": "ok"}
-        for variant, seconds in least(cell).items():
-            own = found[(found["cell"] == cell.name) & (found["variant"] == variant)].iloc[0]
-            counts = {"processes": own["processes"], "samples": own["samples"]}
+        for variant, seconds in least.get(cell.name, {}).items():
+            own = found[(found["cell"] == cell.name) & (found["variant"] == variant)]
+            counts = {name: own[name].max() for name in ("processes", "samples")}
             rows.append(named | counts | {"variant": variant, "median": _work(cell) / seconds})
         gpu = cell.record["provenance"]["hardware"].get("gpu")
         if sheet := peaks.rate(gpu, cell.spec["operation"], cell.spec["precision"]):
@@ -241,10 +264,13 @@ def _ceiling_rows(found: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def least(cell: Cell) -> dict[str, float]:
-    """Seconds of a ceiling's shortest operation, in a burst and sustained."""
-    kept = cell.samples[~cell.samples["warmup"].astype(bool)]
-    return kept.groupby("kind")["seconds"].min().to_dict()
+def least_times(samples: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Cell of ceilings: seconds of its shortest operation, sustained, and `burst`: at any time."""
+    kept = samples[samples["kind"].isin(["burst", "sustained"]) & ~samples["warmup"].astype(bool)]
+    found: dict[str, dict[str, float]] = {}
+    for (cell, kind), seconds in kept.groupby(["cell", "kind"], observed=True)["seconds"].min().items():
+        found.setdefault(cell, {})[kind] = seconds
+    return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
 
 
 def _work(cell: Cell) -> float:
@@ -252,13 +278,13 @@ def _work(cell: Cell) -> float:
     return 2.0 * (cell.spec["order"] ** 3 if cell.spec["operation"] == "matmul" else cell.spec["mebibytes"] * 2**20)
 
 
-def _bursts(cells: list[Cell]) -> dict[tuple[str, str], float]:
+def _bursts(cells: list[Cell], least: dict[str, dict[str, float]]) -> dict[tuple[str, str], float]:
     """(machine, precision): FLOP/s of the product's burst."""
     return {
         (cell.place["machine"], cell.spec["precision"]): _work(cell) / seconds
         for cell in cells
         if cell.place["study"] == "ceilings" and cell.spec["operation"] == "matmul"
-        if (seconds := least(cell).get("burst"))
+        if (seconds := least.get(cell.name, {}).get("burst"))
     }
 
 

@@ -10,28 +10,30 @@ MEASURED = 10  # steps after those that are skipped, as the write-ups have it
 LEAST = 2
 
 
-def rows(cells: list[Cell], samples: pd.DataFrame) -> list[dict]:
-    """A row for each number of skipped steps of each timing cell; samples: by series.samples().
+def rows(cells: list[Cell], samples: pd.DataFrame) -> pd.DataFrame:
+    """A row for each number of skipped steps of each timing cell; samples: by series.prepared().
 
     Phased steps are the first of a process; a step is the sum of its phases. Mean and standard deviation are those of
     the processes, averaged (of the deviation its square).
     """
     timing = {cell.name: cell.place["machine"] for cell in cells if cell.place["study"] == "timing"}
     phased = samples[(samples["kind"] == "phased") & samples["cell"].isin(timing)]
-    steps = phased.groupby(["cell", "process", "step"], observed=True)["seconds"].sum()
+    by = phased.groupby([phased["cell"].astype(str), "process", "step"], sort=True)["seconds"]
+    steps = by.sum().reset_index()
+    place = steps.groupby(["cell", "process"]).cumcount()
+    steps["count"] = steps.groupby(["cell", "process"])["step"].transform("size")
+    first = steps[place == 0].groupby("cell")["seconds"].median()
+    late = steps[place >= steps["count"] // 2]
+    steady = late.groupby(["cell", "process"])["seconds"].median().groupby("cell").median()
     found = []
-    for name, own in steps.groupby(level="cell", observed=True, sort=False):
-        processes = [one.to_numpy() for _, one in own.groupby(level="process")]
-        key = {"machine": timing[name], "cell": name}
-        key |= {"first": np.median([one[0] for one in processes])}
-        key |= {"steady": np.median([np.median(one[len(one) // 2 :]) for one in processes])}
-        for skipped in SKIPPED:
-            parts = [one[skipped : skipped + MEASURED] for one in processes if len(one) >= skipped + LEAST]
-            if parts:
-                mean = np.mean([part.mean() for part in parts])
-                std = np.sqrt(np.mean([part.var(ddof=1) for part in parts]))
-                found.append(key | {"skipped": skipped, "mean": mean, "std": std})
-    return found
+    for skipped in SKIPPED:
+        kept = steps[(place >= skipped) & (place < skipped + MEASURED) & (steps["count"] >= skipped + LEAST)]
+        each = kept.groupby(["cell", "process"])["seconds"].agg(["mean", "var"]).groupby("cell").mean()
+        found.append(pd.DataFrame({"skipped": skipped, "mean": each["mean"], "std": np.sqrt(each["var"])}))
+    made = pd.concat(found).join(first.rename("first")).join(steady.rename("steady")).reset_index()
+    made.insert(0, "machine", made["cell"].map(timing))
+    number = {name: at for at, name in enumerate(timing)}
+    return made.iloc[np.lexsort([made["skipped"], made["cell"].map(number)])]
 
 
 def first_steps(cells: list[Cell]) -> list[dict]:

@@ -13,15 +13,17 @@ from stepscope.results.schema import TABLES
 Rows = pd.DataFrame | Iterable[Mapping]
 
 
-def tables(found: list[Cell], figures: list[Path]) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
-    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true).
+def tables(
+    found: list[Cell], samples: pd.DataFrame, figures: list[Path]
+) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
+    """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does not belong together).
 
-    figures: files of published figures. Raises PublishedError.
+    samples: by cells.read(); figures: files of published figures. Raises PublishedError.
     """
     measured = [cell for cell in found if cell.record]
     recorded, damaged = analyses.read(measured)
     snapshots = memory.Snapshots(measured, recorded)
-    samples = series.samples(measured)
+    samples = series.prepared(samples)
     of_series = series.of(found, samples, memory.values(measured, snapshots))
     made = {
         "series": of_series,
@@ -41,7 +43,7 @@ def tables(found: list[Cell], figures: list[Path]) -> tuple[dict[str, Rows], dic
         "models": models.rows(measured),
         "published": published.rows(figures, of_series),
     }
-    return made, damaged, series.beyond(of_series)
+    return made, damaged, [*series.beyond(of_series), *series.differing(measured), *cells.mixed(made["cells"])]
 
 
 def write(folder: Path, made: Mapping[str, Rows]) -> None:

@@ -47,7 +47,8 @@ class Results:
         spec = COMMON | spec
         self.cells[name] = {"cell": name, "spec": spec, "code": "c0de", "command": f"python {study}.py"}
         names = [one["name"] for one in spec.get("variants", [{"name": "step"}])]
-        variants = {each: {"status": "ok", "reason": "", "limited": spec["device"]} for each in names}
+        limited = "cpu" if spec["device"] == "cpu" else "gpu"
+        variants = {each: {"status": "ok", "reason": "", "limited": limited} for each in names}
         text = pd.DataFrame(list(samples), columns=COLUMNS).to_csv(index=False)
         written = {
             "schema_version": 3,

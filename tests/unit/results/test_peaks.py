@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from stepscope.tables import peaks
+from stepscope.results import peaks
 
 # Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a clock and SM of dense
 # products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and rate of a pin (Gbit/s). The H20 is not
@@ -42,8 +42,9 @@ def test_rates_are_those_of_the_chip(name):
     assert peak.fp32 == pytest.approx(sms * lanes * 2 * clock / 1000, rel=CLOSE)
     for precision, operations in (("tf32", tf32), ("bf16", bf16), ("fp16", fp16)):
         rate = sms * operations * tensor_clock / 1000
-        assert peaks.tflops(name, precision) == (pytest.approx(rate, rel=CLOSE) if operations else None), precision
-    assert peaks.bandwidth(name) == pytest.approx(bits * pin / 8, rel=CLOSE)
+        expected = pytest.approx(rate * 1e12, rel=CLOSE) if operations else None
+        assert peaks.rate(name, "matmul", precision) == expected, precision
+    assert peaks.rate(name, "copy", "fp32") == pytest.approx(bits * pin / 8 * 1e9, rel=CLOSE)
     assert "NVIDIA" in peak.source and "20" in peak.source
 
 
@@ -68,7 +69,7 @@ def test_fp32_is_never_that_of_tensor_cores():
 
 @pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", " nvidia  a100-sxm4-40gb "])
 def test_brand_names_case_and_gaps_do_not_matter(name):
-    assert peaks.tflops(name, "bf16") == 312
+    assert peaks.rate(name, "matmul", "bf16") == 312e12
 
 
 @pytest.mark.parametrize(
@@ -87,10 +88,10 @@ def test_brand_names_case_and_gaps_do_not_matter(name):
 )
 def test_what_is_not_listed_has_no_peak(name):
     assert peaks.peak_of(name) is None
-    assert peaks.tflops(name, "bf16") is None
-    assert peaks.bandwidth(name) is None
+    assert peaks.rate(name, "matmul", "bf16") is None
+    assert peaks.rate(name, "copy", "fp32") is None
 
 
 def test_an_unknown_precision_has_no_rate():
-    assert peaks.tflops("NVIDIA H200", "bandwidth") is None
-    assert peaks.tflops("NVIDIA H200", "fp8") is None
+    assert peaks.rate("NVIDIA H200", "matmul", "bandwidth") is None
+    assert peaks.rate("NVIDIA H200", "matmul", "fp8") is None

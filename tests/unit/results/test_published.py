@@ -1,11 +1,10 @@
-"""Published figures: what a file may hold, what is said of a wrong one, and the committed files as printed."""
+"""Published figures: what a file may hold, what is said of a wrong one, which of ours they are set beside, and the
+committed files as printed."""
 
-import subprocess
-import sys
-
+import pandas as pd
 import pytest
-from stepscope.tables.published import PublishedError, read, write
-from stepscope.tables.reader import Tables
+from stepscope.results.published import PublishedError, read, rows
+from stepscope.results.schema import SERIES
 
 HEAD = "source,gpu,study,quantity,value,unit"
 ROW = "somebody,T4,timing,time,1.5,s"
@@ -25,11 +24,8 @@ def file(tmp_path):
 
 def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file):
     (row,) = read(file("unit,value,gpu,quantity,study,source,context", "MiB,2,,peak allocated,memory,me,128"))
-    assert (row["value"], row["unit"], row["gpu"], row["context"]) == (2.0, "MiB", None, 128)
-    assert (row["statistic"], row["status"], row["impossible"], row["size"], row["file"]) == (
-        *("value", "ok", False, None),
-        "mine.csv",
-    )
+    assert (row["value"], row["unit"], row["gpu"], row["context"]) == (2.0, "MiB", "", 128)
+    assert (row["statistic"], row["batch"], row["size"]) == ("", None, "")
 
 
 def test_text_that_looks_like_a_formula_or_a_tag_stays_text(file):
@@ -41,19 +37,16 @@ def test_text_that_looks_like_a_formula_or_a_tag_stays_text(file):
     ("lines", "told"),
     [
         ((HEAD.replace(",unit", ""), "a,T4,timing,time,1"), "line 1: column 'unit' is missing"),
-        ((HEAD + ",colour", ROW + ",red"), "line 1: column 'colour' is not known; docs/tables.md lists"),
-        ((HEAD + ",file", ROW + ",x"), "line 1: column 'file' is not known"),
-        ((HEAD + ",unit", ROW + ",s"), "line 1: column 'unit' is there twice"),
+        ((HEAD + ",colour", ROW + ",red"), "line 1: column 'colour' is none of batch, causal"),
         ((HEAD, ROW, "a,T4"), "line 3: has not as many fields as the first line"),
         ((HEAD, ROW + ",more"), "line 2: has not as many fields as the first line"),
         ((HEAD, ROW.replace("1.5", "fast")), "line 2: value: 'fast' is no number"),
-        ((HEAD, ROW.replace("1.5", "nan")), "line 2: value: 'nan' is no number that it can have"),
-        ((HEAD, ROW.replace("1.5", "inf")), "line 2: value: 'inf' is no number that it can have"),
+        ((HEAD, ROW.replace("1.5", "nan")), "line 2: value: 'nan' is not finite"),
+        ((HEAD, ROW.replace("1.5", "inf")), "line 2: value: 'inf' is not finite"),
         ((HEAD, ROW.replace(",s", ",weeks")), "line 2: unit: 'weeks' is none of s, ms, us"),
         ((HEAD, ROW.replace("timing", "Timing")), "line 2: study: 'Timing' is none of timing, warmup"),
-        ((HEAD + ",context", ROW + ",-1"), "line 2: context: '-1' is no number that it can have"),
         ((HEAD + ",precision", ROW + ",fp64"), "line 2: precision: 'fp64' is none of fp32, tf32, bf16, fp16"),
-        ((HEAD + ",impossible", ROW + ",maybe"), "line 2: impossible: 'maybe' is neither True nor False"),
+        ((HEAD + ",impossible", ROW + ",maybe"), "line 2: impossible: 'maybe' is none of True, False"),
         ((HEAD + ",status", ROW + ",oom"), "line 2: value: a number for the status ok, and none for any other"),
         ((HEAD, ROW.replace("1.5", "")), "line 2: value: a number for the status ok, and none for any other"),
     ],
@@ -71,19 +64,67 @@ def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
             read(path)
 
 
-def test_the_program_says_what_is_wrong_in_one_line(file, tmp_path, project_root):
-    command = [sys.executable, project_root / "scripts/gather_published.py", file(HEAD, "a,T4"), "--out", tmp_path]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 1 and run.stderr.count("\n") == 1
-    assert run.stderr.startswith("error: ") and "mine.csv, line 2: has not as many fields" in run.stderr
-    assert not (tmp_path / "published.csv").exists()
+def ours(**row) -> pd.DataFrame:
+    """Series with one row: 40 ms of a step of medium at 128 in fp32."""
+    plain = {"study": "timing", "size": "medium", "context": 128.0, "batch": 4.0, "precision": "fp32"}
+    plain |= {"variant": "step", "options": "", "mode": "step", "phase": "step", "direction": "", "quantity": "time"}
+    plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
+    return pd.DataFrame([plain | row]).reindex(columns=SERIES.names)
 
 
-def test_the_table_reads_back_whatever_the_studies(file, tmp_path):
-    write([file(HEAD, ROW), file(HEAD, ROW)], tmp_path / "tables")
-    table = Tables(tmp_path / "tables", [])["published"]
-    assert list(table["value"]) == [1.5, 1.5] and list(table["impossible"]) == [False, False]
-    assert list(table["note"]) == [None, None]
+STEP = (
+    "source,gpu,study,size,context,batch,precision,mode,phase,quantity,statistic,value,unit",
+    "me,T4,timing,medium,128,4,fp32,",
+)
+
+
+@pytest.mark.parametrize(
+    ("figure", "measured"),
+    [
+        ("step,step,time,mean,100,ms", 0.05),
+        ("step,step,time,median,0.1,s", 0.04),
+        ("step,step,time,std,100,ms", 0.001),
+        ("forward-backward,step,time,mean,100,ms", 0.05),  # of whatever mode that has the phase
+        ("step,optimizer,time,mean,100,ms", None),
+        ("step,step,share of GPU time,value,10,%", None),
+    ],
+)
+def test_a_figure_is_set_beside_ours_of_the_same_place(file, figure, measured):
+    (row,) = rows([file(STEP[0], STEP[1] + figure)], ours())
+    assert row["measured"] == measured
+    assert row["cell"] == ("a/cell" if measured else "")
+    assert row["ratio"] == (pytest.approx(row["value"] / measured) if measured else None)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"options": "compile=block"}, {"precision": "bf16"}, {"study": "ladder"}, {"batch": 8.0}]
+)
+def test_another_place_is_no_partner(file, changed):
+    (row,) = rows([file(STEP[0], STEP[1] + "step,step,time,mean,100,ms")], ours(**changed))
+    assert row["measured"] is None
+
+
+def test_an_implementation_that_is_not_ours_is_set_beside_our_fastest_of_as_many_bits(file):
+    head = "source,gpu,study,batch,precision,implementation,d_head,heads,causal,length,direction,quantity,value,unit"
+    path = file(head, "me,H100,attention,4,fp16,flash-attention-3,64,16,yes,1024,forward,rate,500,TFLOP/s")
+    place = {"study": "attention", "size": "d64", "context": None, "length": 1024.0, "mode": "", "quantity": "rate"}
+    place |= {"options": "tokens=4096 heads=16 mask=causal", "phase": "forward", "direction": "forward"}
+    rates = {("triton", "bf16"): 4e14, ("flex", "bf16"): 2e14, ("naive", "fp32"): 9e14}
+    known = [ours(**place, variant=name, precision=kind, median=rate) for (name, kind), rate in rates.items()]
+    (row,) = rows([path], pd.concat(known))
+    assert (row["measured"], row["value"], row["unit"]) == (4e14, 5e14, "FLOP/s")
+    assert row["ratio"] == pytest.approx(1.25)
+
+
+@pytest.mark.parametrize(("unit", "si", "factor"), [("us", "s", 1e-6), ("MiB", "B", 2**20), ("%", "1", 0.01)])
+def test_values_are_in_si_units(file, unit, si, factor):
+    (row,) = rows([file(HEAD, f"me,T4,profile,anything,3,{unit}")], ours())
+    assert (row["value"], row["unit"]) == (pytest.approx(3 * factor), si)
+
+
+def test_what_cannot_be_true_is_doubted(file):
+    (row,) = rows([file(HEAD + ",impossible", ROW + ",True")], ours())
+    assert row["doubt"] == "cannot be true"
 
 
 @pytest.fixture(scope="module")
@@ -92,15 +133,15 @@ def committed(request):
     return {path.stem: read(path) for path in sorted(root.glob("*.csv"))}
 
 
-def found(rows, **wanted):
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+def found(figures, **wanted):
+    return [row for row in figures if all(row[name] == value for name, value in wanted.items())]
 
 
 def test_there_is_a_file_for_each_source(committed):
     papers = {"cudnn", "flash-attention-3"}
     assert set(committed) == {f"write-up-00{at}" for at in range(5)} | papers
-    for name, rows in committed.items():
-        assert {row["source"].casefold().replace(" ", "-") for row in rows} == {name.replace("flash-a", "flasha")}
+    for name, own in committed.items():
+        assert {row["source"].casefold().replace(" ", "-") for row in own} == {name.replace("flash-a", "flasha")}
 
 
 # Read off the write-ups and papers, one of each kind of table.

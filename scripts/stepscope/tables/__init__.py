@@ -1,1 +1,0 @@
-"""From the records of cells to tidy tables."""

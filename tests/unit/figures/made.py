@@ -1,0 +1,251 @@
+"""Made-up tables with round numbers, and what can be read from a figure that is drawn of them.
+
+Machine `big` has sizes small and large (1e8 and 1e9 parameters) at contexts 128 and 512 in fp32 and bf16. A step takes
+context × (1 in fp32, 0.5 in bf16) × (1 in small, 4 in large) ms, with an interval of ± 10 %; large at 512 in fp32 ran
+out of memory.
+"""
+
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+from stepscope.figures import theme
+from stepscope.results.schema import TABLES
+from stepscope.results.tables import Tables
+
+PARAMETERS = {"small": 1e8, "large": 1e9}
+SHARES = {"forward": 0.3, "backward": 0.6, "optimizer": 0.1}  # of a step
+RUNGS = {"fp32": 4.0, "bf16": 2.0, "sdpa": 1.6, "checkpoint=1": 2.4, "checkpoint=2": 2.3}  # seconds of a step
+AFTER = {"bf16": "fp32", "sdpa": "bf16", "checkpoint=1": "bf16", "checkpoint=2": "bf16"}
+PEAKS = {"fp32": 40, "bf16": 30, "sdpa": 20, "checkpoint=1": 10, "checkpoint=2": 12}  # GiB
+
+
+def step_time(size: str, context: float, precision: str) -> float:
+    """Seconds."""
+    return 1e-3 * context * {"fp32": 1, "bf16": 0.5}[precision] * {"small": 1, "large": 4}[size]
+
+
+def interval(median: float, width: float = 0.1) -> dict:
+    """The three columns."""
+    return {"median": median, "low": median * (1 - width), "high": median * (1 + width)}
+
+
+def place(study: str, size: str, context: float, precision: str, options: str = "", machine: str = "big") -> dict:
+    """The columns of a cell's place."""
+    end = f"/{options}" if options else ""
+    own = f"/{precision}" if precision else ""
+    return {"machine": machine, "study": study, "size": size, "context": context, "batch": 4, "precision": precision,
+            "options": options, "cell": f"{machine}/{study}/{size}/ctx{context}{own}{end}"}  # fmt: skip
+
+
+def timing(machine: str = "big", factor: float = 1.0) -> list[dict]:
+    """Series of the timing study."""
+    rows = []
+    for size in PARAMETERS:
+        for context in (128, 512):
+            for precision in ("fp32", "bf16"):
+                own = place("timing", size, context, precision, machine=machine)
+                own |= {
+                    "variant": "step",
+                    "mode": "step",
+                    "unit": "s",
+                    "limits": "launches" if context == 128 else "gpu",
+                }
+                step = factor * step_time(size, context, precision)
+                if (size, context, precision) == ("large", 512, "fp32"):
+                    rows.append(own | {"phase": "step", "quantity": "time", "status": "oom"})
+                    continue
+                own |= {"status": "ok"}
+                rows.append(own | {"phase": "step", "quantity": "time"} | interval(step))
+                rows.append(own | {"phase": "step", "quantity": "host_free_time"} | interval(0.5 * step))
+                rows.append(own | {"phase": "step", "quantity": "launches", "unit": "1", "median": 1000})
+                rows.append(own | {"quantity": "peak_reserved", "unit": "B", "median": 2**30 * context / 64})
+                for phase, share in SHARES.items():
+                    rows.append(own | {"phase": phase, "quantity": "time"} | interval(share * step))
+    return rows
+
+
+def ladder() -> tuple[list[dict], list[dict]]:
+    """(series, comparisons) of a ladder at large, 512."""
+    own = place("ladder", "large", 512, "") | {"mode": "step", "unit": "s", "status": "ok"}
+    series, comparisons = [], []
+    for variant, step in RUNGS.items():
+        mine = own | {"variant": variant, "precision": "fp32" if variant == "fp32" else "bf16"}
+        series.append(mine | {"phase": "step", "quantity": "time"} | interval(step, 0.01))
+        series += [
+            mine | {"phase": phase, "quantity": "time", "median": share * step} for phase, share in SHARES.items()
+        ]
+        series.append(mine | {"quantity": "peak_reserved", "unit": "B", "median": PEAKS[variant] * 2**30})
+        for before in dict.fromkeys([AFTER.get(variant), "fp32"] if variant in AFTER else []):
+            ratio = RUNGS[before] / step
+            judged = {"a": before, "b": variant, "phase": "step", "quantity": "time"} | {"ratio": ratio}
+            comparisons.append(own | judged | {"verdict": "faster" if ratio > 1 else "slower"})
+    return series, [{name: row[name] for name in row if name in TABLES["comparisons"].names} for row in comparisons]
+
+
+def attention() -> list[dict]:
+    """Series of the attention study: naive takes length² ns and is out of memory at 4096; triton takes a tenth."""
+    rows = []
+    own = place("attention", "d64", 0, "bf16", "mask=causal") | {"context": None, "status": "ok"}
+    for variant, factor in (("naive", 1.0), ("triton", 0.1)):
+        for length in (256, 1024, 4096):
+            for direction in ("forward", "backward"):
+                here = own | {"variant": variant, "length": length, "direction": direction}
+                if variant == "naive" and length == 4096:
+                    rows.append(here | {"quantity": "time", "unit": "s", "status": "oom"})
+                    continue
+                rows.append(here | {"quantity": "time", "unit": "s"} | interval(1e-9 * factor * length**2))
+                rows.append(here | {"quantity": "rate", "unit": "FLOP/s"} | interval(1e13 / factor))
+                bytes_kept = {"quantity": "before_backward", "unit": "B", "median": factor * 2**20 * length}
+                rows += [here | bytes_kept] if direction == "backward" else []
+    return rows
+
+
+def ceilings() -> list[dict]:
+    """200 TFLOP/s in bf16 and 2 TB/s, sustained; 250 TFLOP/s in a burst."""
+    own = {"machine": "big", "study": "ceilings", "variant": "sustained", "quantity": "rate", "status": "ok"}
+    product = own | {"size": "matmul", "precision": "bf16", "unit": "FLOP/s", "median": 2e14, "cell": "big/c/m"}
+    burst = product | {"variant": "burst", "median": 2.5e14}
+    return [
+        product,
+        burst,
+        own | {"size": "copy", "precision": "fp32", "unit": "B/s", "median": 2e12, "cell": "big/c/c"},
+    ]
+
+
+PLAIN = place("profile", "large", 512, "bf16")
+TOP = place("profile", "large", 512, "bf16", "attention=sdpa")
+COLD = place("profile", "small", 128, "fp32", "start=cold")
+MEMORY = place("memory", "large", 512, "bf16")
+
+
+def kernels(cell: str, factor: float) -> list[dict]:
+    """Categories of a profiled step: outside the optimizer 0.4 s of products, 0.2 s of casts, 0.3 s of others, of which
+    the forward pass has half; 0.1 s of the optimizer."""
+    kinds = {"matmul": 0.4, "copy/cast": 0.2, "elementwise": 0.3}
+    rows = [
+        ("optimizer", "elementwise", 0.1),
+        ("step", "matmul", 0.4),
+        ("step", "copy/cast", 0.2),
+        ("step", "elementwise", 0.4),
+    ]
+    rows += [(phase, kind, time / 2) for phase in ("forward", "backward") for kind, time in kinds.items()]
+    return [{"machine": "big", "cell": cell, "phase": phase, "category": kind, "time": factor * time, "calls": 10}
+            for phase, kind, time in rows]  # fmt: skip
+
+
+def everything() -> dict[str, list[dict]]:
+    """All tables by name."""
+    series, comparisons = ladder()
+    series = [*timing(), *timing("other", 2.0), *series, *attention(), *ceilings()]
+    series += [COLD | {"quantity": "launches", "status": "ok"}]
+    cells = {row["cell"]: {name: row.get(name) for name in PLAIN} for row in series}
+    cells |= {each["cell"]: each for each in (PLAIN, TOP, COLD, MEMORY)}
+    cells = [row | {"mode": "step", "status": "ok", "device": "cuda", "memory": 80 * 2**30} for row in cells.values()]
+    profiled = [{"machine": "big", "cell": each["cell"]} for each in (PLAIN, TOP)]
+    event = {"machine": "big", "cell": PLAIN["cell"], "view": "step"}
+    moment = {"machine": "big", "cell": MEMORY["cell"], "reserved": 30 * 2**30, "parameters": 10 * 2**30}
+    peak = {"machine": "big", "cell": MEMORY["cell"]}
+    cold = {"machine": "big", "cell": COLD["cell"], "phase": "step"}
+    rounding = {"machine": "big", "cell": "big/precision/accumulation", "times": 1000, "exact": 10.0}
+    steady = {"machine": "big", "cell": place("timing", "small", 128, "fp32")["cell"], "steady": 0.1}
+    forced = {"machine": "big", "cell": "big/precision/softmax", "operation": "softmax", "quantity": "largest logit"}
+    theirs = {"source": "write-up 1", "gpu": "T4", "study": "timing", "quantity": "time", "statistic": "mean"}
+    return {
+        "series": series,
+        "comparisons": comparisons,
+        "cells": cells,
+        "models": [{"machine": "big", "size": size, "context": context, "batch": 4, "parameters": number,
+                    "flop": number * 1e4}
+                   for size, number in PARAMETERS.items() for context in (128, 512)],
+        "categories": [*kernels(PLAIN["cell"], 1.0), *kernels(TOP["cell"], 0.5)],
+        "gaps": [row | {"phase": "step", "busy": busy} for row, busy in zip(profiled, (1.0, 0.5), strict=True)],
+        "timeline": [
+            event | {"lane": "ranges 0", "start": 0.0, "end": 1.0, "label": "step", "category": "range"},
+            event | {"lane": "GPU 0, stream 7", "start": 0.1, "end": 0.4, "label": "gemm", "category": "matmul"},
+            event | {"lane": "GPU 0, stream 7", "start": 0.5, "end": 0.9, "label": "add", "category": "elementwise"},
+        ],
+        "memory_timeline": [
+            moment | {"time": 0.0, "phase": "forward", "activations": 0},
+            moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
+            moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
+        ],
+        "memory_peak": [
+            peak | {"category": "parameters", "bytes": 10 * 2**30, "predicted": 10 * 2**30},
+            peak | {"category": "activations", "bytes": 15 * 2**30, "predicted": 14 * 2**30},
+            peak | {"category": "buffers", "bytes": 1 * 2**30, "predicted": 1 * 2**30},
+        ],
+        "first_step": [cold | {"part": "operators", "first": 0.3, "later": 0.1},
+                       cold | {"part": "module loading", "first": 0.2, "later": 0.0}],
+        "warmup": [steady | {"skipped": skipped, "mean": mean, "std": std}
+                   for skipped, mean, std in ((0, 0.2, 0.05), (2, 0.1, 0.01))],
+        "sums": [rounding | {"variant": "fp32 += fp32", "sum_dtype": "fp32", "sum": 10.001},
+                 rounding | {"variant": "bf16 += bf16", "sum_dtype": "bf16", "sum": 4.0}],
+        "forced": [forced | {"way": way, "format": "fp16", "value": value, "error": error}
+                   for way in ("all in the format", "under autocast") for value, error in ((1, 1e-3), (10, 0.0))],
+        "published": [theirs | {"value": value, "measured": 0.1, "ratio": value / 0.1, "cell": steady["cell"]}
+                      for value in (0.2, 0.4)],
+    }  # fmt: skip
+
+
+def folder(path: Path, without: tuple[str, ...] = (), **instead: list[dict]) -> Path:
+    """All tables in a folder, but those named; `instead` has other rows for some."""
+    rows = {name: own for name, own in (everything() | instead).items() if name not in without}
+    path.mkdir(parents=True, exist_ok=True)
+    for name, own in rows.items():
+        pd.DataFrame(own).reindex(columns=TABLES[name].names).to_csv(path / f"{name}.csv", index=False)
+    return path
+
+
+def tables(path: Path, machine: str | None = "big", without: tuple[str, ...] = (), **instead: list[dict]) -> Tables:
+    """The same, read."""
+    return Tables(folder(path, without, **instead), machine)
+
+
+def draw(function, of: Tables):
+    """The figure, laid out as when it is written; None where there is none."""
+    with matplotlib.rc_context(theme.STYLE):
+        figure = function(of)
+        if figure is not None:
+            figure.draw_without_rendering()
+    return figure
+
+
+def texts(artist) -> list[str]:
+    """All visible words."""
+    return [each.get_text() for each in artist.findobj(matplotlib.text.Text) if each.get_text() and each.get_visible()]
+
+
+def panels(figure) -> dict[str, object]:
+    """Title → panel."""
+    return {each.get_title(loc="left"): each for each in figure.axes if each.get_visible()}
+
+
+def lines(panel) -> dict[str, list[tuple[float, float]]]:
+    """Label → points of the lines that have one, rounded to nine digits."""
+    found = {each.get_label(): each for each in panel.lines if not each.get_label().startswith("_")}
+    return {name: [(float(x), round(float(y), 9)) for x, y in each.get_xydata()] for name, each in found.items()}
+
+
+def bars(panel, at: float) -> list[tuple[float, float]]:
+    """(left end, width) of the bars at a place, rounded to nine digits."""
+    own = [each for each in panel.patches if abs(each.get_y() + each.get_height() / 2 - at) < 1e-6]
+    return [(round(each.get_x(), 9), round(each.get_width(), 9)) for each in own]
+
+
+def spans(panel, horizontal: bool = False) -> list[tuple[float, float, float]]:
+    """(place, low, high) of the intervals that are drawn."""
+    found = []
+    for each in panel.lines:
+        if each.get_label() == "_interval":
+            x, y = each.get_data()
+            places, ends = (y, x) if horizontal else (x, y)
+            found += [
+                tuple(round(float(v), 9) for v in (places[i], ends[i], ends[i + 1])) for i in range(0, len(ends), 3)
+            ]
+    return found
+
+
+def crosses(panel) -> list[float]:
+    """Places where memory ran out."""
+    return [float(each.get_xdata()[0]) for each in panel.lines if each.get_label() == "_oom"]

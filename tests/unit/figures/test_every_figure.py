@@ -1,0 +1,133 @@
+"""Every figure: drawn of all tables, without each of them in turn, of none; the same bytes each time; its colours."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import made
+import pytest
+from stepscope import colours
+from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, draw_all, theme
+from stepscope.results.tables import Tables
+
+NEEDS = {  # tables without which a figure is not drawn; without others it is
+    "waterfall": {"series", "cells", "categories", "gaps"},
+    "categories": {"categories", "cells"},
+    "step_parts": {"series"},
+    "time_by_context": {"series"},
+    "launches": {"series"},
+    "precision_speedup": {"series"},
+    "timeline": {"timeline", "cells"},
+    "memory_over_step": {"memory_timeline", "cells"},
+    "memory_peaks": {"memory_peak", "cells"},
+    "memory_growth": {"series"},
+    "attention_time": {"series"},
+    "attention_rates": {"series"},
+    "attention_memory": {"series"},
+    "sums": {"sums"},
+    "forced": {"forced"},
+    "warmup": {"warmup"},
+    "first_step": {"first_step", "cells"},
+    "ladder": {"series"},
+    "checkpoint": {"series"},
+    "machines": {"series", "cells"},
+    "published": {"published"},
+}
+
+
+def test_each_is_known_here():
+    assert set(NEEDS) == set(NAMES)
+
+
+def test_all_are_drawn_and_without_a_table_those_that_do_not_need_it(tmp_path):
+    every = made.everything()
+    for missing in ("", *every):
+        folder = made.folder(tmp_path / (missing or "all"), (missing,))
+        read = {name: Tables(folder, None if name in OF_ALL else "big") for name in NAMES}
+        for name in NAMES:
+            figure = made.draw((OF_MACHINE | OF_ALL)[name], read[name])
+            assert (figure is not None) == (missing not in NEEDS[name]), (name, missing)
+
+
+def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(tmp_path):
+    folder, out = made.folder(tmp_path / "tables"), tmp_path / "figures"
+    drawn = draw_all(folder, out, ["time_by_context", "timeline", "machines"])
+    assert set(drawn) == {"time_by_context", "time_by_context-other", "timeline", "machines"}
+    assert {each.name for each in out.iterdir()} == {f"{name}.svg" for name in drawn}
+    first = (out / "timeline.svg").read_bytes()
+    assert draw_all(folder, out, ["timeline"]) == ["timeline"] and (out / "timeline.svg").read_bytes() == first
+    (folder / "timeline.csv").unlink()
+    assert draw_all(folder, out, ["timeline"]) == []
+    assert not (out / "timeline.svg").exists() and (out / "machines.svg").exists()
+
+
+def test_no_colour_is_out_of_the_pages_reach_and_no_figure_is_wider_than_a_phone(tmp_path):
+    tables = made.tables(tmp_path)
+    known = set(colours.VARIABLES) | {colours.ON_BAR}
+    for name, draw in OF_MACHINE.items():
+        text = theme.render(draw, tables).decode()
+        assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= known, name
+        width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())
+        assert width < 400 and height < 800, name
+
+
+def test_words_stay_within_the_figure(tmp_path):
+    read = {None: made.tables(tmp_path, None), "big": Tables(tmp_path, "big")}
+    for name, draw in (OF_MACHINE | OF_ALL).items():
+        figure = made.draw(draw, read[None if name in OF_ALL else "big"])
+        for text in [*figure.texts, *(each for panel in figure.axes for each in panel.texts)]:
+            box = text.get_window_extent()
+            assert box.x0 >= 0 and box.x1 <= figure.bbox.width + 1, (name, text.get_text())
+            assert box.y0 >= 0 and box.y1 <= figure.bbox.height + 1, (name, text.get_text())
+
+
+def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
+    program = Path(theme.__file__).parents[2] / "draw_figures.py"
+    folder = made.folder(tmp_path / "tables")
+    command = [sys.executable, program, "--tables", folder, "--out", tmp_path / "out", "--only"]
+    done = subprocess.run([*command, "sums"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"1 figures in {tmp_path / 'out'}: sums\n")
+    wrong = subprocess.run([*command, "nothing"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "invalid choice: 'nothing'" in wrong.stderr
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2, relative luminance."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+    low, high = sorted(luminance(each) for each in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("name", colours.OKABE_ITO)
+def test_words_can_be_read_in_both_themes(name):
+    colour = colours.OKABE_ITO[name]
+    assert contrast(colour.text, "#ffffff") >= 4.5 and contrast(colour.dark_text, colours.NEUTRAL["paper"][1]) >= 4.5
+
+
+def test_series_are_those_of_okabe_and_ito():
+    theirs = {"blue": (0, 114, 178), "sky": (86, 180, 233), "green": (0, 158, 115), "orange": (230, 159, 0),
+              "vermillion": (213, 94, 0), "purple": (204, 121, 167), "yellow": (240, 228, 66)}  # fmt: skip
+    for name, rgb in theirs.items():
+        assert colours.OKABE_ITO[name].light == "#%02x%02x%02x" % rgb  # noqa: UP031
+
+
+def test_each_variable_is_given_in_light_dark_and_on_paper():
+    light, system, dark, paper = colours.css().strip().split("\n")
+    for variable, light_value, dark_value in colours.VARIABLES.values():
+        for rule, value in ((light, light_value), (system, dark_value), (dark, dark_value), (paper, light_value)):
+            assert f"--{variable}: {value};" in rule
+    assert len({variable for variable, *_ in colours.VARIABLES.values()}) == len(colours.VARIABLES)
+
+
+def test_a_thing_has_one_colour_wherever_it_is_drawn():
+    things = colours.THINGS
+    assert things["phase"]["optimizer"] == things["category"]["optimizer"] == things["memory"]["optimizer state"]
+    assert things["category"]["copy/cast"] == things["memory"]["cast weights"]
+    assert all(name in colours.OKABE_ITO for own in things.values() for name in own.values())

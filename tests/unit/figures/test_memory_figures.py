@@ -1,0 +1,148 @@
+"""Memory, attention, formats and the first steps: marks stand where the data are."""
+
+import made
+import numpy as np
+import pytest
+from stepscope.figures import attention, formats, marks, memory, start, words
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return made.tables(tmp_path_factory.mktemp("tables"))
+
+
+def test_what_is_alive_adds_up_at_each_moment(tables):
+    figure = made.draw(memory.memory_over_step, tables)
+    panel = figure.axes[0]
+    tops = [each.get_paths()[0].vertices[:, 1].max() for each in panel.collections]
+    assert tops[0] == pytest.approx(10) and max(tops) == pytest.approx(25)
+    assert made.lines(panel)["peak"] == [(500, 25)] and made.lines(panel)["reserved"][0][1] == 30
+    assert any("peak (triangle) 25 GiB, reserved (dashed) 30" in word for word in made.texts(figure))
+    assert {"parameters", "activations"} <= set(made.texts(panel)) and "gradients" not in made.texts(panel)
+
+
+def test_a_strangers_recording_needs_no_phase_and_keeps_its_peak():
+    bytes_alive = [100 * 2**20] * 5000
+    bytes_alive[3333] = 200 * 2**20
+    frame = made.pd.DataFrame({"time": np.arange(5000) / 1e3, "unknown": bytes_alive})
+    figure = made.draw(lambda rows: memory.of_recording(rows, "snapshot.pickle"), frame)
+    panel = figure.axes[0]
+    assert made.lines(panel) == {"peak": [(3333, 200)]}
+    assert "snapshot.pickle; peak (triangle) 200 MiB" in made.texts(figure) and "unknown" in made.texts(panel)
+    assert len(panel.collections[0].get_paths()[0].vertices) < 3000
+    assert memory.of_recording(frame[:0], "") is None
+
+
+def test_the_prediction_stands_below_what_was_measured(tables):
+    panel = made.draw(memory.memory_peaks, tables).axes[0]
+    assert [width for _, width in made.bars(panel, -0.17)] == [10, 15, 1]  # parameters, activations, the rest
+    assert [width for _, width in made.bars(panel, 0.2)] == [10, 14, 1]
+    assert any(word.startswith("26") and "−3.8%" in word for word in made.texts(panel))
+
+
+def test_a_prediction_that_holds_is_not_told(tmp_path):
+    rows = [row | {"predicted": row["bytes"]} for row in made.everything()["memory_peak"]]
+    panel = made.draw(memory.memory_peaks, made.tables(tmp_path, memory_peak=rows)).axes[0]
+    assert "26" in made.texts(panel) and not any("predicted" in word for word in made.texts(panel))
+
+
+def test_peaks_grow_below_the_memory_of_the_gpu(tables):
+    panels = made.panels(made.draw(memory.memory_growth, tables))
+    assert made.lines(panels["bf16"])["large"] == [(128, 2), (512, 8)]
+    assert made.lines(panels["bf16"])["the GPU's memory"][0][1] == 80
+    assert made.crosses(panels["fp32"]) == [512]
+
+
+def test_attention_over_the_length(tables):
+    panels = made.panels(made.draw(attention.attention_time, tables))
+    line = [(256, 0.065536), (1024, 1.048576)]
+    assert made.lines(panels["forward"])["naive"] == made.lines(panels["backward"])["naive"] == line
+    assert made.lines(panels["forward"])["triton"][-1] == (4096, pytest.approx(1.6777216))
+    assert made.crosses(panels["forward"]) == [4096]
+    assert (256, pytest.approx(0.0589824), pytest.approx(0.0720896)) in made.spans(panels["forward"])
+
+
+def test_rates_stand_below_the_rate_of_a_large_product(tables):
+    panel = made.panels(made.draw(attention.attention_rates, tables))["forward"]
+    assert made.lines(panel)["large product"][0][1] == 250 and made.lines(panel)["triton"][0] == (256, 100)
+
+
+def test_bytes_kept_for_backward(tables):
+    panel = made.draw(attention.attention_memory, tables).axes[0]
+    assert made.lines(panel)["naive"] == [(256, 0.25), (1024, 1)]
+
+
+def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tmp_path):
+    others = [row | {"cell": "x", "precision": "fp32"} for row in made.attention()]
+    short = [row | {"cell": "y", "size": "d128"} for row in made.attention() if row["length"] == 256]
+    tables = made.tables(tmp_path, series=[*others, *short, *made.attention()])
+    assert set(attention.subject_rows(tables, "time")["precision"]) == {"bf16"}
+    assert set(attention.subject_rows(tables, "time")["size"]) == {"d64"}
+
+
+def test_sums_stand_at_their_relative_error(tables):
+    panel = made.draw(formats.sums, tables).axes[0]
+    assert made.lines(panel)["fp32 += fp32"][0][0] == pytest.approx(1e-4)
+    assert made.lines(panel)["bf16 += bf16"][0][0] == pytest.approx(0.6) and "10.001" in made.texts(panel)
+
+
+def test_an_error_of_nothing_is_drawn_at_the_least(tables):
+    panel = made.draw(formats.forced, tables).axes[0]
+    assert made.lines(panel)["fp16"] == [(0, 1e-3), (1, 1e-9)]
+    assert [each.get_text() for each in panel.get_xticklabels()] == ["1", "10"]
+
+
+def test_warm_up_is_told_in_steady_steps(tables):
+    panel = made.panels(made.draw(start.warmup, tables))["small 128 fp32"]
+    assert made.lines(panel)["mean"] == [(0, 2), (1, 1)]
+    assert made.spans(panel) == [
+        (0, pytest.approx(1.5), pytest.approx(2.5)),
+        (1, pytest.approx(0.9), pytest.approx(1.1)),
+    ]
+
+
+def test_the_first_step_stands_above_a_later_one(tables):
+    panel = made.draw(start.first_step, tables).axes[0]
+    assert [width for _, width in made.bars(panel, -0.18)] == pytest.approx([200, 300])
+    assert [width for _, width in made.bars(panel, 0.2)] == pytest.approx([100]) and "500 ms" in made.texts(panel)
+
+
+def test_labels_move_apart_as_little_as_they_can():
+    positions = [0.5, 0.52, 0.1, 0.51]
+    moved = marks.spread(positions, 0.1)
+    assert min(np.diff(sorted(moved))) >= 0.1 - 1e-9 and moved[2] == 0.1
+    assert [moved[i] for i in (0, 3, 1)] == pytest.approx([0.41, 0.51, 0.61])
+    assert marks.spread([], 0.1) == []
+
+
+@pytest.mark.parametrize(
+    "low, high, ticks",
+    [
+        (1, 2, [1, 1.1, 1.2, 1.5, 2]),
+        (0.8, 7, [1, 1.5, 2, 3, 5, 7]),
+        (3, 900, [5, 10, 20, 50, 100, 200, 500]),
+        (1e-2, 1e6, [1e-2, 1, 1e2, 1e4, 1e6]),
+    ],
+)
+def test_ticks_of_a_log_axis(low, high, ticks):
+    panel = made.matplotlib.figure.Figure().subplots()
+    panel.set_xscale("log")
+    marks.log_axis(panel.xaxis, low, high)
+    found = list(panel.xaxis.get_major_locator()())
+    assert sorted(found) == pytest.approx(ticks)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (0.01234, "0.0123"),
+        (4.5, "4.5"),
+        (424.2, "424"),
+        (1514.3, "1,514"),
+        (0, "0"),
+        (float("nan"), ""),
+        (99.96, "100"),
+    ],
+)
+def test_numbers(value, text):
+    assert words.number(value) == text

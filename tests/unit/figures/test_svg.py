@@ -1,0 +1,180 @@
+"""A figure said shorter is the same figure: every point, style and word, read by other means."""
+
+import io
+import re
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from stepscope.figures import svg
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+
+
+def drawn() -> str:
+    """Of matplotlib: lines, broken and dashed ones, round markers, bars, hatches, text upright and turned, clips."""
+    random = np.random.default_rng(0)
+    figure = Figure(figsize=(6, 4))
+    left, right = figure.subplots(1, 2)
+    for shift in range(3):
+        values = np.cumsum(random.normal(size=200)) + shift
+        values[50:60] = np.nan
+        left.plot(values, marker="o", markevery=20)
+    left.hlines(range(5), 0, random.uniform(1, 100, 5), linestyles="dashed", colors="#336699")
+    left.set_ylabel("turned\u00a0text & <signs>", rotation=90)
+    right.bar(range(4), random.uniform(0, 1e6, 4), hatch="//", edgecolor="#123456")
+    right.step(range(4), [0, 2, 2, 1])
+    right.text(1, 2, "at −45°", rotation=-45)
+    written = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "test"}):
+        figure.savefig(written, format="svg")
+    return written.getvalue()
+
+
+def points(path: str) -> list[tuple]:
+    """What a path draws: (command, absolute numbers), H and V as lines, as SVG 1.1, section 8.3, says."""
+    found, at, start = [], np.zeros(2), np.zeros(2)
+    for command, rest in re.findall(r"([A-Za-z])([^A-Za-z]*)", path):
+        numbers = np.array([float(x) for x in re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", rest)])
+        if command in "Zz":
+            found.append(("Z",))
+            at = start
+            continue
+        size = {"M": 2, "L": 2, "H": 1, "V": 1, "Q": 4, "C": 6}[command.upper()]
+        assert len(numbers) and len(numbers) % size == 0, (command, rest)
+        for i in range(0, len(numbers), size):
+            part = numbers[i : i + size]
+            name = command.upper()
+            if name in "HV":
+                whole = at.copy()
+                axis = "HV".index(name)
+                whole[axis] = part[0] + (at[axis] if command.islower() else 0)
+                name = "L"
+            else:
+                whole = (part.reshape(-1, 2) + (at if command.islower() else 0)).ravel()
+            if name == "M" and i:
+                name = "L"
+            at = whole[-2:]
+            start = at if name == "M" else start
+            found.append((name, *whole))
+    return found
+
+
+def shapes(text: str) -> list[tuple]:
+    """Of each element that draws: its kind, place, words, declarations, and what it refers to, resolved."""
+    root = ElementTree.fromstring(text)
+    sheet = "".join(x.text for x in root.iter(f"{NAMESPACE}style"))
+    rules = dict(re.findall(r"\.(\w+)\{([^}]*)\}", sheet))
+    named = {x.get("id"): x for x in root.iter() if x.get("id")}
+    found = []
+    for element in root.iter():
+        kind = element.tag.removeprefix(NAMESPACE)
+        if kind not in ("path", "use", "text", "rect"):
+            continue
+        style = rules[element.get("class")] if element.get("class") else element.get("style", "")
+        declared = {tuple(part.strip() for part in each.split(":", 1)) for each in style.split(";") if each.strip()}
+        href = element.get("{http://www.w3.org/1999/xlink}href")
+        clip = re.fullmatch(r"url\(#(.*)\)", element.get("clip-path", ""))
+        found.append(
+            {
+                "kind": kind,
+                "path": points(element.get("d", "")),
+                "place": [float(element.get(x, 0)) for x in ("x", "y", "width", "height")],
+                "words": (element.text or "").strip(),
+                "style": {each for each in declared if "url(" not in each[1]},
+                "transform": element.get("transform") or "",
+                "of": points(named[href[1:]].get("d")) if href else None,
+                "clip": [float(named[clip[1]][0].get(x)) for x in ("x", "y", "width", "height")] if clip else None,
+            }
+        )
+    return found
+
+
+@pytest.fixture(scope="module")
+def original():
+    return drawn()
+
+
+@pytest.fixture(scope="module")
+def shortened(original):
+    return svg.shorter(original)
+
+
+def close(one, other):
+    return [x[0] for x in one] == [x[0] for x in other] and all(
+        np.allclose(a[1:], b[1:], rtol=0, atol=0.011) for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_every_shape_is_where_it_was_and_looks_as_it_did(original, shortened):
+    before, after = shapes(original), shapes(shortened)
+    assert len(before) == len(after) > 60
+    for one, other in zip(before, after, strict=True):
+        assert (one["kind"], one["words"], one["style"]) == (other["kind"], other["words"], other["style"])
+        assert close(one["path"], other["path"]), (one["path"], other["path"])
+        assert np.allclose(one["place"], other["place"], atol=0.011)
+        assert (one["of"] is None) == (other["of"] is None) and close(one["of"] or [], other["of"] or [])
+        assert (one["clip"] is None) == (other["clip"] is None)
+        assert one["clip"] is None or np.allclose(one["clip"], other["clip"], atol=0.011)
+        one, other = (re.sub(r"rotate\(-?0 [^)]*\)$", "", each["transform"]) for each in (one, other))
+        assert re.findall(r"[a-z]+", one) == re.findall(r"[a-z]+", other)
+        numbers = [[float(x) for x in re.findall(r"-?[\d.]+", each)] for each in (one, other)]
+        assert np.allclose(*numbers, rtol=0, atol=0.011)
+    assert any("rotate" in each["transform"] for each in after)
+
+
+def test_what_refers_to_its_own_figure_is_no_class_of_all(shortened):
+    rules = "".join(each.text for each in ElementTree.fromstring(shortened).iter(f"{NAMESPACE}style"))
+    assert "url(#" in shortened and "url(" not in rules
+
+
+def test_a_name_with_control_characters_is_drawn():
+    assert ">a\ufffdb<" in svg.shorter(f'<svg xmlns="{NAMESPACE[1:-1]}"><text>a\x1bb</text></svg>')
+
+
+def test_factors_keep_their_digits():
+    factors = "matrix(0.015625 0 0 0.0009 1 2)"
+    assert f'"{factors}"' in svg.shorter(f'<svg xmlns="{NAMESPACE[1:-1]}"><path d="M0 0" transform="{factors}"/></svg>')
+
+
+def test_groups_pass_on_what_they_say(original, shortened):
+    def clipped(text):
+        return [
+            sum(1 for _ in group.iter(f"{NAMESPACE}use"))
+            for group in ElementTree.fromstring(text).iter(f"{NAMESPACE}g")
+            if group.get("clip-path")
+        ]
+
+    assert clipped(original) == clipped(shortened) != []
+
+
+def test_it_is_less_than_half_and_comes_out_alike(original, shortened):
+    assert len(shortened) < 0.5 * len(original)
+    assert svg.shorter(original) == shortened
+
+
+@pytest.mark.parametrize(
+    "path, short",
+    [
+        ("M 1 2 \nL 3.456 2 \nL 3.456 9 \nz\n", "M1 2h2.46v7z"),
+        ("M 0 0 L 0 -0.5 L -0.25 -1 M 5 -1 L 6 -1", "M0 0v-.5l-.25-.5m5.25 0h1"),
+        ("M 1 1 z M 2 2 L 3 3", "M1 1zM2 2l1 1"),
+        ("M 0 1 C 1 1 2 2 3 1 L 3 2", "M0 1C1 1 2 2 3 1v1"),
+        ("", ""),
+    ],
+)
+def test_paths(path, short):
+    assert svg._lines(path) == short and close(points(path), points(short))
+
+
+def test_inline_has_ids_of_its_own_and_colours_of_the_page(shortened):
+    text = '<?xml version="1.0"?><svg xmlns="x" viewBox="0 0 389 200"><style>*{fill:red}</style>'
+    text += '<path id="a" fill="#0072b2"/>'
+    text += '<use href="#a" clip-path="url(#b)"/><rect id="b" fill="#fffffe"/></svg>'
+    part = svg.inline(text, 7, 'a "figure"\nof two')
+    assert 'id="f7-0"' in part and 'href="#f7-0"' in part and "url(#f7-1)" in part
+    assert 'fill="var(--figure-blue)"' in part and 'fill="var(--figure-paper)"' in part and "red" not in part
+    assert 'viewBox="0 0 389 200"' in part and 'aria-label="a &quot;figure&quot; of two"' in part
+    assert part.startswith("<svg") and 'id="f7-' in svg.inline(shortened, 7, "")

@@ -1,0 +1,134 @@
+"""Where the time goes: kinds of kernels, the waterfall, the timeline, the ladder."""
+
+import made
+import pytest
+from stepscope.figures import ladder, timeline, where
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    return made.tables(tmp_path_factory.mktemp("tables"))
+
+
+def test_parts_add_up_to_the_step_by_the_clock(tables):
+    parts = where.parts(tables, made.PLAIN["cell"], 2.0)
+    assert (parts.products, parts.attention, parts.casts) == pytest.approx((0.4, 0.0, 0.2))
+    assert (parts.other, parts.optimizer, parts.idle) == pytest.approx((0.3, 0.1, 1.0))
+    assert parts.step == pytest.approx(2.0)
+    assert where.parts(tables, made.PLAIN["cell"], 0.8).idle == 0  # busier than the step is long
+    assert where.parts(tables, "nowhere", 1.0) is None
+
+
+def test_softmax_and_fused_attention_are_attention(tmp_path):
+    rows = [{"machine": "big", "cell": made.PLAIN["cell"], "phase": "step", "category": kind, "time": time}
+            for kind, time in (("fused attention", 0.5), ("softmax backward", 0.25), ("matmul", 0.125))]  # fmt: skip
+    parts = where.parts(made.tables(tmp_path, categories=rows), made.PLAIN["cell"], 1.0)
+    assert (parts.attention, parts.products, parts.other) == pytest.approx((0.75, 0.125, 0.125))
+
+
+def test_bounds_are_flop_and_bytes_over_what_the_machine_sustains(tables):
+    found = where.bounds(tables, "large", 512, 4, "bf16")
+    assert found["products"] == pytest.approx(1e13 / 2e14)
+    assert found["optimizer"] == pytest.approx(1e9 * (16 + 12) / 2e12)
+    assert "products" not in where.bounds(tables, "large", 512, 4, "fp32")
+    assert where.bounds(tables, "unknown", 512, 4, "fp32") == {}
+
+
+def test_the_waterfall_leads_from_the_plain_step_to_the_fastest_rung(tables):
+    found = where.waterfall_of(tables)
+    assert found.row["cell"] == made.PLAIN["cell"]
+    assert found.plain.step == pytest.approx(made.RUNGS["bf16"]) and found.top.step == pytest.approx(1.6)
+    panel = made.draw(where.waterfall, tables).axes[0]
+    lefts = [0, 400, 400, 600, 900, 1000]  # ms: products, attention, casts, other, optimizer, idle
+    plain, left = [400, 0, 200, 300, 100, 1000], [200, 0, 100, 150, 50, 1100]
+    for at, (start, before, after) in enumerate(zip(lefts, plain, left, strict=True), start=1):
+        widths = [(pytest.approx(start), pytest.approx(width)) for width in (before, after)]
+        assert made.bars(panel, at) == widths, at
+    assert [width for _, width in made.bars(panel, 7)] == pytest.approx([200, 100, 150, 50, 1100])
+    assert made.lines(panel)["bound products"][0][0] == pytest.approx(50)
+    assert made.lines(panel)["bound optimizer"][0][0] == pytest.approx(900 + 14)
+    assert "2,000 ms" in made.texts(panel) and "400 → 200 (bound 50)" in made.texts(panel)
+
+
+def test_without_the_profile_of_the_top_the_waterfall_has_one_end(tmp_path):
+    cells = [row for row in made.everything()["cells"] if row["cell"] != made.TOP["cell"]]
+    tables = made.tables(tmp_path, cells=cells)
+    assert where.waterfall_of(tables).top is None
+    assert "all changes" not in made.texts(made.draw(where.waterfall, tables))
+
+
+def test_a_place_that_is_profiled_but_no_ladder_is_second_choice(tmp_path):
+    series = [row for row in made.everything()["series"] if row["study"] != "ladder"]
+    found = where.waterfall_of(made.tables(tmp_path, series=series))
+    assert found.plain.step == pytest.approx(made.step_time("large", 512, "bf16")) and found.top is None
+
+
+def test_kinds_of_kernels_of_each_pass(tables):
+    panels = made.panels(made.draw(where.categories, tables))
+    assert [width for _, width in made.bars(panels["forward"], 0)] == pytest.approx([200, 150, 100])
+    assert [width for _, width in made.bars(panels["optimizer"], 0)] == pytest.approx([100])
+    assert "450" in made.texts(panels["backward"])
+
+
+def test_a_timelines_kernels_stand_where_they_ran(tables):
+    panel = made.draw(timeline.timeline, tables).axes[0]
+    kernels = [list(each.get_xdata()) for each in panel.lines if each.get_label() == "_bars"]
+    assert [each[:2] for each in kernels] == [pytest.approx([100, 400]), pytest.approx([500, 900])]
+    assert [each.get_text() for each in panel.get_yticklabels()] == ["ranges", "GPU"] and "step" in made.texts(panel)
+
+
+def test_a_strangers_trace_is_drawn_with_its_own_views():
+    row = {"lane": "GPU 0", "start": 0.0, "end": 2e-5, "label": "gemm", "category": "matmul"}
+    frame = made.pd.DataFrame([row | {"view": "step 3"}])
+    panels = made.panels(made.draw(lambda rows: timeline.of_recording(rows, "trace.sqlite"), frame))
+    assert panels["step 3"].get_xlabel() == "µs" and panels["step 3"].get_xlim() == (0, pytest.approx(20))
+    assert timeline.of_recording(frame[:0], "") is None
+
+
+def test_a_short_range_has_no_name(tmp_path):
+    rows = made.everything()["timeline"]
+    rows.append(rows[0] | {"lane": "ranges 1", "start": 0.0, "end": 0.01, "label": "embedding"})
+    assert "embedding" not in made.texts(made.draw(timeline.timeline, made.tables(tmp_path, timeline=rows)))
+
+
+def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
+    rows = ladder.rungs(tables).set_index("variant")
+    assert rows["after"].to_dict() == {"fp32": ""} | made.AFTER
+    assert rows["is_aside"].to_dict() == dict.fromkeys(["fp32", "bf16", "sdpa"], False) | {
+        "checkpoint=1": True,
+        "checkpoint=2": True,
+    }
+    assert rows.loc["sdpa", "ratio"] == pytest.approx(1.25) and rows.loc["checkpoint=1", "verdict"] == "slower"
+
+
+def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
+    panel = made.draw(ladder.ladder, tables).axes[0]
+    assert [each.get_text() for each in panel.get_yticklabels()] == ["fp32", "bf16", "sdpa"]
+    assert [width for _, width in made.bars(panel, 2)] == pytest.approx([480, 960, 160])
+    limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
+    assert sum(width for _, width in made.bars(panel, 0)) == pytest.approx(limit)
+    assert (2.0, pytest.approx(1584), pytest.approx(1616)) in made.spans(panel, horizontal=True)
+    words = made.texts(panel)
+    assert "→ 4,000 ms" in words and "1,600 ms,  × 1.25" in words
+
+
+def test_what_is_not_faster_is_told_by_its_verdict(tmp_path):
+    series, comparisons = made.ladder()
+    comparisons = [row | {"verdict": "same"} for row in comparisons]
+    figure = made.draw(ladder.ladder, made.tables(tmp_path, series=series, comparisons=comparisons))
+    assert "1,600 ms,  × 1.25 same" in made.texts(figure)
+
+
+def test_a_rung_out_of_memory_keeps_its_place(tmp_path):
+    series, _ = made.ladder()
+    lost = [{**row, "median": None, "low": None, "high": None, "status": "oom"} if row["variant"] == "sdpa" else row
+            for row in series]  # fmt: skip
+    panel = made.draw(ladder.ladder, made.tables(tmp_path, series=lost)).axes[0]
+    assert made.bars(panel, 2) == [] and "out of memory" in made.texts(panel)
+
+
+def test_checkpoints_stand_beside_the_rung_that_they_vary(tables):
+    time, memory = made.draw(ladder.checkpoint, tables).axes
+    assert [each.get_text() for each in time.get_yticklabels()] == ["bf16", "checkpoint=1", "checkpoint=2"]
+    assert [made.bars(time, at)[0][1] for at in range(3)] == pytest.approx([2000, 2400, 2300])
+    assert [made.bars(memory, at)[0][1] for at in range(3)] == pytest.approx([30, 10, 12])

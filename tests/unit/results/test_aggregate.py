@@ -1,0 +1,270 @@
+"""The program: all tables from a results folder, what it refuses and what it says."""
+
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+
+import aggregate
+import pytest
+from stepscope.results.schema import TABLES, page
+from stepscope.results.tables import Tables
+
+from tests.unit.results.cells import SHAPE, Results, sample, turns, value
+
+ROOT = Path(__file__).resolve().parents[3]
+TIMING = "lab/timing/nano/ctx32/fp32"
+RUNGS = [{"name": "fp32", "precision": "fp32"}, {"name": "sdpa", "attention": "sdpa", "after": "fp32"}]
+
+
+@pytest.fixture
+def results(tmp_path):
+    made = Results(tmp_path)
+    made.add(TIMING, SHAPE | {"precision": "fp32"}, [sample(process=p) for p in (1, 2, 3)])
+    made.add("lab/ladder/nano/ctx32", SHAPE | {"variants": RUNGS}, turns({"fp32": 0.1, "sdpa": 0.05}))
+    return made
+
+
+def run(results: Results, monkeypatch, plan: Path | None = None) -> Tables:
+    out = results.folder / "tables"
+    plan = plan or results.plan()
+    flags = ["--plan", plan, "--results", results.folder, "--out", out, "--published"]
+    monkeypatch.setattr(sys, "argv", ["aggregate.py", *map(str, flags)])
+    aggregate.main()
+    return Tables(out)
+
+
+def refused(results: Results, monkeypatch, capsys) -> tuple[str, str]:
+    """(the lines about cells, the last line) of a run that must fail and leave no table."""
+    with pytest.raises(SystemExit) as end:
+        run(results, monkeypatch)
+    assert not (results.folder / "tables").exists()
+    return capsys.readouterr().err, str(end.value)
+
+
+def test_every_table_is_written_with_the_columns_of_the_schema(results, monkeypatch, capsys):
+    run(results, monkeypatch)
+    for name, table in TABLES.items():
+        header = (results.folder / "tables" / f"{name}.csv").read_text().partition("\n")[0]
+        assert header.split(",") == table.names
+    assert "2 cells (2 ok)" in capsys.readouterr().out
+
+
+def test_what_is_not_measured_has_a_row_that_says_so(results, monkeypatch):
+    plan = results.plan(missing=("lab/timing/nano/ctx64/fp32",))
+    cells = run(results, monkeypatch, plan)["cells"].set_index("cell")
+    assert cells["status"].to_dict()["lab/timing/nano/ctx64/fp32"] == "missing"
+    assert cells["status"].to_dict()[TIMING] == "ok"
+    assert cells["command"].to_dict()[TIMING] == "python timing.py"
+
+
+def test_a_cell_says_what_measured_it_and_whether_that_is_todays_code(results, monkeypatch):
+    results.add("lab/timing/nano/ctx64/fp32", SHAPE | {"context": 64, "precision": "fp32"}, [sample()], code="01d")
+    cells = run(results, monkeypatch)["cells"].set_index("context")
+    row = cells.loc[64]
+    assert (row["is_current"], row["code"], row["cpu"], row["torch"]) == (False, "01d", "a processor", "2.0")
+    assert (row["memory"], row["power_max_w"], row["throttle"]) == (2**30, 100, "power cap")
+    assert cells.loc[32, "is_current"].all()
+
+
+def test_the_status_of_a_cell_is_ok_if_any_variant_is(results, monkeypatch):
+    variants = {
+        "fp32": {"status": "ok", "reason": "", "limited": None},
+        "sdpa": {"status": "unsupported", "reason": "no such kernel", "limited": None},
+    }
+    results.add("lab/ladder/tiny/ctx32", SHAPE | {"variants": RUNGS}, [sample("fp32")], {"variants": variants})
+    row = run(results, monkeypatch).row("cells", size="tiny")
+    assert (row["status"], row["reason"]) == ("ok", "sdpa: unsupported: no such kernel")
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (lambda record: record["spec"].update(context=64), "another spec: context is 64 there, 32 in the plan"),
+        (lambda record: record["summary"].pop("values"), "record.json is damaged"),
+        (lambda record: record["provenance"].update(duration_s=1e308), "record.json is damaged"),
+        (lambda record: record.update(samples_sha256="0" * 64), "samples.csv is not the file"),
+    ],
+)
+def test_a_cell_that_is_not_the_plans_is_refused_by_name_with_what_measures_it_again(
+    results, edit, told, monkeypatch, capsys
+):
+    path = results.folder / TIMING / "record.json"
+    record = json.loads(path.read_text())
+    edit(record)
+    path.write_text(json.dumps(record))
+    lines, last = refused(results, monkeypatch, capsys)
+    assert lines.startswith(f"error: results/{TIMING}: ") and told in lines and lines.count("\n") == 1
+    assert last.endswith(f"--forcerun results/{TIMING}/record.json")
+
+
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "1e308", "text", ""])
+def test_samples_that_cannot_be_are_refused_by_line(results, seconds, monkeypatch, capsys):
+    results.add(
+        "lab/timing/nano/ctx64/fp32", SHAPE | {"context": 64, "precision": "fp32"}, [sample(), sample(seconds=seconds)]
+    )
+    lines, _ = refused(results, monkeypatch, capsys)
+    assert "ctx64" in lines and "in line 3 seconds is" in lines and lines.count("\n") == 1
+
+
+def test_results_of_another_run_may_have_been_measured_with_another_budget(results, monkeypatch):
+    path = results.folder / TIMING / "record.json"
+    record = json.loads(path.read_text())
+    record["spec"]["steps"] = 99
+    path.write_text(json.dumps(record))
+    tables = run(results, monkeypatch, results.plan(lab={"how": "there"}))
+    assert tables.row("cells", cell=TIMING)["command"] == "python there.py"
+    with pytest.raises(SystemExit):
+        run(results, monkeypatch, results.plan())
+
+
+def test_a_plan_that_is_none_is_told_in_one_line(results, tmp_path, monkeypatch):
+    (tmp_path / "plan.json").write_text("[]")
+    with pytest.raises(SystemExit, match="is no plan"):
+        run(results, monkeypatch, tmp_path / "plan.json")
+
+
+def test_a_step_above_its_ceiling_is_said_in_the_log(results, monkeypatch, capsys):
+    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
+    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, burst)
+    run(results, monkeypatch)
+    said = capsys.readouterr().out
+    assert re.search(rf"WARNING: {TIMING}.* of the burst ceiling", said)
+
+
+def test_a_label_of_two_machines_is_said_in_the_log(results, monkeypatch, capsys):
+    path = results.folder / TIMING / "record.json"
+    record = json.loads(path.read_text())
+    record["provenance"]["hardware"]["cpu"] = "another"
+    path.write_text(json.dumps(record))
+    run(results, monkeypatch)
+    assert f"WARNING: lab: measured with several of cpu: another ({TIMING}), a processor" in capsys.readouterr().out
+
+
+def test_own_models_have_the_operations_of_the_record(tmp_path, monkeypatch):
+    results = Results(tmp_path)
+    spec = {"model": "models/mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
+    about = {"reference": "models/mine.py:build", "class": "Stack", "parameters": 216, "unknown": ["a", "b"]}
+    about |= {"flops": {"counter": 23_328, "formula": 1}, "blocks": {"count": 2}}
+    results.add("lab/timing/mine/ctx6/fp32", spec, [sample(seconds=0.5)], {"model": about})
+    tables = run(results, monkeypatch)
+    row = tables.row("models", size="mine")
+    assert (row["flop"], row["flop_from"], row["num_layers"], row["unknown"]) == (23_328, "counter", 2, "a; b")
+    assert tables.row("series", quantity="flops")["median"] == pytest.approx(23_328 / 0.5)
+    assert tables.row("series", quantity="tokens_per_second")["median"] == pytest.approx(18 / 0.5)
+
+
+def test_probes_of_formats_have_their_tables(tmp_path, monkeypatch):
+    results = Results(tmp_path)
+    found = {
+        "accumulation": [{"variant": "fp16 += fp16", "sum": 9.95, "exact": 10.0, "times": 1000}],
+        "toy": [{"autocast": "bf16", "status": "ok", "role": "linear_1", "kind": "Linear", "output": "bf16"}],
+        "operators": [{"autocast": "fp16", "operation": "own softmax", "given": "fp16", "operator": "sub"}
+                      | {"input_dtypes": "fp16", "output_dtype": "fp32"}],
+        "forced": [{"operation": "RMSNorm", "format": "bf16", "error": 0.003, "inner": None, "elements": 9}],
+    }  # fmt: skip
+    results.add("lab/precision/autocast", {"probe": "autocast"}, summary={"tables": found})
+    tables = run(results, monkeypatch)
+    assert tables.row("sums")["sum"] == 9.95
+    assert tables["dtypes"][["model", "part", "operator", "output"]].to_numpy().tolist() == [
+        ["toy", "linear_1", "Linear", "bf16"],
+        ["own softmax", "fp16", "sub", "fp32"],
+    ]
+    assert tables.row("forced")["error"] == 0.003
+
+
+def test_warm_up_is_read_off_the_steps_from_the_very_first_one(tmp_path, monkeypatch):
+    """Steps of 8, 4, 2, 2, … s in two processes, forward and optimizer half each."""
+    results, rows = Results(tmp_path), []
+    for process in (1, 2):
+        for step, seconds in enumerate([8.0, 4.0, *[2.0] * 10]):
+            for phase in ("forward", "optimizer"):
+                more = {"kind": "phased", "phase": phase, "step": step, "warmup": step < 2}
+                rows.append(sample(process=process, seconds=seconds / 2, **more))
+    results.add(TIMING, SHAPE | {"precision": "fp32"}, rows)
+    got = run(results, monkeypatch)["warmup"].set_index("skipped")
+    assert got["mean"].to_dict() == {0: 2.8, 1: 2.2, 2: 2.0, 5: 2.0, 10: 2.0}
+    assert got.loc[0, "std"] == pytest.approx(statistics.stdev([8, 4, *[2] * 8]))
+    assert set(got["first"]) == {8.0}
+    assert set(got["steady"]) == {2.0}
+
+
+def test_the_first_steps_parts_come_from_the_record(tmp_path, monkeypatch):
+    results = Results(tmp_path)
+    part = {
+        "part": "memory allocation",
+        "first_seconds": 0.2,
+        "steady_seconds": 0.0,
+        "calls_first": 303,
+        "calls_steady": 0,
+    }
+    summary = {"first": {"parts": [part]}}
+    results.add("lab/profile/nano/ctx32/fp32/start=cold", SHAPE | {"precision": "fp32"}, summary=summary)
+    row = run(results, monkeypatch).row("first_step")
+    assert (row["part"], row["first"], row["first_calls"], row["options"]) == (
+        "memory allocation",
+        0.2,
+        303,
+        "start=cold",
+    )
+
+
+def test_a_cells_place_stands_in_tables_that_do_not_say_it(tmp_path, monkeypatch):
+    results = Results(tmp_path)
+    for context in (32, 64):
+        spec = SHAPE | {"context": context, "precision": "bf16"}
+        folder = results.add(f"lab/profile/nano/ctx{context}/bf16", spec)
+        (folder / "analysis").mkdir()
+        (folder / "analysis/categories.csv").write_text(
+            "phase,category,calls,time,share,device\nstep,matmul,2,0.5,1,0\n"
+        )
+    got = run(results, monkeypatch).rows("categories", context=64, precision="bf16")
+    assert got[["category", "time", "cell"]].to_numpy().tolist() == [["matmul", 0.5, "lab/profile/nano/ctx64/bf16"]]
+
+
+def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
+    results = Results(tmp_path)
+    folder = results.add("lab/profile/nano/ctx32/bf16", SHAPE | {"precision": "bf16"})
+    (folder / "analysis").mkdir()
+    (folder / "analysis/kernels.csv").write_bytes(b"phase,na\xff")
+    lines, _ = refused(results, monkeypatch, capsys)
+    assert "analysis/kernels.csv is damaged" in lines
+
+
+def test_the_page_of_the_tables_is_current():
+    assert (ROOT / "docs/tables.md").read_text() == page()
+    assert page().count("\n") <= 300
+
+
+def test_the_tables_keep_their_budget():
+    others = [table for name, table in TABLES.items() if name not in ("series", "comparisons")]
+    assert len(others) <= 19
+    assert sum(len(table.columns) for table in others) <= 250
+
+
+def test_an_interval_belongs_to_columns_that_are_there():
+    for table in TABLES.values():
+        for column in table.columns:
+            assert {column.low, column.high} - {""} <= set(table.names)
+            assert column.label and column.meaning and (column.unit != "" or column.kind != "number")
+
+
+def test_a_table_that_is_not_there_is_an_empty_one(tmp_path):
+    tables = Tables(tmp_path)
+    assert tables["kernels"].empty
+    assert tables.row("series", quantity="time") == {}
+    assert tables.machines == []
+
+
+def test_one_machine_is_read_alone(results, monkeypatch):
+    results.add(
+        "other/timing/nano/ctx32/fp32",
+        SHAPE | {"precision": "fp32"},
+        [sample()],
+        {"values": [value("energy", "J", 1.0)]},
+    )
+    run(results, monkeypatch)
+    folder = results.folder / "tables"
+    assert Tables(folder).machines == ["lab", "other"]
+    assert set(Tables(folder, "other")["series"]["machine"]) == {"other"}

@@ -1,0 +1,157 @@
+"""Predictions of memory beside what a snapshot recorded.
+
+The model: d_model 8, d_ff 16, 2 layers, 2 heads, vocabulary 11, context 6, batch 3. Its parameters, by hand:
+2 x 11 x 8 + 2 x (4 x 8 x 8 + 3 x 8 x 16 + 2 x 8) + 8 = 1,496.
+"""
+
+import pandas as pd
+import pytest
+from stepscope.model import footprint_peak
+from stepscope.model.footprint import Setup
+from stepscope.model.shape import ModelShape
+from stepscope.results import cells as reading
+from stepscope.results import writing
+
+from tests.unit.results.cells import Results, sample
+
+NAME = "lab/memory/tiny/ctx6/fp32"
+SPEC = {"d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "vocab_size": 11, "context": 6, "batch": 3}
+SPEC |= {"precision": "fp32"}
+PARAMETERS, WORKSPACE = 1496, 640
+ABOUT = {"baselines": {"model": 7000, "start": 20000}, "recorded": "measured steps"}
+NAMED = """category,part,tensors,bytes
+parameters,block,7,2624
+parameters,rest,3,736
+gradients,block,7,2624
+gradients,rest,3,736
+workspace,rest,2,640
+"""
+SAVED = """part,module,op,shape,dtype,category,tensors,bytes
+block,a,mul,3×2×6×6,float32,activations,2,1728
+block,b,to,8×8,bfloat16,cast weights,1,999
+rest,c,mul,,,activations,1,100
+"""
+ANALYSIS = {
+    "memory_summary": "device,peak,peak_phase\n0,48000,backward\n",
+    "memory_named": NAMED,
+    "memory_saved": SAVED,
+    "memory_peak": "category,bytes,blocks\nparameters,5984,20\nactivations,1000,3\nunknown,0,0\n",
+    "memory_largest": "bytes,count,alive,category,shape,dtype\n864,1,1,activations,3×2×6×6,float32\n12,1,1,unknown,,\n",
+    "memory_timeline": "time,phase,cast_weights\n0,forward,0\n1,forward,30\n2,backward,20\n",
+}
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results(tmp_path)
+
+
+def recorded(results: Results, name: str = NAME, about: dict = ABOUT, summary: dict | None = None, **spec) -> None:
+    folder = results.add(name, SPEC | spec, summary={"memory": about} | (summary or {})) / "analysis"
+    folder.mkdir()
+    for table, text in ANALYSIS.items():
+        (folder / f"{table}.csv").write_text(text)
+
+
+def tables_of(results: Results) -> dict[str, pd.DataFrame]:
+    found, samples, _ = reading.read(results.plan(), results.folder)
+    made, damaged, _ = writing.tables(found, samples, [])
+    assert not damaged
+    return {name: rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows)) for name, rows in made.items()}
+
+
+def items(results: Results) -> dict[str, tuple]:
+    rows = tables_of(results)["memory_predicted"].query("category == 'item'").astype(object)
+    rows = rows.where(rows.notna(), None)
+    return {row["name"]: (row["predicted"], row["measured"]) for row in rows.to_dict("records")}
+
+
+def test_sums_are_predicted_and_measured(results):
+    recorded(results)
+    found = items(results)
+    assert found["parameters"] == (4 * PARAMETERS, 2 * 2624 + 736)
+    assert found["gradients"] == (4 * PARAMETERS, 2 * 2624 + 736)
+    assert found["optimizer state"] == (8 * PARAMETERS, None)  # the program named no such tensors
+    assert found["saved by a block"][1] == 1728  # cast weights are an item of their own
+    assert found["saved outside the blocks"][1] == 100
+    assert found["peak"][1] == 48000
+    assert "cast weights" not in found
+
+
+def test_cast_weights_are_the_most_of_them_at_any_time(results):
+    recorded(results, precision="bf16")
+    # 2 bytes of each matrix that is multiplied by: 2 x (4 x 64 + 3 x 128) + 88
+    assert items(results)["cast weights"] == (2 * (2 * 640 + 88), 30)
+
+
+def test_inference_saves_nothing_and_has_no_gradients(results):
+    recorded(results, f"{NAME}/mode=inference", mode="inference")
+    assert set(items(results)) == {"parameters", "peak"}
+
+
+def test_what_ran_out_of_memory_has_no_measured_peak_and_nothing_saved_in_full(results):
+    variants = {"step": {"status": "oom", "reason": "full", "limited": None}}
+    recorded(results, about=ABOUT | {"recorded": "warm-up"}, summary={"variants": variants})
+    found = items(results)
+    assert found["peak"][1] is None
+    assert found["saved by a block"][1] is None
+
+
+def test_all_that_is_alive_at_the_predicted_peak_adds_up_to_it(results):
+    recorded(results)
+    tables = tables_of(results)
+    predicted = tables["memory_predicted"]
+    peak = predicted.query("name == 'peak' and category == 'item'")["predicted"].item()
+    setup = Setup(ModelShape(8, 16, 2, 2, 11), batch=3, context=6)
+    assert peak == footprint_peak.peak(setup, "step", WORKSPACE).bytes
+    assert predicted.query("category != 'item'")["predicted"].sum() == peak
+    by_category = tables["memory_peak"].set_index("category")["predicted"]
+    assert by_category["parameters"] == 4 * PARAMETERS
+    assert pd.isna(by_category["unknown"])
+
+
+def test_peaks_are_series_recorded_and_predicted(results):
+    recorded(results)
+    got = tables_of(results)["series"].set_index("quantity")["median"]
+    assert (got["peak_asked"], got["model_bytes"], got["start_bytes"]) == (48000, 7000, 20000)
+    assert (
+        got["peak_predicted"] == footprint_peak.peak(Setup(ModelShape(8, 16, 2, 2, 11), 3, 6), "step").bytes + WORKSPACE
+    )
+
+
+def test_other_cells_of_the_machine_know_the_libraries_workspace_from_snapshots(results):
+    recorded(results)
+    results.add("lab/timing/tiny/ctx6/fp32", SPEC, [sample()])
+    results.add("other/timing/tiny/ctx6/fp32", SPEC, [sample()])
+    rows = tables_of(results)["series"].query("study == 'timing' and quantity == 'peak_predicted' and mode == 'step'")
+    lab, other = (rows[rows["machine"] == name]["median"].item() for name in ("lab", "other"))
+    assert lab - other == WORKSPACE
+
+
+def test_a_compiler_has_no_prediction_and_checkpoints_have_a_lower_one(results):
+    rungs = [{"name": "plain"}, {"name": "compile", "compile": "block"}, {"name": "every", "checkpoint": 1}]
+    spec = {name: value for name, value in SPEC.items() if name != "precision"} | {"variants": rungs, "context": 64}
+    results.add("lab/ladder/tiny/ctx64", spec, [sample("plain")])
+    rows = tables_of(results)["series"].query("quantity == 'peak_predicted'").set_index("variant")["median"]
+    assert set(rows.index) == {"plain", "every"}
+    assert rows["every"] < rows["plain"]
+
+
+def test_sizes_get_their_formula(results):
+    recorded(results)
+    tables = tables_of(results)
+    assert tables["memory_largest"]["formula"].tolist() == ["batch × heads × context × context × 4 B", ""]
+    assert tables["memory_saved"]["formula"][0] == "batch × heads × context × context × 4 B"
+
+
+def test_of_a_model_of_ones_own_only_what_follows_from_its_parameters_is_predicted(results):
+    own = {"model": "mine.py:build", "context": 6, "batch": 3, "precision": "fp32"}
+    folder = results.add("lab/memory/mine/ctx6/fp32", own, summary={
+        "model": {"parameters": 100, "trainable_parameters": 90, "blocks": {"count": 2}}, "memory": ABOUT
+    }) / "analysis"  # fmt: skip
+    folder.mkdir()
+    (folder / "memory_named.csv").write_text(NAMED)
+    found = items(results)
+    assert found["parameters"] == (400, 2 * 2624 + 736)
+    assert found["gradients"] == (360, 2 * 2624 + 736)
+    assert found["optimizer state"] == (720, None)

@@ -1,0 +1,184 @@
+"""series.csv: medians, intervals, and what follows from them, against closed forms."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from stepscope.results import cells as reading
+from stepscope.results import series
+
+from tests.unit.results.cells import SHAPE, Results, attention, sample, value
+
+TIMING = "lab/timing/nano/ctx32/fp32"
+GPU = {"device": "cuda"}
+
+
+def series_of(results: Results, missing: tuple[str, ...] = ()) -> pd.DataFrame:
+    found, samples, refused = reading.read(results.plan(missing), results.folder)
+    assert not refused
+    return series.of(found, series.prepared(samples))
+
+
+def row(frame: pd.DataFrame, quantity: str, **where) -> pd.Series:
+    for name, wanted in {"quantity": quantity, **where}.items():
+        frame = frame[frame[name] == wanted]
+    (one,) = frame.to_dict("records")
+    return one
+
+
+def timing(results: Results, rows: list[dict], device: str = "cpu", **summary) -> None:
+    results.add(TIMING, SHAPE | {"precision": "fp32", "device": device}, rows, summary)
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results(tmp_path)
+
+
+def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_interval(results):
+    medians = [0.10, 0.11, 0.13]
+    rows = [sample(process=p, seconds=s * f) for p, s in enumerate(medians, 1) for f in (0.9, 1.0, 1.3)]
+    timing(results, [sample(seconds=5.0, warmup=True), *rows])
+    got = row(series_of(results), "time", phase="step")
+    expected = stats.ttest_1samp(np.log(medians), 0).confidence_interval(0.95)
+    assert got["median"] == pytest.approx(stats.gmean(medians))
+    assert (got["low"], got["high"]) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+    assert got["mean"] == pytest.approx(np.mean(medians) * 3.2 / 3)
+    within = [np.var(np.array([0.9, 1.0, 1.3]) * each, ddof=1) for each in medians]
+    assert got["std"] == pytest.approx(math.sqrt(np.mean(within)))
+    assert (got["processes"], got["samples"], got["limits"], got["status"]) == (3, 9, "cpu", "ok")
+
+
+def test_phases_are_of_phased_steps_and_the_whole_of_free_ones(results):
+    phased = [sample(kind="phased", phase=name, seconds=1.0) for name in ("forward", "backward", "optimizer")]
+    timing(results, [*phased, sample(seconds=2.5), sample(mode="inference", phase="inference", seconds=0.5)])
+    times = series_of(results).query("quantity == 'time'").set_index(["mode", "phase"])["median"]
+    assert times["step", "step"] == 2.5
+    assert times["step", "forward"] == times["step", "backward"] == times["step", "optimizer"] == 1.0
+    assert times["inference", "inference"] == 0.5
+
+
+def test_rates_follow_from_the_time_with_their_ends_the_other_way_round(results):
+    timing(results, [sample(process=p, seconds=s) for p, s in ((1, 0.1), (2, 0.2))])
+    got = series_of(results)
+    time, tokens, flops = (row(got, name) for name in ("time", "tokens_per_second", "flops"))
+    assert tokens["median"] * time["median"] == pytest.approx(4 * 32)
+    assert tokens["low"] * time["high"] == pytest.approx(4 * 32)
+    # Of a block QKV, output and SwiGLU's three products, and attention in full; the head; times 2, and 3 with backward.
+    block = 128 * 64 * (3 * 64 + 64) + 3 * 128 * 64 * 128 + 2 * 4 * 32 * 32 * 64
+    assert flops["median"] * time["median"] == pytest.approx(3 * 2 * (2 * block + 128 * 64 * 100))
+
+
+def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
+    timing(results, [sample(seconds=0.1)])
+    products = [sample("burst", p, s, kind="burst", mode=None, phase="matmul") for p, s in ((1, 2e-3), (2, 1e-3))]
+    late = [sample("sustained", 1, 4e-3, kind="sustained", mode=None, phase="matmul")]
+    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, products + late)
+    got = series_of(results)
+    assert row(got, "rate", variant="burst")["median"] == pytest.approx(2 * 100**3 / 1e-3)
+    assert row(got, "rate", variant="sustained")["median"] == pytest.approx(2 * 100**3 / 4e-3)
+    assert row(got, "mfu")["median"] == pytest.approx(row(got, "flops")["median"] / 2e9)
+    assert series.beyond(got) == []
+
+
+def test_a_step_above_the_ceiling_is_said_aloud(results):
+    timing(results, [sample(seconds=1e-4)])
+    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
+    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, burst)
+    (said,) = series.beyond(series_of(results))
+    assert TIMING in said
+
+
+def test_a_copy_reads_and_writes(results):
+    burst = [sample("burst", 1, 0.5, kind="burst", mode=None, phase="copy")]
+    results.add("lab/ceilings/copy/fp32", {"operation": "copy", "mebibytes": 1, "precision": "fp32"}, burst)
+    got = row(series_of(results), "rate")
+    assert (got["median"], got["unit"], got["size"]) == (2 * 2**20 / 0.5, "B/s", "copy")
+
+
+@pytest.mark.parametrize(("clock", "said"), [(0.0114, "gpu"), (0.0116, "launches")])
+def test_launches_limit_beyond_fifteen_percent_of_the_host_free_time(results, clock, said):
+    rows = [sample(seconds=clock), sample(kind="host-free", seconds=0.01), sample(kind="busy", seconds=0.001)]
+    timing(results, rows, "cuda", values=[value("launches", "1", 100, None)])
+    got = series_of(results)
+    assert row(got, "time")["limits"] == said
+    assert row(got, "launch_gap")["median"] == pytest.approx((clock - 0.01) / 100)
+    assert row(got, "host_free_time")["median"] == 0.01
+
+
+def test_without_a_graph_the_busy_time_tells_and_without_either_nothing(results):
+    timing(results, [sample(seconds=0.02), sample(kind="busy", seconds=0.01)], "cuda")
+    results.add("lab/timing/nano/ctx64/fp32", SHAPE | GPU | {"context": 64, "precision": "fp32"}, [sample()])
+    got = series_of(results).query("quantity == 'time'").set_index("context")["limits"]
+    assert got.to_dict() == {32: "launches", 64: "unknown"}
+
+
+def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
+    values = [value("energy", "J", joules, process) for process, joules in ((1, 2.0), (2, 2.0), (3, 2.0))]
+    values += [value("peak_reserved", "B", 0.0), value("kernels", "1", 611, None)]
+    timing(results, [sample()], values=values)
+    got = series_of(results)
+    assert row(got, "energy_token")["median"] == pytest.approx(2 / 128)
+    assert (row(got, "energy")["processes"], row(got, "energy")["unit"]) == (3, "J")
+    assert row(got, "peak_reserved")["median"] == 0  # of which there is no logarithm
+    assert row(got, "kernels")["median"] == 611  # exactly
+    assert row(got, "kernels")["phase"] == "step"
+
+
+def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
+    oom = {"variant": "step", "mode": "step", "length": None, "direction": None, "status": "oom", "reason": "full"}
+    no_graph = oom | {"mode": "host-free"}
+    timing(results, [sample(mode="inference", phase="inference")], statuses=[oom, no_graph])
+    got = series_of(results).query("status != 'ok'")
+    assert got[["mode", "phase", "status"]].to_numpy().tolist() == [["step", "step", "oom"]]
+    assert got["median"].isna().all()
+
+
+def test_a_rung_that_computes_something_else_is_said(results):
+    rungs = [{"name": name} for name in ("fp32", "close", "far", "lost")]
+    far = {"fp32": 0.0, "close": 1e-5, "far": 0.5, "lost": None}
+    same = {
+        name: {"difference": each, "tolerance": 1e-4, "same": name in ("fp32", "close")} for name, each in far.items()
+    }
+    spec = SHAPE | {"variants": rungs}
+    results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
+    found, samples, _ = reading.read(results.plan(), results.folder)
+    got = series.of(found, series.prepared(samples)).query("quantity == 'difference'").set_index("variant")["median"]
+    assert got.to_dict() == far | {"lost": math.inf}
+    assert [line.split()[1] for line in series.differing(found)] == ["far", "lost"]
+
+
+def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results):
+    rungs = [{"name": "fp32", "precision": "fp32"}, {"name": "bf16", "precision": "bf16", "after": "fp32"}]
+    results.add("lab/ladder/nano/ctx32", SHAPE | {"variants": rungs}, [sample("fp32"), sample("bf16")])
+    passes = [attention("naive", 1, 1, 0.5, length=length) for length in (256, 1024)]
+    spec = {"d_head": 16, "precision": "fp32", "tokens": 2048, "heads": 2, "mask": "causal"}
+    spec |= {"variants": [{"name": "naive"}]} | GPU
+    results.add("lab/attention/d16/fp32/tokens=2048/heads=2/mask=causal", spec, passes)
+    got = series_of(results)
+    assert row(got, "time", variant="bf16")["precision"] == "bf16"
+    assert row(got, "time", length=1024)["batch"] == 2
+    assert row(got, "time", length=1024)["options"] == "tokens=2048 heads=2 mask=causal"
+    assert row(got, "time", length=1024)["limits"] == "gpu"
+    # FlashAttention-2, section 4.1: 4 · length² · d · heads, of a causal mask half.
+    assert row(got, "rate", length=1024)["median"] == pytest.approx(2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5)
+
+
+def test_spread_is_lent_within_a_study_on_a_machine_and_by_what_limits_alike(results):
+    """Eight cells that spread alike, each in three processes: half as wide as each would be alone."""
+    draw, alone = np.random.default_rng(3), []
+    for context in range(1, 9):
+        logs = draw.normal(0, 0.01, 3)
+        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+        alone.append(expected.high - expected.low)
+        rows = [sample(process=p, seconds=math.exp(log)) for p, log in enumerate(logs, 1)]
+        results.add(f"lab/timing/nano/ctx{context}/fp32", SHAPE | {"context": context, "precision": "fp32"}, rows)
+    got = series_of(results).query("quantity == 'time'")
+    assert np.log(got["high"] / got["low"]).mean() < 0.6 * np.mean(alone)
+
+
+def test_cells_that_were_not_measured_have_no_series(results):
+    timing(results, [sample()])
+    assert set(series_of(results, missing=("lab/timing/nano/ctx64/fp32",))["cell"]) == {TIMING}
