@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
 from stepscope import snapshot, trace  # noqa: E402
-from stepscope.recordings import text  # noqa: E402
+from stepscope.recordings import limits, text  # noqa: E402
 from stepscope.snapshot import analysis as snapshots  # noqa: E402
 from stepscope.snapshot import summary as snapshot_summary  # noqa: E402
 from stepscope.trace import analysis as traces  # noqa: E402
@@ -144,7 +144,9 @@ def analysed(path: Path) -> str:
     """What becomes of a file: analysed, refused, or the name of another exception; TooLongError beyond SECONDS."""
     try:
         if ".pickle" in path.name:
-            said = snapshot_summary.text(snapshots.analyse_any(path))
+            most = limits.Limits(SECONDS, 2)  # a damaged number may ask the unpickler for any time and memory
+            refusals = (snapshot.SnapshotError, TooLongError)
+            said = limits.within(most, "a", lambda: snapshot_summary.text(snapshots.analyse_any(path)), refusals)
         else:
             found = traces.read(path)
             cautions.require_operations(found, str(path))
@@ -155,6 +157,8 @@ def analysed(path: Path) -> str:
         return "refused" if line and "\n" not in str(error) else "refused in several lines"
     except TooLongError:
         raise
+    except limits.LimitError as error:
+        return "refused" if "memory" in str(error) or "with code" in str(error) else f"{error}"[:100]
     except Exception as error:  # what is counted here
         return f"{type(error).__name__}: {error}"[:100]
 

@@ -1,6 +1,6 @@
 """Analyse the snapshot of one memory cell: the tables of analyze_snapshot.py, made by a job of their own.
 
-So a better analysis measures nothing again. A cell without a snapshot (unsupported) gives empty tables.
+So a better analysis measures nothing again. A cell without a snapshot (unsupported) gives an empty folder.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def main() -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
-        tables = analysis.empty() if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
+        tables = {} if name is None else analysis.analyse_file(given.cell / "snapshot" / Path(name).name)
     except SnapshotError as error:
         sys.exit(f"error: {error}")
     with files.or_one_line(given.out):

@@ -93,9 +93,9 @@ def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, d
     found = [tables_of(path, named, given) for path, named in zip(traces, given.traces, strict=True)]
     if len(found) == 1:
         return {"": found[0]}, summary.markdown(found[0], f"Trace {given.traces[0].name}")
-    compared = comparison.compared(*found)
+    both = {"compared": comparison.compared(*found)}
     title = f"{given.traces[0].name} (before) and {given.traces[1].name} (after)"
-    return {"": compared, **dict(zip(SIDES, found, strict=True))}, summary.markdown(compared, title)
+    return {"": both, **dict(zip(SIDES, found, strict=True))}, summary.markdown(both, title)
 
 
 def tables_of(path: Path, named: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:

@@ -1,6 +1,6 @@
 """Analyse the trace of one profile cell: the tables of analyze_nsys.py, made by a job of their own.
 
-So a better analysis measures nothing again. A cell without a trace (out of memory, unsupported) gives empty tables.
+So a better analysis measures nothing again. A cell without a trace (out of memory, unsupported) gives an empty folder.
 """
 
 import argparse
@@ -24,9 +24,8 @@ def main() -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"error: {given.cell / 'record.json'} is missing or damaged ({error}); measure the cell again")
     try:
-        if name is None:
-            tables = analysis.empty()
-        else:
+        tables = {}
+        if name is not None:
             tables = analysis.analyse(analysis.read(given.cell / "trace" / Path(name).name), layers=layers)
     except TraceError as error:
         sys.exit(f"error: {error}")

@@ -3,7 +3,8 @@
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
 file is run. Prints a summary, and writes it as summary.txt, a CSV a table and, where matplotlib is there, memory.svg
 and .png: what is active over time. A known.json beside the snapshot, as StepScope's memory study writes it, gives
-phases, parts of the model and categories; without it they come from annotations and stacks.
+phases, parts of the model and categories; without it they come from annotations and stacks. Of two snapshots the first
+one is compared with the second: what grew at the peak, by category and by line of code.
 """
 
 import argparse
@@ -17,27 +18,27 @@ from stepscope.recordings import limits
 from stepscope.recordings.flags import add_limits, add_out
 from stepscope.recordings.tables import write_tables
 from stepscope.recordings.text import plain, show
-from stepscope.snapshot import SnapshotError, analysis, summary
+from stepscope.snapshot import SnapshotError, analysis, comparison, summary
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "report"
+SIDES = ("before", "after")
 
 
 def main() -> None:
-    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    flags.add_argument("snapshot", type=Path, metavar="SNAPSHOT", help="snapshot.pickle or .pickle.gz")
-    flags.add_argument("--known", type=Path, metavar="FILE", help="side file (default: known.json beside the snapshot)")
-    add_out(flags)
-    add_limits(flags)
-    given = flags.parse_args()
+    given = arguments()
     try:
-        there = [given.snapshot] if given.snapshot.is_file() else []
-        most, named = limits.limits_for(there, given.most_seconds, given.most_gigabytes), str(given.snapshot)
-        tables = limits.within(most, named, lambda: analysis.analyse_any(given.snapshot, given.known), (SnapshotError,))
-        text = summary.text(tables)
-        write_tables(tables, given.out)
+        found = [tables_of(path, given) for path in given.snapshots]
+        if len(found) == 1:
+            made, text = {"": found[0]}, summary.text(found[0])
+        else:
+            both = comparison.compared(*found)
+            made, text = {"": {"compared": both}, **dict(zip(SIDES, found, strict=True))}, summary.compared(both)
+        for folder, tables in made.items():
+            write_tables(tables, given.out / folder)
         files.write_whole({given.out / "summary.txt": [text]})
-        if given.html or importlib.util.find_spec("matplotlib"):
-            pictures, page = limits.within(most, named, lambda: drawn(tables, given), ())
+        if len(found) == 1 and (given.html or importlib.util.find_spec("matplotlib")):
+            most = most_of(given.snapshots[0], given)
+            pictures, page = limits.within(most, str(given.snapshots[0]), lambda: drawn(found[0], given), ())
             if pictures:
                 files.write_whole({given.out / f"memory.{suffix}": pictures[suffix] for suffix in ("svg", "png")})
             if given.html:
@@ -49,6 +50,34 @@ def main() -> None:
     show(text)
 
 
+def arguments() -> argparse.Namespace:
+    """The flags."""
+    flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flags.add_argument(
+        "snapshots", type=Path, nargs="+", metavar="SNAPSHOT", help="snapshot.pickle or .pickle.gz; one or two"
+    )
+    flags.add_argument("--known", type=Path, metavar="FILE", help="side file (default: known.json beside the snapshot)")
+    add_out(flags)
+    add_limits(flags)
+    given = flags.parse_args()
+    if len(given.snapshots) > 2:
+        flags.error(f"{len(given.snapshots)} snapshots are given; give one, or two to compare")
+    if len(given.snapshots) > 1 and (given.known or given.html):
+        flags.error("--known and --html are for one snapshot; omit them to compare two")
+    return given
+
+
+def most_of(path: Path, given: argparse.Namespace) -> limits.Limits:
+    """The limits for reading a file; a missing one is told by what reads it."""
+    return limits.limits_for([path] if path.is_file() else [], given.most_seconds, given.most_gigabytes)
+
+
+def tables_of(path: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
+    """The tables of one snapshot, made within the limits."""
+    most = most_of(path, given)
+    return limits.within(most, str(path), lambda: analysis.analyse_any(path, given.known), (SnapshotError,))
+
+
 def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[dict[str, bytes] | None, str]:
     """(the memory over time by suffix, `svg` and `png` among them, the page as HTML if it is wanted)."""
     from stepscope.report.anybody import pictures  # needs what the report needs, and seconds to load
@@ -57,7 +86,7 @@ def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[d
     if given.html:
         from stepscope.report.anybody import page as pages
 
-        page = pages.of_snapshot(tables, given.snapshot.name, TEMPLATES)
+        page = pages.of_snapshot(tables, given.snapshots[0].name, TEMPLATES)
     return pictures.memory_over_time(tables), page
 
 

@@ -8,7 +8,14 @@ from stepscope.files import replacing
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path) -> None:
-    """Write NAME.csv for each table; a table without rows is its header. Raises OSError where that fails."""
-    with replacing([folder / f"{name}.csv" for name in tables]) as parts:
-        for table, part in zip(tables.values(), parts, strict=True):
+    """Write NAME.csv for each table that has rows. Raises OSError where that fails.
+
+    A file of a table that has no rows now is removed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    full = {name: table for name, table in tables.items() if len(table)}
+    with replacing([folder / f"{name}.csv" for name in full]) as parts:
+        for table, part in zip(full.values(), parts, strict=True):
             table.to_csv(part, index=False, float_format="%.9g", lineterminator="\n")
+    for name in tables.keys() - full.keys():
+        (folder / f"{name}.csv").unlink(missing_ok=True)

@@ -1,15 +1,14 @@
-"""All tables of one memory snapshot, and writing them."""
+"""All tables of one memory snapshot."""
 
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import SnapshotError, categories, details, known, loader, phases, replay, stacks, tables
+from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
 from stepscope.snapshot.events import ALLOC, Snapshot
-from stepscope.snapshot.table_names import COLUMNS, FURTHER, TABLES
 
-_OF_DEVICES = ("summary", "timeline", "phases", "peak", "peak_lines", "largest", "churn")
+_OF_DEVICES = ("timeline", "peak", "largest")
 
 
 def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
@@ -21,7 +20,7 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
 
 
 def analyse_any(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
-    """The same, and the tables that only a person who looks for something needs."""
+    """The same, and what is alive at the peak by line of code."""
     return _from_file(path, known_path, further=True)
 
 
@@ -47,8 +46,9 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
     no_gradients = stacks.without_gradients(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
-    columns = COLUMNS | (FURTHER if further else {})
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*_OF_DEVICES, *(FURTHER if further else ()))}
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in ("summary", *_OF_DEVICES)}
+    if further:
+        parts["lines"] = []
     for device in snapshot.devices:
         replayed = replay.replay(device)
         cut = replayed.contradicted
@@ -64,19 +64,11 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
         own = tables.Device(blocks, lines, python)
         annotations = sum(each.starts for each in snapshot.annotations if each.device == device.number)
         parts["summary"].append(tables.summary(own, annotations, cut))
-        for name in _OF_DEVICES[1:]:
+        for name in _OF_DEVICES:
             parts[name].append(getattr(tables, name)(own))
         if further:
-            parts["stacks"].append(details.stacks(own, snapshot))
-            parts["segments"].append(details.segments(own))
-    found = {name: pd.concat(own, ignore_index=True) if own else pd.DataFrame() for name, own in parts.items()}
-    found["saved"] = tables.saved(side) if side else pd.DataFrame()
-    found["tensors"] = tables.tensors(side) if side else pd.DataFrame()
-    for name, table in found.items():
-        assert set(table.columns) <= set(columns[name]), f"{name} has columns that are not declared"
-    return {name: found[name].reindex(columns=columns[name]) for name in columns}
-
-
-def empty() -> dict[str, pd.DataFrame]:
-    """The tables of a cell without a snapshot: columns and no rows."""
-    return {name: pd.DataFrame(columns=COLUMNS[name]) for name in TABLES}
+            parts["lines"].append(tables.lines(own, snapshot))
+    found = {f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()}
+    if side is not None:
+        found |= {"memory_saved": tables.saved(side), "memory_named": tables.named(side)}
+    return found

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from stepscope.snapshot import phases, stacks
+from stepscope.snapshot import CATEGORIES, phases, stacks
 from stepscope.snapshot.events import OOM
 from stepscope.snapshot.known import Known
 from stepscope.snapshot.phases import Parts
 from stepscope.snapshot.replay import Replay
-from stepscope.snapshot.table_names import CATEGORIES
 
 PARAMETERS, GRADIENTS, OPTIMIZER_STATE, ACTIVATIONS, CAST_WEIGHTS, BUFFERS, WORKSPACE, UNKNOWN = range(len(CATEGORIES))
 

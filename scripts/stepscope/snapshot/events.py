@@ -29,16 +29,18 @@ _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bit
 _WRONG = "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
 
 
-def code_of(action: object) -> int:
-    """The code of an event's action."""
-    return _CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER
-
-
 class Rows(NamedTuple):
     """Events that stand one after the other in the columns: from `start` up to, but not including, `stop`."""
 
     start: int
     stop: int
+
+
+class _Known:
+    """What stands in a list of frames once its stack has a number."""
+
+    def __init__(self, number: int):
+        self.number = number
 
 
 class Columns:
@@ -52,33 +54,61 @@ class Columns:
         self.action, self.address, self.size, self.time = array("b"), array("q"), array("q"), array("q")
         self.stack = array("i")
         self.stacks: list[list] = []
-        self._numbers: dict[int, int] = {}  # by identity
+        self._numbers: dict[tuple[int, ...], _Known] = {}  # by the identities of frames
 
     def __len__(self) -> int:
         return len(self.action)
 
-    def append(self, event: dict) -> None:
-        """Add an event, a dict of the snapshot. Raises TypeError or OverflowError if its values are not an event's."""
+    def take(self, trace: list) -> int:
+        """Move a list's events here: emptied they take a fifth of the memory. Returns how many; `Rows` stay instead.
+
+        Raises ValueError, TypeError or OverflowError if one is not an event.
+        """
+        rows, start = [each for each in trace if isinstance(each, Rows)], len(self)
+        for event in trace:
+            if isinstance(event, dict):
+                self._append(event)
+            elif not isinstance(event, Rows):
+                raise ValueError(f"an event is a {type(event).__name__}")
+        moved = len(self) - start
+        if moved:
+            if rows and rows[-1].stop == start:
+                start = rows.pop().start
+            trace[:] = [*rows, Rows(start, len(self))]
+        return moved
+
+    def _append(self, event: dict) -> None:
         action = event.get("action")
-        self.action.append(code_of(action))
+        if action is None:
+            raise ValueError("an event has no action")
+        self.action.append(_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER)
         self.address.append(event.get("device_free" if action == "oom" else "addr", 0))
         self.size.append(event.get("size", 0))
         self.time.append(event.get("time_us", 0))
         self.stack.append(self.number_of(event.get("frames")))
+        event.clear()
 
     def number_of(self, frames: object) -> int:
-        """The index of a stack, by identity: pickle keeps what is shared shared."""
-        if frames is None:
+        """The index of a stack: of equal ones the same. The list itself then holds its number alone."""
+        if frames is None or frames == []:
             return -1
         if type(frames) is not list:
             raise TypeError("frames that are not a list")
-        if not frames:
-            return -1
-        number = self._numbers.get(id(frames))
-        if number is None:
-            number = self._numbers[id(frames)] = len(self.stacks)
-            self.stacks.append(frames)
-        return number
+        if type(frames[0]) is _Known:
+            return frames[0].number
+        key = tuple(map(id, frames))
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = _Known(len(self.stacks))
+            self.stacks.append(frames.copy())
+        frames[:] = [known]
+        return known.number
+
+
+def is_trace(value: object) -> bool:
+    """Whether this is a list of events."""
+    last = value[-1] if type(value) is list and value else None
+    return isinstance(last, Rows) or (type(last) is dict and "action" in last)
 
 
 @dataclass(frozen=True)
@@ -117,11 +147,11 @@ class Device:
     expandable: bool = False
 
     @property
-    def ms(self) -> np.ndarray | None:
-        """Time of each event since the first in milliseconds; None where times were not recorded."""
+    def seconds(self) -> np.ndarray | None:
+        """Time of each event since the first; None where times were not recorded."""
         if not len(self.time) or not self.time.any():
             return None
-        return (self.time - self.time[0]) / 1e3
+        return (self.time - self.time[0]) / 1e6
 
 
 @dataclass(frozen=True)
@@ -165,11 +195,11 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
     _each_once([segment.get("blocks") for segment in segments])
     blocks = [_blocks(segment, columns) for segment in segments]
     stacks, frames = _stacks(columns)
-    events = {name: np.frombuffer(getattr(columns, name), dtype=kind) for name, kind in _KINDS.items() if len(columns)}
-    numbers = sorted({number for number, own in enumerate(rows) if len(own)} | {_device(each) for each in segments})
+    events = {name: np.array(getattr(columns, name), dtype=kind, copy=False) for name, kind in _KINDS.items()}
+    numbers = sorted({number for number, own in enumerate(traces) if own} | {_device(each) for each in segments})
     devices = []
     for number in numbers:
-        own = rows[number] if 0 <= number < len(rows) else np.empty(0, dtype=np.int64)
+        own = rows[number] if 0 <= number < len(rows) else slice(0, 0)
         mine = [each for each, segment in zip(blocks, segments, strict=True) if _device(segment) == number]
         columns_of_blocks = [np.array([row[at] for each in mine for row in each], dtype=np.int64) for at in range(5)]
         columns_of_blocks[3] = columns_of_blocks[3].astype(bool)
@@ -178,7 +208,7 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
         kinds = ("address", "total_size", "stream")
         owned_rows = [[_integer(segment.get(key, 0)) for key in kinds] for segment in owned]
         columns_of_blocks.append(np.array(owned_rows, dtype=np.int64).reshape(-1, len(kinds)))
-        parts = [events[name][own] if len(own) else np.empty(0, dtype=kind) for name, kind in _KINDS.items()]
+        parts = [events[name][own] for name in _KINDS]
         reserved = [_integer(segment.get("total_size", 0)) for segment in owned]
         _check_sizes(parts[0], parts[2], columns_of_blocks, reserved)
         mapped = np.isin(parts[0], (MAP, UNMAP)).any()
@@ -209,18 +239,12 @@ def _check_sizes(action: np.ndarray, size: np.ndarray, blocks: list[np.ndarray],
 _KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}
 
 
-def _rows(trace: list, columns: Columns) -> np.ndarray:
-    """Where in the columns a device's events are; those that are still dicts are added to the columns."""
-    parts = []
-    for item in trace:
-        if isinstance(item, Rows):
-            parts.append(np.arange(item.start, item.stop))
-        elif isinstance(item, dict):
-            columns.append(item)
-            parts.append(np.array([len(columns) - 1]))
-        else:
-            raise ValueError(f"an event is a {type(item).__name__}")
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
+    """Where in the columns a device's events are: a slice, so that they are not copied, where they stand together."""
+    columns.take(trace)
+    if len(trace) < 2:
+        return slice(*trace[0]) if trace else slice(0, 0)
+    return np.concatenate([np.arange(each.start, each.stop) for each in trace])
 
 
 def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, int]]:

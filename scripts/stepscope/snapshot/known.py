@@ -11,8 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from stepscope.snapshot import SnapshotError
-from stepscope.snapshot.table_names import CATEGORIES
+from stepscope.snapshot import CATEGORIES, SnapshotError
 
 NAMES = ("known.json", "known.json.gz")
 _LARGEST = 1 << 30

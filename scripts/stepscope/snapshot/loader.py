@@ -1,19 +1,27 @@
-"""Opens a memory snapshot: .pickle or .pickle.gz, of any size, from anybody."""
+"""Opens a memory snapshot: .pickle or .pickle.gz, of any size.
 
+Python's unpickler builds plain data and may import nothing, so that nothing in a file is run. What a hostile file can
+still ask of it (hashes without end, memory, depth) ends in the limits of recordings/limits.py, under which the programs
+read a stranger's file.
+
+A snapshot is millions of events, each a dict, which together take five to ten times the file's size. So they become
+columns of numbers while the file is read: whenever the unpickler asks for more of it, the events that are complete are
+added to the columns and emptied.
+"""
+
+import gc
 import gzip
-import mmap
-import tempfile
+import io
+import pickle
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from stepscope.recordings.limits import most_unpacked
 from stepscope.snapshot import SnapshotError, events
-from stepscope.snapshot.plain_pickle import Reader
 
 _GZIP = b"\x1f\x8b"
-_CHUNK = 1 << 20
+_BUFFER = 1 << 20  # bytes
+_LOOK_AGAIN = 1.1  # times the bytes read until traces are looked for again: more would copy the memo too often
 
 
 def read(path: Path) -> events.Snapshot:
@@ -22,44 +30,86 @@ def read(path: Path) -> events.Snapshot:
         raise SnapshotError(f"{path}: this is a folder; give the file of a snapshot")
     if path.exists() and not path.is_file():
         raise SnapshotError(f"{path}: this is a pipe or a device; give the file of a snapshot")
+    collects = gc.isenabled()
+    gc.disable()  # plain data has no cycles worth collecting, and looking for them takes longer than reading
     try:
-        with _bytes(path) as data:
-            reader = Reader(data)
-            return events.snapshot(reader.load(), reader.columns)
+        return _read(path)
     except SnapshotError as error:
         raise SnapshotError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise SnapshotError(f"{path}: there is no such file; give one of torch.cuda.memory._dump_snapshot") from None
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise SnapshotError(f"{path}: the file is cut off or damaged; record or copy it again") from None
     except OSError as error:
         raise SnapshotError(f"{path}: cannot be read ({error.strerror}); give a file that you may read") from None
     except MemoryError:
         raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
+    finally:
+        if collects:
+            gc.enable()
 
 
-@contextmanager
-def _bytes(path: Path) -> Iterator[mmap.mmap]:
-    """The file's pickle as a map of the file, so that what is read once need not stay in memory."""
-    with path.open("rb") as file, tempfile.TemporaryFile() as unpacked:
+def _read(path: Path) -> events.Snapshot:
+    with path.open("rb", buffering=0) as file:
         packed = file.read(2) == _GZIP
-        if packed:
-            _unpack(path, unpacked)
-        source = unpacked if packed else file
-        if source.seek(0, 2) == 0:
+        most = most_unpacked(path) if packed else file.seek(0, io.SEEK_END)
+        if not most:
             raise SnapshotError("the file is empty; record the snapshot again")
-        with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield data
+        file.seek(0)
+        source = _Source(gzip.GzipFile(fileobj=file) if packed else file, most)
+        try:
+            root = source.unpickler.load()
+            source.unpickler.memo = {}  # else it keeps what is no longer needed
+        except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
+            raise
+        except Exception as error:  # whatever a damaged pickle leads to
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            raise SnapshotError(f"the pickle is cut off or damaged ({told}); record the snapshot again") from None
+        return events.snapshot(root, source.columns)
 
 
-def _unpack(path: Path, target) -> None:
-    limit = most_unpacked(path)
-    try:
-        with gzip.open(path) as source:
-            while chunk := source.read(_CHUNK):
-                target.write(chunk)
-                if target.tell() > limit:
-                    raise SnapshotError(
-                        f"unpacked it is larger than {limit >> 20} MB; if you trust it, gunzip it first"
-                    )
-    except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise SnapshotError("the file is cut off or damaged (gzip); record or copy it again") from None
-    target.flush()
+class _PlainData(pickle.Unpickler):
+    """Builds what needs no import: numbers, text, lists, tuples, dicts, sets."""
+
+    def find_class(self, module: str, name: str) -> None:
+        raise SnapshotError(
+            f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and nothing in the "
+            "file was run"
+        )
+
+
+class _Source(io.BufferedReader):
+    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to the `columns`."""
+
+    def __init__(self, raw: io.RawIOBase, most: int):
+        """most: bytes that there may be."""
+        super().__init__(raw, _BUFFER)
+        self.columns = events.Columns()
+        self.unpickler = _PlainData(self)
+        self._most, self._traces, self._next_look = most, [], 0.0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._granted(size or 0)
+        self._move()
+        return super().read(size)
+
+    def readinto(self, buffer) -> int:
+        self._granted(len(buffer))
+        return super().readinto(buffer)
+
+    def _granted(self, size: int) -> None:
+        """Refuse a length that the file does not have, before there is memory for it."""
+        if size > self._most - self.tell():
+            raise SnapshotError(
+                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left: it is cut off or "
+                "damaged, or unpacks to too much; record it again, or gunzip it first if you trust it"
+            )
+
+    def _move(self) -> None:
+        """Of a list of events only the memo knows before it is whole; while one grows, there is no other."""
+        at = self.tell()
+        if sum(map(self.columns.take, self._traces)):
+            self._next_look = max(self._next_look, at + _BUFFER + 1)
+        elif at >= self._next_look:
+            self._traces = [each for each in self.unpickler.memo.copy().values() if events.is_trace(each)]
+            self._next_look = _LOOK_AGAIN * at + _BUFFER

@@ -169,7 +169,7 @@ def _annotated(device: Device, annotations: list[Annotation]) -> tuple[np.ndarra
     events = len(device.action)
     phases, steps, names = np.full(events, -1), np.full(events, -1), {}
     own = [each for each in annotations if each.device == device.number] or annotations
-    if not own or device.ms is None:
+    if not own or device.seconds is None:
         return phases, [], steps
     known = any(meaning(each.name) is not None for each in own)
     at = np.append(np.searchsorted(device.time, [each.time for each in own], side="left"), events)
@@ -198,7 +198,7 @@ def meaning(name: str) -> str | None:
 def began_before(device: Device, annotations: list[Annotation]) -> bool:
     """Whether annotations prove that events are missing: a range is over before the first event, in a history in which
     a range of the same name has events."""
-    if device.ms is None:
+    if device.seconds is None:
         return False
     before, with_events, started = set(), set(), {}
     for each in annotations:

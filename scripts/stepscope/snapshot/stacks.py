@@ -23,6 +23,7 @@ import numpy as np
 
 from stepscope.snapshot.events import ALLOC, Frame, Snapshot
 
+NO_STACK, MOST_FRAMES = "(no frames)", 64
 NOTHING, FORWARD, BACKWARD, RECOMPUTED, OPTIMIZER, MADE = range(6)
 PHASES = {FORWARD: "forward", BACKWARD: "backward", RECOMPUTED: "backward", OPTIMIZER: "optimizer", MADE: ""}
 
@@ -191,3 +192,12 @@ def _kind(frame: Frame) -> int:
     if function in _MOVES and _MODULE.search(file):
         return MADE
     return FORWARD if _MODULES.search(file) or function == "forward" else NOTHING
+
+
+def whole(snapshot: Snapshot, number: int) -> str:
+    """A stack as text: `file:line function` of each level, the innermost call first."""
+    if number < 0 or not snapshot.stacks[number]:
+        return NO_STACK
+    frames = [snapshot.frames[at] for at in snapshot.stacks[number]]
+    more = [f"{len(frames) - MOST_FRAMES} more"] if len(frames) > MOST_FRAMES else []
+    return " ← ".join([*(f"{each.file}:{each.line} {each.function}" for each in frames[:MOST_FRAMES]), *more])

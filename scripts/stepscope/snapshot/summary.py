@@ -3,46 +3,57 @@
 import pandas as pd
 
 from stepscope.recordings.text import plain
-from stepscope.snapshot.table_names import CATEGORIES
+from stepscope.snapshot import CATEGORIES
 
-LINES = 5
+LINES, MOST_COMPARED = 5, 15
 _MIB = 2**20
 _MOST_WITHOUT_FRAMES = 0.9  # a backward pass, in a thread of its own, has none
 
 
 def text(tables: dict[str, pd.DataFrame]) -> str:
     """The summary of all devices."""
-    rows = tables["summary"].to_dict("records")
+    rows = tables["memory_summary"].to_dict("records")
     if not rows:
         return "The snapshot holds neither events nor memory.\n"
     return "\n".join(_device(row, tables) for row in rows)
 
 
 def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
-    names = ("peak", "peak_lines", "timeline")
-    own = {name: tables[name][tables[name]["device"] == row["device"]] for name in names}
+    names = ("peak", "lines", "timeline")
+    found = {name: tables[f"memory_{name}"] for name in names}
+    own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
     when = (
         f"after event {row['peak_event']:,} of {row['events']:,}" if row["events"] else "in a state without a history"
     )
-    when += f", {row['peak_ms']:,.1f} ms" if pd.notna(row["peak_ms"]) else ""
+    when += f", {1e3 * row['peak_time']:,.1f} ms" if pd.notna(row["peak_time"]) else ""
     where = [f"step {row['peak_step']}"] if pd.notna(row["peak_step"]) else []
     where += [plain(row[key]) for key in ("peak_phase", "peak_module") if row[key]]
     lines = [
-        f"Device {row['device']}: peak {_mib(row['peak_bytes'])} MiB {when}"
-        + (f" ({', '.join(where)})" if where else ""),
+        f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}" + (f" ({', '.join(where)})" if where else ""),
         f"  {_reserved(row, own['timeline'])}"
-        f"active at the start {_mib(row['base_bytes'])} MiB, at the end {_mib(row['end_bytes'])} MiB",
-        f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded_bytes'])} MiB as allocated",
+        f"active at the start {_mib(row['base'])} MiB, at the end {_mib(row['end'])} MiB",
+        f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])} MiB as allocated",
     ]
     lines += [f"  {line}" for line in cautions(row)]
     lines.append("  at the peak, MiB:")
     for each in own["peak"].to_dict("records"):
         if each["bytes"]:
-            lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {each['category']}{_why(each, row)}")
+            share = _percent(each["bytes"] / row["peak"])
+            lines.append(f"  {_mib(each['bytes']):>14}  {share}  {each['category']}{_why(each, row)}")
     lines.append("  the largest lines of it, MiB:")
-    for each in own["peak_lines"].head(LINES).to_dict("records"):
+    for each in own["lines"].head(LINES).to_dict("records"):
         place = "  ".join(plain(each[key]) for key in ("category", "module", "frame") if each[key])
-        lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['share'])}  {place}")
+        lines.append(f"  {_mib(each['bytes']):>14}  {_percent(each['bytes'] / row['peak'])}  {place}")
+    return "\n".join(lines) + "\n"
+
+
+def compared(table: pd.DataFrame) -> str:
+    """The difference of two snapshots in a few lines."""
+    lines = ["Bytes at the peak, MiB: before, after, difference"]
+    for each in table.groupby("kind", sort=False).head(MOST_COMPARED).to_dict("records"):
+        place = "  ".join(plain(each[key]) for key in ("category", "name") if each[key])
+        numbers = "".join(f"{_mib(each[key]):>14}" for key in ("before", "after", "difference"))
+        lines.append(f"{numbers}  device {each['device']}: {each['kind']}  {place}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -51,21 +62,21 @@ def cautions(row: dict) -> list[str]:
     told = []
     if row["cut"]:
         told.append("the history lacks its beginning: earlier peaks may be missing")
-    if row["events"] and row["allocated_bytes"] and row["without_frames_share"] > _MOST_WITHOUT_FRAMES:
+    if row["events"] and row["allocated"] and row["without_frames"] > _MOST_WITHOUT_FRAMES:
         told.append(
-            f"{100 * row['without_frames_share']:.1f} % of the allocated bytes have no line of Python: categories and "
+            f"{100 * row['without_frames']:.1f} % of the allocated bytes have no line of Python: categories and "
             "lines are partly unknown; record with _record_memory_history(stacks='python')"
         )
     if row["ooms"]:
         place = ", ".join(plain(row[key]) for key in ("oom_phase", "oom_module", "oom_frame") if row[key])
-        sizes = f"{_mib(row['oom_requested_bytes'])} MiB wanted, {_mib(row['oom_free_bytes'])} MiB free on the device"
+        sizes = f"{_mib(row['oom_requested'])} MiB wanted, {_mib(row['oom_free'])} MiB free on the device"
         told.append(f"out of memory {row['ooms']} times; first: {sizes}" + (f" ({place})" if place else ""))
     return told
 
 
 def _why(each: dict, row: dict) -> str:
     """What is known of the unknown."""
-    before = row["unknown_before_recording_bytes"]
+    before = row["unknown_before"]
     if each["category"] != CATEGORIES[-1] or not before:
         return ""
     return f", {_mib(before)} MiB of it allocated before the recording began"
@@ -73,9 +84,9 @@ def _why(each: dict, row: dict) -> str:
 
 def _reserved(row: dict, timeline: pd.DataFrame) -> str:
     """What was reserved; empty if that is never more than the peak, as on a CPU without an allocator, or unknown."""
-    if not timeline["reserved_bytes"].max() > timeline["active_bytes"].max():
+    if not timeline["reserved"].max() > timeline["active"].max():
         return ""
-    then, most = _mib(row["reserved_at_peak_bytes"]), _mib(row["peak_reserved_bytes"])
+    then, most = _mib(row["reserved_at_peak"]), _mib(row["peak_reserved"])
     return f"reserved then {then} MiB, at most {most} MiB; "
 
 

@@ -1,19 +1,25 @@
-"""The tables of one device's replayed history. Columns: see table_names.py."""
+"""The tables of one device's replayed history.
+
+Bytes are those that were requested, times are seconds since the first event, and an event is its number in the device's
+history; the state "after event -1" is that before the first one.
+"""
 
 import re
 
 import numpy as np
 import pandas as pd
 
+from stepscope.snapshot import CATEGORIES
 from stepscope.snapshot.categories import UNKNOWN, Blocks
-from stepscope.snapshot.events import ALLOC, OOM
+from stepscope.snapshot.events import OOM, Snapshot
 from stepscope.snapshot.known import Known
 from stepscope.snapshot.replay import after_each
-from stepscope.snapshot.table_names import CATEGORIES, CATEGORY_COLUMNS
+from stepscope.snapshot.stacks import whole
 
 TIMELINE_ROWS = 2000
 _BOUNDARIES = 800  # rows of the timeline that changes of phase may take
-MOST_LINES, MOST_GROUPS = 60, 40
+MOST_LINES, MOST_GROUPS = 200, 40
+NAMED = 5  # categories with a column of their own in the timeline; the rest is `other`
 MIN_BLOCK = 512  # bytes
 OTHER = "other"
 _NUMBER = re.compile(r"\.\d+(?=[./]|$)")
@@ -31,7 +37,7 @@ class Device:
         """lines: of each stack, and "" for none; python: whether the stack has a frame of Python, and False."""
         self.blocks, self.replay, self.parts = blocks, blocks.replay, blocks.parts
         self.lines, self.python = lines, python
-        self.ms = self.replay.device.ms
+        self.seconds = self.replay.device.seconds
         self.number = self.replay.device.number
         modules = [collapsed(name) for name in self.parts.module]
         # One number for each text, so that groups are made of numbers.
@@ -42,8 +48,8 @@ class Device:
         self.tensor, self.tensor_names = _coded(tensors)
 
     def time(self, event: int) -> float | None:
-        """Milliseconds since the first event; None where times were not recorded."""
-        return None if self.ms is None else float(self.ms[max(event, 0)])
+        """Seconds since the first event; None where times were not recorded."""
+        return None if self.seconds is None else float(self.seconds[max(event, 0)])
 
     def part(self, event: int) -> tuple[object, str, str]:
         """(step, phase, module) of an event."""
@@ -73,30 +79,30 @@ def summary(device: Device, annotations: int, cut: bool) -> pd.DataFrame:
     row = {
         "device": device.number,
         "events": replay.events,
-        "time_recorded_ms": device.time(replay.events - 1) if replay.events else None,
+        "duration": device.time(replay.events - 1) if replay.events else None,
         "cut": cut,
-        "base_bytes": int(replay.active[0]),
-        "start_bytes": int(replay.active[min(1, replay.events)]),
-        "end_bytes": int(replay.active[-1]),
-        "peak_bytes": replay.peak_bytes,
+        "base": int(replay.active[0]),
+        "start": int(replay.active[min(1, replay.events)]),
+        "end": int(replay.active[-1]),
+        "peak": replay.peak_bytes,
         "peak_event": peak,
-        "peak_ms": device.time(peak) if replay.events else None,
+        "peak_time": device.time(peak) if replay.events else None,
         "peak_step": step,
         "peak_phase": phase,
         "peak_module": module,
-        "peak_reserved_bytes": int(replay.reserved.max()),
-        "reserved_at_peak_bytes": int(replay.reserved[peak + 1]),
-        "unused_at_peak_bytes": int(replay.reserved[peak + 1] - replay.peak_bytes),
-        "largest_unused_block_bytes": int(events.block_size[inactive].max(initial=0)),
-        "rounding_bytes": int(rounding.sum()),
+        "peak_reserved": int(replay.reserved.max()),
+        "reserved_at_peak": int(replay.reserved[peak + 1]),
+        "unused_at_peak": int(replay.reserved[peak + 1] - replay.peak_bytes),
+        "largest_unused_block": int(events.block_size[inactive].max(initial=0)),
+        "rounding": int(rounding.sum()),
         "expandable_segments": events.expandable,
         "allocations": int(recorded.sum()),
-        "allocated_bytes": allocated,
-        "unknown_share_at_peak": _share(unknown, replay.peak_bytes),
-        "without_frames_share": _share(without, allocated),
+        "allocated": allocated,
+        "unknown_share": _share(unknown, replay.peak_bytes),
+        "without_frames": _share(without, allocated),
         "annotations": annotations,
-        "peak_rounded_bytes": int(rounded(replay.size[replay.alive_after(peak)]).sum()),
-        "unknown_before_recording_bytes": int(replay.size[alive_unknown & ~recorded].sum()),
+        "peak_rounded": int(rounded(replay.size[replay.alive_after(peak)]).sum()),
+        "unknown_before": int(replay.size[alive_unknown & ~recorded].sum()),
     }
     return pd.DataFrame([row | _ooms(device)])
 
@@ -117,8 +123,8 @@ def _ooms(device: Device) -> dict:
     _, phase, module = device.part(at)
     return {
         "ooms": len(found),
-        "oom_requested_bytes": int(events.size[at]),
-        "oom_free_bytes": int(events.address[at]),
+        "oom_requested": int(events.size[at]),
+        "oom_free": int(events.address[at]),
         "oom_phase": phase,
         "oom_module": module,
         "oom_frame": device.lines[events.stack[at]],
@@ -141,48 +147,17 @@ def timeline(device: Device) -> pd.DataFrame:
     at = np.unique(np.concatenate(chosen).astype(np.int64))
     part = device.parts.of(at)
     table = pd.DataFrame({"device": device.number, "event": at})
-    table["time_ms"] = np.nan if device.ms is None else device.ms[np.maximum(at, 0)]
+    table["time"] = np.nan if device.seconds is None else device.seconds[np.maximum(at, 0)]
     table["step"] = np.array([*device.parts.step, None], dtype=object)[part]
     table["phase"] = np.array([*device.parts.phase, ""], dtype=object)[part]
-    table["active_bytes"] = replay.active[at + 1]
-    table["reserved_bytes"] = replay.reserved[at + 1]
-    for code, name in enumerate(CATEGORY_COLUMNS):
-        own = device.blocks.category == code
-        table[name] = after_each(replay.start[own], replay.end[own], replay.size[own], events)[at + 1]
+    table["module"] = np.array([*device.parts.module, ""], dtype=object)[part]
+    table["active"] = replay.active[at + 1]
+    table["reserved"] = replay.reserved[at + 1]
+    for code, name in enumerate([*CATEGORIES[:NAMED], "other"]):
+        own = device.blocks.category == code if code < NAMED else device.blocks.category >= NAMED
+        held = after_each(replay.start[own], replay.end[own], replay.size[own], events)
+        table[name.replace(" ", "_")] = held[at + 1]
     return table
-
-
-def phases(device: Device) -> pd.DataFrame:
-    """A row for each stretch of events in one phase of one step; stretches between phases have the phase ""."""
-    replay, rows = device.replay, []
-    action = replay.device.action
-    ended = np.zeros(replay.events, dtype=bool)
-    ended[replay.end[replay.end < replay.events]] = True
-    ended &= action != ALLOC  # an address that is allocated twice, in a cut history
-    sizes = np.where((action == ALLOC) | ended, replay.device.size, 0)
-    for start, end, part in _runs(device):
-        own, inside = replay.active[start : end + 1], slice(start, end)
-        allocates, frees = action[inside] == ALLOC, ended[inside]
-        rows.append(
-            {
-                "device": device.number,
-                "step": device.parts.step[part] if part >= 0 else None,
-                "phase": device.parts.phase[part] if part >= 0 else "",
-                "start_event": start,
-                "end_event": end - 1,
-                "start_ms": device.time(start),
-                "end_ms": device.time(end - 1),
-                "start_bytes": int(own[0]),
-                "end_bytes": int(own[-1]),
-                "peak_bytes": int(own.max()),
-                "peak_event": start + int(own.argmax()) - 1,
-                "allocations": int(allocates.sum()),
-                "allocated_bytes": int(sizes[inside][allocates].sum()),
-                "frees": int(frees.sum()),
-                "freed_bytes": int(sizes[inside][frees].sum()),
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def _runs(device: Device) -> list[tuple[int, int, int]]:
@@ -213,43 +188,34 @@ def peak(device: Device) -> pd.DataFrame:
             "category": CATEGORIES,
             "bytes": held,
             "blocks": [int((category == code).sum()) for code in range(len(CATEGORIES))],
-            "share": [_share(each, replay.peak_bytes) for each in held],
         }
     )
 
 
-def peak_lines(device: Device) -> pd.DataFrame:
-    """What is alive at the peak by category, part of the model and line, the largest first."""
+def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:
+    """What is alive at the peak by category, part of the model and line of code, the largest first.
+
+    stack: the whole stack of the largest block of the row, the innermost call first.
+    """
     replay, blocks = device.replay, device.blocks
     alive = np.flatnonzero(replay.alive_after(replay.peak_event))
+    alive = alive[np.argsort(replay.size[alive], kind="stable")]  # the last of a group is its largest
     columns = [blocks.category[alive], device.module[blocks.part[alive]], device.line[replay.stack[alive]]]
-    keys, sizes, counts = _groups(columns, replay.size[alive])
-    order = np.lexsort((*keys[::-1], -sizes))
-    shown, rest = order[:MOST_LINES], order[MOST_LINES:]
-    rows = [
+    keys, sizes, counts, groups = _groups(columns, replay.size[alive])
+    largest = np.zeros(len(sizes), dtype=np.int64)
+    largest[groups] = alive
+    order = np.lexsort((*keys[::-1], -sizes))[:MOST_LINES]
+    return pd.DataFrame(
         {
-            "category": CATEGORIES[keys[0][at]],
-            "module": device.modules[keys[1][at]],
-            "frame": device.line_names[keys[2][at]],
-            "bytes": int(sizes[at]),
-            "blocks": int(counts[at]),
+            "device": device.number,
+            "category": [CATEGORIES[each] for each in keys[0][order]],
+            "module": [device.modules[each] for each in keys[1][order]],
+            "frame": [device.line_names[each] for each in keys[2][order]],
+            "bytes": sizes[order],
+            "blocks": counts[order],
+            "stack": [whole(snapshot, number) for number in replay.stack[largest[order]]],
         }
-        for at in shown
-    ]
-    if len(rest):
-        rows.append(
-            {
-                "category": OTHER,
-                "module": "",
-                "frame": "",
-                "bytes": int(sizes[rest].sum()),
-                "blocks": int(counts[rest].sum()),
-            }
-        )
-    table = pd.DataFrame(rows, columns=["category", "module", "frame", "bytes", "blocks"])
-    table["share"] = [_share(each, replay.peak_bytes) for each in table["bytes"]]
-    table.insert(0, "device", device.number)
-    return table
+    )
 
 
 def largest(device: Device) -> pd.DataFrame:
@@ -262,62 +228,43 @@ def largest(device: Device) -> pd.DataFrame:
     columns = [-replay.size[own], blocks.category[own], device.phase[part], device.module[part]]
     columns += [device.line[replay.stack[own]], device.tensor[blocks.tensor[own]]]
     alive = replay.alive_after(replay.peak_event)[own]
-    keys, at_peak, counts, groups = _groups(columns, alive.astype(np.int64), with_groups=True)
+    keys, at_peak, counts, groups = _groups(columns, alive.astype(np.int64))
     order = np.lexsort((*keys[:0:-1], -counts, keys[0]))[:MOST_GROUPS]
     rows = []
     for rank, at in enumerate(order, 1):
-        op, shape, dtype, name = device.tensor_names[keys[5][at]]
+        op, shape, dtype, _ = device.tensor_names[keys[5][at]]
         members = own[groups == at]
         lived = members[replay.end[members] < replay.events]
         lifetime = None
-        if device.ms is not None and len(lived):
-            lifetime = float(np.median(device.ms[replay.end[lived]] - device.ms[np.maximum(replay.start[lived], 0)]))
+        if device.seconds is not None and len(lived):
+            lifetime = float(
+                np.median(device.seconds[replay.end[lived]] - device.seconds[np.maximum(replay.start[lived], 0)])
+            )
         rows.append(
             {
                 "device": device.number,
                 "rank": rank,
                 "bytes": -int(keys[0][at]),
                 "count": int(counts[at]),
-                "alive_at_peak": int(at_peak[at]),
+                "alive": int(at_peak[at]),
                 "category": CATEGORIES[keys[1][at]],
-                "step_phase": device.phases[keys[2][at]],
+                "phase": device.phases[keys[2][at]],
                 "module": device.modules[keys[3][at]],
                 "frame": device.line_names[keys[4][at]],
                 "op": op,
                 "shape": shape,
                 "dtype": dtype,
-                "name": name,
-                "lifetime_ms": lifetime,
+                "lifetime": lifetime,
             }
         )
     return pd.DataFrame(rows)
-
-
-def churn(device: Device) -> pd.DataFrame:
-    """Which lines allocate most, whatever becomes of it."""
-    replay, blocks = device.replay, device.blocks
-    own = np.flatnonzero(replay.recorded)
-    part = blocks.part[own]
-    columns = [device.phase[part], device.module[part], device.line[replay.stack[own]]]
-    keys, sizes, counts = _groups(columns, replay.size[own])
-    order = np.lexsort((*keys[::-1], -sizes))[:MOST_GROUPS]
-    return pd.DataFrame(
-        {
-            "device": device.number,
-            "phase": [device.phases[each] for each in keys[0][order]],
-            "module": [device.modules[each] for each in keys[1][order]],
-            "frame": [device.line_names[each] for each in keys[2][order]],
-            "allocations": counts[order],
-            "bytes": sizes[order],
-        }
-    )
 
 
 def saved(known: Known) -> pd.DataFrame:
     """What autograd kept for the backward pass: of the block in the middle of the model, and outside all blocks."""
     table = pd.DataFrame(known.saved, columns=["module", "bytes", "op", "shape", "dtype", "cast"])
     block, middle = _middle_block(table["module"], r"^(blocks\.\d{1,9})(?:/|$)")
-    table["part"] = np.where(block.isna(), "outside", "block")
+    table["part"] = np.where(block.isna(), "rest", "block")
     table = table[block.isna() | (block == middle)]
     table = table.assign(
         module=[collapsed(name) for name in table["module"]],
@@ -328,7 +275,7 @@ def saved(known: Known) -> pd.DataFrame:
     return groups.sort_values("part", kind="stable")
 
 
-def tensors(known: Known) -> pd.DataFrame:
+def named(known: Known) -> pd.DataFrame:
     """Storages that were named: of the block in the middle of the model, and those of no block, by category.
 
     Where a storage is named several times (a gradient in each step), the last time counts.
@@ -338,7 +285,7 @@ def tensors(known: Known) -> pd.DataFrame:
     kept = [each for each in last.values() if each["at"] == named[each["category"], each["name"]]]
     table = pd.DataFrame(kept, columns=["category", "name", "bytes"])
     block, middle = _middle_block(table["name"], r"^(blocks\.\d{1,9})\.")
-    table["part"] = np.where(block.isna(), "outside", "block")
+    table["part"] = np.where(block.isna(), "rest", "block")
     table = table[block.isna() | (block == middle)]
     return table.groupby(["category", "part"], sort=False)["bytes"].agg(tensors="size", bytes="sum").reset_index()
 
@@ -350,8 +297,8 @@ def _middle_block(names: pd.Series, pattern: str) -> tuple[pd.Series, str | None
     return block, found[len(found) // 2] if found else None
 
 
-def _groups(columns: list[np.ndarray], values: np.ndarray, with_groups: bool = False) -> tuple:
-    """Groups of rows that are equal in all columns: (their values there, sums, counts[, group of each row])."""
+def _groups(columns: list[np.ndarray], values: np.ndarray) -> tuple:
+    """Groups of rows that are equal in all columns: (their values there, sums, counts, group of each row)."""
     group = np.zeros(len(values), dtype=np.int64)
     for column in columns:
         _, code = np.unique(column, return_inverse=True)
@@ -360,8 +307,7 @@ def _groups(columns: list[np.ndarray], values: np.ndarray, with_groups: bool = F
     one = np.zeros(number, dtype=np.int64)
     one[group] = np.arange(len(values))
     sums = np.bincount(group, weights=values, minlength=number).astype(np.int64)
-    found = [column[one] for column in columns], sums, np.bincount(group, minlength=number)
-    return (*found, group) if with_groups else found
+    return [column[one] for column in columns], sums, np.bincount(group, minlength=number), group
 
 
 def _share(part: float, whole: float) -> float | None:

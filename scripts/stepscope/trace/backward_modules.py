@@ -11,7 +11,7 @@ import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.categories import category_of
-from stepscope.trace.events import MS
+from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"
@@ -20,29 +20,21 @@ _IN_CPP = "torch::autograd::CppNode<"
 _RUNS_AGAIN = "CheckpointFunctionBackward"
 
 
-def modules(found: Attribution) -> pd.DataFrame:
-    """A row for each module with the backward operations that belong to it; empty without sequence numbers."""
+def of_modules(found: Attribution) -> pd.DataFrame:
+    """Module's name → seconds and kernels a step that its backward functions launched, elementwise ones apart.
+
+    Empty without sequence numbers.
+    """
     in_backward, module = backward_operations(found)
     own = np.flatnonzero(in_backward)
-    if not len(own):
-        return pd.DataFrame()
-    code, ns, kernels = module[own], found.durations[own], found.is_kernel[own]
-    alone = _is_elementwise(found)[own]
-    table = pd.DataFrame(
-        {"code": code, "ns": ns, "kernels": kernels, "alone": alone, "alone_ns": np.where(alone, ns, 0)}
-    )
-    table = table.groupby("code").sum().sort_values("ns", ascending=False)
-    total = table["ns"].sum()
-    return pd.DataFrame(
-        {
-            "module": [found.trace.names[code] if code >= 0 else NO_MODULE for code in table.index],
-            "kernels_per_step": table["kernels"].to_numpy() / found.steps,
-            "gpu_ms_per_step": table["ns"].to_numpy() / MS / found.steps,
-            "share_of_backward_gpu_time": table["ns"].to_numpy() / total if total else None,
-            "elementwise_per_step": table["alone"].to_numpy() / found.steps,
-            "elementwise_ms_per_step": table["alone_ns"].to_numpy() / MS / found.steps,
-        }
-    )
+    ns, kernels, alone = found.durations[own], found.is_kernel[own], _is_elementwise(found)[own]
+    values = {"backward_time": ns / SECOND, "backward_kernels": kernels.astype(float)}
+    values |= {
+        "backward_elementwise_time": np.where(alone, ns, 0) / SECOND,
+        "backward_elementwise": alone.astype(float),
+    }
+    names = [found.trace.names[code] if code >= 0 else NO_MODULE for code in module[own]]
+    return pd.DataFrame(values | {"module": names}).groupby("module").sum() / found.steps
 
 
 def _is_elementwise(found: Attribution) -> np.ndarray:

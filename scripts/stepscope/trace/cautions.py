@@ -4,11 +4,11 @@ import pandas as pd
 
 from stepscope.trace import TraceError
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.events import Trace
+from stepscope.trace.events import SECOND, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
-MOST_RANGES = 15
+MOST_RANGES, MOST_TOLD = 15, 3
 _RECORD = "record with `nsys profile --trace=cuda,nvtx`"
 
 
@@ -48,7 +48,16 @@ def warnings(found: Attribution) -> pd.DataFrame:
     cut = int(trace.ranges["cut"].sum())
     if cut:
         rows.append(("ranges without an end", f"{cut:,} ranges had not ended when the recording did: they end with it"))
+    told = {phase: names for phase, names in found.taken.items() if names != [phase]}
+    if told:
+        named = "; ".join(f"{phase}: {_shortened(names)}" for phase, names in told.items())
+        rows.append(("names", f"ranges taken for phases by their names: {named}"))
     return pd.DataFrame(rows, columns=["about", "text"])
+
+
+def _shortened(names: list[str]) -> str:
+    more = len(names) - MOST_TOLD
+    return ", ".join(names[:MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def covered(found: Attribution) -> float:
@@ -57,21 +66,13 @@ def covered(found: Attribution) -> float:
     return float(found.durations[found.innermost_phase >= 0].sum() / total) if total else 1.0
 
 
-def ranges_there(found: Attribution, ranges: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """The ranges with the most GPU time, launched by any thread while they were open; empty where phases hold all."""
-    if covered(found) >= COVERED or ranges.empty:
+    if covered(found) >= COVERED or modules.empty:
         return pd.DataFrame()
-    total = found.durations.sum() / 1e6
-    own = ranges[~ranges["operator"].astype(bool)]
-    rows = pd.DataFrame(
-        {
-            "range": own["range"],
-            "count": own["count"],
-            "share_of_gpu_time": own["gpu_by_any_thread_ms_per_step"] * found.steps / total,
-        }
-    )
-    if not phases.empty:
-        share = phases["gpu_ms_total"] / total
-        taken = pd.DataFrame({"range": phases["phase"], "count": phases["count"], "share_of_gpu_time": share})
-        rows = pd.concat([taken, rows])
-    return rows.sort_values("share_of_gpu_time", ascending=False, kind="stable").head(MOST_RANGES)
+    whole = found.durations.sum() / SECOND / found.steps
+    own = modules[modules["kind"] == "module"]
+    times = [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])] if len(own) else []
+    times += [(phases["phase"], phases["count"], phases["gpu_time"])] if len(phases) else []
+    rows = [pd.DataFrame({"range": name, "count": count, "share": time / whole}) for name, count, time in times]
+    return pd.concat(rows or [pd.DataFrame()]).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

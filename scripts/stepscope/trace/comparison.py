@@ -1,4 +1,4 @@
-"""Two traces beside each other: which kernels and phases grew, shrank, came and went.
+"""Two traces beside each other: which phases, categories and kernels grew, shrank, came and went.
 
 One trace of each says nothing of how much two runs of the same program differ; what changes by less than SAME is not
 called a change.
@@ -9,59 +9,50 @@ import pandas as pd
 
 SAME = 0.02
 MOST_KERNELS = 200
+_KEYS = {"phase": ("phases", "phase"), "category": ("categories", "category"), "kernel": ("kernels", "full_name")}
 
 
-def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Table name → table, from the tables of two analyses; milliseconds a step, the largest change first."""
-    return {
-        "compared_phases": _compared(_phases(before), _phases(after)),
-        "compared_kernels": _compared(_kernels(before), _kernels(after)).head(MOST_KERNELS),
-    }
+def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """A row for each phase, category and kernel of two analyses: GPU seconds a step, the largest change first."""
+    return pd.concat([_compared(kind, _of(kind, before), _of(kind, after)) for kind in _KEYS], ignore_index=True)
 
 
-def _phases(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    table = tables["phases"]
+def _of(kind: str, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Rows `name, time, calls` of a kind, by its key; kernels by their full names, of which the short one is shown."""
+    name, key = _KEYS[kind]
+    table = tables[name]
     if table.empty:
-        return pd.DataFrame(columns=["name", "category", "ms", "instances"])
-    values = {"name": table["phase"], "category": "", "ms": table["gpu_ms_per_step"]}
-    return pd.DataFrame(values | {"instances": table["kernels_per_step"]}).set_axis(table["phase"])
+        return pd.DataFrame(columns=["name", "time", "calls"])
+    if kind == "phase":
+        table = table.rename(columns={"gpu_time": "time", "kernels": "calls"}).assign(name=table[key])
+    else:
+        table = table[table["phase"] == "all"]
+        table = table if kind == "kernel" else table.assign(name=table[key])
+    return table.set_index(key)[["name", "time", "calls"]]
 
 
-def _kernels(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Kernels by their full names; the short one is shown."""
-    table = tables["kernels"]
-    if table.empty:
-        return pd.DataFrame(columns=["name", "category", "ms", "instances"])
-    own = table[table["phase"] == "all"]
-    instances = own["instances_per_step"].astype(float)
-    ms = own["total_ms"].astype(float) * instances / own["instances"].astype(float)
-    return pd.DataFrame({"name": own["name"], "category": own["category"], "ms": ms, "instances": instances}).set_axis(
-        own["full_name"]
-    )
-
-
-def _compared(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     keys = pd.Index([*before.index, *after.index]).unique()
     old, new = before.reindex(keys), after.reindex(keys)
-    first, second = (part["ms"].fillna(0.0).to_numpy(dtype=float) for part in (old, new))
+    first, second = (part["time"].fillna(0.0).to_numpy(dtype=float) for part in (old, new))
     table = pd.DataFrame(
         {
+            "kind": kind,
             "name": old["name"].fillna(new["name"]).to_numpy(),
-            "category": old["category"].fillna(new["category"]).to_numpy(),
-            "change": [_change(*each) for each in zip(old["ms"], new["ms"], strict=True)],
-            "before_ms_per_step": first,
-            "after_ms_per_step": second,
-            "difference_ms_per_step": second - first,
-            "after_over_before": np.divide(second, first, np.full(len(first), np.nan), where=first > 0),
-            "before_instances_per_step": old["instances"].to_numpy(),
-            "after_instances_per_step": new["instances"].to_numpy(),
+            "change": [change(*each) for each in zip(old["time"], new["time"], strict=True)],
+            "before": first,
+            "after": second,
+            "difference": second - first,
+            "before_calls": old["calls"].fillna(0).to_numpy(dtype=float),
+            "after_calls": new["calls"].fillna(0).to_numpy(dtype=float),
         }
     )
-    return table.iloc[np.argsort(-np.abs(second - first), kind="stable")].reset_index(drop=True)
+    order = np.argsort(-np.abs(table["difference"].to_numpy()), kind="stable")
+    return table.iloc[order].head(MOST_KERNELS)
 
 
-def _change(before: float, after: float) -> str:
-    """came, went, grew, shrank or same."""
+def change(before: float, after: float) -> str:
+    """came, went, grew, shrank or same; nan where there was nothing."""
     if np.isnan(before):
         return "came"
     if np.isnan(after):

@@ -11,10 +11,8 @@ CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64"
 CALLS |= {"correlation": "int64"}
 OPERATIONS = {"process": "int64", "device": "int64", "stream": "int64", "correlation": "int64"}
 OPERATIONS |= {"start": "int64", "end": "int64", "name": "int64", "kind": "int8", "bytes": "int64"}
-HOST_CALLS = {"process": "int64", "thread": "int64", "start": "int64", "end": "int64", "name": "int64"}
-LINES = {"thread": "int64", "time": "int64", "file": "int64", "line": "int64"}
 
-MS, US = 1e6, 1e3  # nanoseconds
+SECOND = 1e9  # nanoseconds
 
 KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was traced as a whole is one operation
 
@@ -49,7 +47,7 @@ class Names:
 
 @dataclass
 class Trace:
-    """The events of a trace as data frames; `name` and `file` index `names`.
+    """The events of a trace as data frames; `name` indexes `names`.
 
     A thread's number is its own in the whole trace, also beside another process with the same one.
 
@@ -57,10 +55,8 @@ class Trace:
     did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host. operations: what
     the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
     process, and the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the operators
-    of the processor stand where kernels would, and `device_is_host` is true. lines: the line of Python in which a
-    thread was when it made a CUDA call. os_calls: calls into the operating system. operators: codes of names that are
-    operators' rather than modules', if the trace says so. own_devices: (process, number of a GPU in the machine) → the
-    number that the process itself has for it. diagnostics: what the profiler warned of.
+    of the processor stand where kernels would, and `device_is_host` is true. operators: codes of names that are
+    operators' rather than modules', if the trace says so. diagnostics: what the profiler warned of.
     """
 
     tool: str
@@ -69,12 +65,9 @@ class Trace:
     ranges: pd.DataFrame
     calls: pd.DataFrame
     operations: pd.DataFrame
-    lines: pd.DataFrame = field(default_factory=lambda: frame(LINES))
-    os_calls: pd.DataFrame = field(default_factory=lambda: frame(HOST_CALLS))
     devices: dict[int, str] = field(default_factory=dict)
     device_is_host: bool = False
     operators: frozenset[int] = frozenset()
-    own_devices: dict[tuple[int, int], int] = field(default_factory=dict)
     diagnostics: tuple[str, ...] = ()
 
     @property

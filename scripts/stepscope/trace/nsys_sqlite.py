@@ -5,7 +5,6 @@ they have rows, and columns come and go with the version; what is missing is tak
 """
 
 import itertools
-import json
 import re
 import sqlite3
 from pathlib import Path
@@ -26,18 +25,16 @@ RANGES = "NVTX_EVENTS"
 # Any of these says that the file is an export, even of a capture in which nothing happened.
 KNOWN = (KERNELS, COPIES, FILLS, GRAPHS, *CALLS, RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 
-_PUSH_POP, _START_END, _MARK = (59, 70), (60, 71), 34  # ENUM_NSYS_EVENT_TYPE: NVTX and NVTXT ranges; NVTX marks
+_PUSH_POP, _START_END = (59, 70), (60, 71)  # ENUM_NSYS_EVENT_TYPE: ranges of NVTX and of NVTXT
 _MISSING = np.iinfo(np.int64).min
 _INLINE = -2  # instead of a text's id: the text stands in the row itself
 _PROCESS_BITS = 24  # a global thread id ends with the thread's 24 bits; the rest is the process
 _PID = 2**_PROCESS_BITS - 1  # of which the last 24 bits are the process id
-# A line of the program says more than one of a package that it calls.
-_INSTALLED = re.compile(r"/(site|dist)-packages/|/lib/python3")
-# ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL, for exports that do not hold the table; "Info" and "Verbose" are no warnings.
 _SEVERITIES = {2: "Warning", 3: "Error", 4: "Fatal"}
 _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
+# ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
 
 
@@ -111,10 +108,7 @@ def _trace(database: _Database, path: Path) -> Trace:
         ranges=_ranges(database, names, strings),
         calls=calls,
         operations=operations,
-        lines=_lines(database, names),
-        os_calls=_os_calls(database, strings),
         devices=_devices(database),
-        own_devices=_own_devices(database, operations),
         diagnostics=_diagnostics(database),
     )
     unended = trace.ranges["cut"].to_numpy()
@@ -254,13 +248,6 @@ def _seen_devices(database: _Database) -> list[list[int]]:
     return [row for row in found if row[0] >= 0]
 
 
-def _own_devices(database: _Database, operations: pd.DataFrame) -> dict[tuple[int, int], int]:
-    own = {(pid, number): seen for number, seen, pid in _seen_devices(database)}
-    pairs = operations[["process", "device"]].drop_duplicates().itertuples(index=False)
-    found = {(process, device): own.get((process & _PID, device)) for process, device in pairs}
-    return {pair: number for pair, number in found.items() if number is not None}
-
-
 def _diagnostics(database: _Database) -> tuple[str, ...]:
     """What the profiler itself warned of, each text once: "Not all NVTX events might have been collected"."""
     if not {"severity", "text"} <= database.tables.get("DIAGNOSTIC_EVENT", set()):
@@ -285,57 +272,3 @@ def _enumeration(database: _Database, table: str) -> dict[int, str]:
     if not {"id", "label"} <= database.tables.get(table, set()):
         return {}
     return {int(number): _text(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}
-
-
-def _lines(database: _Database, names: Names) -> pd.DataFrame:
-    """Python's line behind each CUDA call, as `nsys profile --python-backtrace=cuda` records it.
-
-    Nsight Systems 2025 makes an NVTX mark at the start of the call, with the stack as its payload (as text, or by its
-    id in the string table); the payload is in the export only if that was made with `--include-json=true`.
-    """
-    there = database.tables.get(RANGES, set())
-    if not {"jsonText", "eventType"} <= there:
-        return events.frame(events.LINES)
-    by_id = "(SELECT value FROM StringIds WHERE id = jsonTextId)" if "jsonTextId" in there else "NULL"
-    payload = f"COALESCE(jsonText, {by_id})"
-    texts = dict(database.rows("SELECT id, value FROM StringIds").fetchall()) if "StringIds" in database.tables else {}
-    marks = database.rows(
-        f'SELECT globalTid, start, {payload} FROM "{RANGES}" '
-        f'WHERE "eventType" = {_MARK} AND {payload} LIKE \'%"Frames"%\' ORDER BY start'
-    )
-    found = ((thread, start, _line_of(text, texts, names)) for thread, start, text in marks)
-    rows = [(thread, start, *line) for thread, start, line in found if line]
-    return events.frame(events.LINES, **dict(zip(events.LINES, zip(*rows, strict=True), strict=False)))
-
-
-def _line_of(payload: str, texts: dict[int, str], names: Names) -> tuple[int, int] | None:
-    """(code of the file's name, line) of the innermost frame outside installed packages, else of the innermost.
-
-    As seen in exports (no documentation says it) a payload is
-    `{"Python Backtrace on CUDA": {"Frames": [{"Function": 87, "File": 88, "Line": 2567}, ...]}}`, the innermost frame
-    first, functions and files as ids of the string table or as text. texts: that table. None for any other payload.
-    """
-    try:
-        (content,) = json.loads(payload).values()
-        frames = [(_file_of(frame["File"], texts), int(frame["Line"])) for frame in content["Frames"]]
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        return None
-    own = [frame for frame in frames if not _INSTALLED.search(frame[0])] or frames
-    return (names.code(own[0][0]), own[0][1]) if own else None
-
-
-def _file_of(value: int | str, texts: dict[int, str]) -> str:
-    return value if isinstance(value, str) else _text(texts.get(value, "(unknown file)"))
-
-
-def _os_calls(database: _Database, strings: _Strings) -> pd.DataFrame:
-    start, end, thread, name = database.integers("OSRT_API", {"start": 0, "end": 0, "globalTid": 0, "nameId": -1}).T
-    process = thread >> _PROCESS_BITS
-    return events.frame(
-        events.HOST_CALLS,
-        process=process,
-        thread=thread,
-        start=start,
-        end=np.maximum(start, end),
-        name=strings.codes(name),
-    )

@@ -1,4 +1,4 @@
-"""What each phase launched: totals, kernels by name, categories. Milliseconds unless a column says otherwise."""
+"""What each phase launched: totals, kernels by name, categories. Seconds and counts are those of a step."""
 
 from collections.abc import Collection
 
@@ -9,7 +9,7 @@ from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.backward_modules import backward_operations
 from stepscope.trace.categories import CATEGORIES
-from stepscope.trace.events import MEMORY, MS, US
+from stepscope.trace.events import MEMORY, SECOND
 from stepscope.trace.nesting import climb
 
 ALL = "all"  # the whole capture, what lies outside every phase included
@@ -21,38 +21,32 @@ def selections(found: Attribution) -> dict[str, np.ndarray]:
 
 
 def phases(found: Attribution) -> pd.DataFrame:
-    """A row a phase.
+    """A row a phase, `count` of its ranges in the trace.
 
-    Host time is that of its ranges, GPU time that of all operations launched in it; the exclusive ones are without the
-    phases inside it. `by_thread_rule` is what a tool counts that looks at the range's own thread only. Host time of
-    several processes and GPU time of several streams are added up.
+    Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all operations launched in
+    it. Host time of several processes and GPU time of several streams are added up.
     """
-    kernel, memory = found.is_kernel, (found.trace.operations["kind"] == MEMORY).to_numpy()
-    durations, inside = found.durations, inner_phase_time(found)
+    memory, durations, inside = _moves_memory(found), found.durations, inner_phase_time(found)
     rows = []
-    for position, name in enumerate(found.phases):
-        own = found.occurrences(name)
-        mask = found.members[name]
-        alone = mask & (found.innermost_phase == position)
+    for name in found.phases:
+        own, mask = found.occurrences(name), found.members[name]
         host = int(found.lengths[own.index].sum())
         totals = {
-            "host_ms": host / MS,
-            "host_exclusive_ms": (host - int(inside[own.index].sum())) / MS,
-            "gpu_ms": durations[mask].sum() / MS,
-            "gpu_exclusive_ms": durations[alone].sum() / MS,
-            "kernels": int((mask & kernel).sum()),
-            "kernels_exclusive": int((alone & kernel).sum()),
-            "kernels_by_thread_rule": int((found.own_thread[name] & kernel).sum()),
-            "gpu_by_thread_rule_ms": durations[found.own_thread[name]].sum() / MS,
+            "host_time": host / SECOND,
+            "host_exclusive": (host - int(inside[own.index].sum())) / SECOND,
+            "gpu_time": durations[mask].sum() / SECOND,
+            "memory_time": durations[mask & memory].sum() / SECOND,
+            "kernels": int((mask & found.is_kernel).sum()),
             "memory_operations": int((mask & memory).sum()),
         }
-        rows.append(
-            {"phase": name, "count": len(own), "steps": found.steps}
-            | {"cut_off": int(own["cut"].sum())}
-            | {f"{key}_total": value for key, value in totals.items()}
-            | {f"{key}_per_step": value / found.steps for key, value in totals.items()}
-        )
+        totals = {key: value / found.steps for key, value in totals.items()}
+        rows.append({"phase": name, "count": len(own)} | totals)
     return pd.DataFrame(rows)
+
+
+def _moves_memory(found: Attribution) -> np.ndarray:
+    """For each operation, whether it is a copy or a set of memory, and no kernel."""
+    return (found.trace.operations["kind"] == MEMORY).to_numpy()
 
 
 def inner_phase_time(found: Attribution) -> np.ndarray:
@@ -65,39 +59,35 @@ def inner_phase_time(found: Attribution) -> np.ndarray:
 
 
 def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
-    """A row for each kernel of a phase, the largest GPU time first.
+    """A row for each kernel, copy and set of memory of a phase, the largest GPU time first.
 
-    layers: blocks of the model; `instances_per_step` is then split into `layers * per_layer + remainder`, and the
-    modules that launched them are named.
+    layers: blocks of the model; calls are then split into `layers * per_layer` and a remainder, and the modules that
+    launched both are named. Of a launch: median, min, max, std.
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
     every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found), "step": _step(found)})
-    parts, once = [], once_a_step(found, layers)
+    shown, parts, once = found.is_kernel | _moves_memory(found), [], once_a_step(found, layers)
     for phase, mask in selections(found).items():
-        own = every[mask & found.is_kernel]
+        own = every[mask & shown]
         if own.empty:
             continue
         code = found.trace.names.index(phase) if phase != ALL else -1
         own = own.assign(module=own["module"].where(own["module"] != code, -1))  # a phase does not count as a module
-        total = durations[mask].sum()
-        ns = own.groupby("name")["ns"].agg(["size", "sum", "mean", "median", "min", "max", "std"])
+        ns = own.groupby("name")["ns"].agg(["size", "sum", "median", "min", "max", "std"])
         ns = ns.sort_values("sum", ascending=False, kind="stable")
         counts = counts_per_step(own, found.steps) if layers else {}
         split = [composition(counts.get(code), layers, found.trace.names, once) for code in ns.index]
         full = [found.trace.names[code] for code in ns.index]
         described = [kernel_names.describe(name) for name in full]
-        part = {
-            "phase": phase,
-            "name": [each.short for each in described],
-            "category": [each.category for each in described],
-        }
-        part |= {"total_ms": ns["sum"].to_numpy() / MS}
-        part |= {"share_of_phase_gpu_time": ns["sum"].to_numpy() / total if total else np.nan}
-        part |= {"instances": ns["size"].to_numpy(), "instances_per_step": ns["size"].to_numpy() / found.steps}
+        total = durations[mask].sum()
+        part = {"phase": phase, "name": [each.short for each in described]}
+        part |= {"category": [each.category for each in described]}
+        part |= {"calls": ns["size"].to_numpy() / found.steps, "time": ns["sum"].to_numpy() / SECOND / found.steps}
+        part |= {"share": ns["sum"].to_numpy() / total if total else np.nan}
+        part |= {key: ns[key].to_numpy() / SECOND for key in ("median", "min", "max", "std")}
         part |= {key: [row[key] for row in split] for key in split[0]}
-        part |= {f"{key}_us": ns[key].to_numpy() / US for key in ("mean", "median", "min", "max", "std")}
-        part |= {key: [getattr(each, key) for each in described] for key in ("tile", "data_type", "unit")}
-        parts.append(pd.DataFrame(part | {"full_name": full}))
+        part |= {"tile": [each.tile for each in described], "data_type": [each.data_type for each in described]}
+        parts.append(pd.DataFrame(part | {"arithmetic": [each.unit for each in described], "full_name": full}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -135,20 +125,19 @@ def once_a_step(found: Attribution, layers: int | None) -> set[int]:
 def composition(
     counts: dict[int, int] | None, layers: int | None, names: list[str], once: Collection[int] = ()
 ) -> dict:
-    """How a kernel's instances in a step come about: layers x per_layer + remainder, and the modules behind both.
+    """How a kernel's instances in a step come about: layers × per_layer and a remainder, and the modules behind both.
 
     counts: module's name code (-1 for none) → instances a step. once: modules that are not in every layer; all their
     instances are of the remainder. Of the others, and of those without a module, each layer has the same whole number,
     and what is left over is of the remainder. All empty without `layers`, or if the steps differ.
     """
     if not layers or counts is None:
-        return {"layers": None, "per_layer": None, "remainder": None, "layer_modules": "", "remainder_modules": ""}
+        return {"layers": None, "per_layer": None, "layer_modules": "", "remainder_modules": ""}
     repeated = {code: 0 if code in once else count // layers for code, count in counts.items()}
     rest = {code: count - layers * repeated[code] for code, count in counts.items()}
     return {
         "layers": layers,
         "per_layer": sum(repeated.values()),
-        "remainder": sum(rest.values()),
         "layer_modules": _counted(repeated, names),
         "remainder_modules": _counted(rest, names),
     }
@@ -193,9 +182,8 @@ def categories(found: Attribution) -> pd.DataFrame:
         count = np.bincount(category[mask], minlength=len(CATEGORIES))
         ns = np.bincount(category[mask], found.durations[mask], len(CATEGORIES))
         rows += [
-            {"phase": phase, "category": name, "total_ms": ns[at] / MS, "ms_per_step": ns[at] / MS / found.steps}
-            | {"share_of_phase_gpu_time": ns[at] / total if total else None}
-            | {"instances": int(count[at]), "instances_per_step": count[at] / found.steps}
+            {"phase": phase, "category": name, "calls": count[at] / found.steps}
+            | {"time": ns[at] / SECOND / found.steps, "share": ns[at] / total if total else None}
             for at, name in enumerate(CATEGORIES)
             if count[at]
         ]

@@ -3,33 +3,50 @@
 import numpy as np
 import pandas as pd
 
-from stepscope.trace import kernel_names
+from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.categories import category_of
-from stepscope.trace.events import MS, US
+from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import groups, union
 
-_TIMES = ("host", "host_exclusive", "gpu", "gpu_exclusive", "gpu_matmul")
-_COUNTS = ("kernels", "kernels_exclusive")
+_TIMES, MOST_CALLS = ("host", "host_exclusive", "gpu", "matmul"), 30
 
 
-def ranges(found: Attribution, times: pd.DataFrame) -> pd.DataFrame:
-    """A row for each name of a range that is not a phase: what its thread did and launched while it was open, and
-    beside it what any thread of the process launched then.
+def modules(found: Attribution) -> pd.DataFrame:
+    """A row for each name of a range that is no phase, and below for each CUDA call by name; a step's.
 
-    times: of range_times(). `_us` columns are of one occurrence: the spread over the layers, where a range stands in
-    each.
+    Ranges (`kind` module, or operator: autograd's own): what their thread did and launched while they were open, and
+    beside it (`any_thread`) what any thread of the process launched then. Where a range stands in the forward pass only
+    those occurrences count: activation checkpointing runs them again. `attention` is true for a whole attention.
+    Backward columns are of the backward functions that the module's operators made (see backward_modules.py).
     """
-    kept = ~found.is_phase[times["name"].to_numpy()]
-    table = by_name(found, times, kept)
-    if table.empty:
-        return table
-    kernels, gpu = by_any_thread(found, kept)
-    place = {name: code for code, name in enumerate(found.trace.names)}
-    codes = [place[name] for name in table["range"]]
-    return table.assign(
-        kernels_by_any_thread_per_step=kernels[codes] / found.steps,
-        gpu_by_any_thread_ms_per_step=gpu[codes] / MS / found.steps,
+    times, codes = range_times(found), found.trace.ranges["name"].to_numpy()
+    forward = attention.in_forward(found)
+    kept = ~found.is_phase[codes] & (forward | ~np.isin(codes, codes[forward]))
+    table, backward = by_name(found, times, kept), backward_modules.of_modules(found)
+    if len(backward):
+        table = table.join(backward, on="module") if len(table) else table
+        alone = backward.drop(index=list(table["module"]) if len(table) else [], errors="ignore").reset_index()
+        table = pd.concat([table, alone.assign(kind="module", attention=False, parent="")], ignore_index=True)
+    return pd.concat([table, cuda_calls(found)], ignore_index=True)
+
+
+def cuda_calls(found: Attribution) -> pd.DataFrame:
+    """CUDA calls by name, those of the most time first."""
+    calls = found.trace.calls
+    if found.trace.device_is_host or not len(calls):
+        return pd.DataFrame()
+    length = (calls["end"] - calls["start"]).groupby(calls["name"]).agg(["size", "sum"])
+    length = length.sort_values("sum", ascending=False, kind="stable").head(MOST_CALLS)
+    return pd.DataFrame(
+        {
+            "kind": "call",
+            "module": [found.trace.names[code] for code in length.index],
+            "attention": False,
+            "parent": "",
+            "calls": length["size"].to_numpy() / found.steps,
+            "host_time": length["sum"].to_numpy() / SECOND / found.steps,
+        }
     )
 
 
@@ -58,58 +75,48 @@ def by_any_thread(found: Attribution, kept: np.ndarray) -> tuple[np.ndarray, np.
 
 def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:
     """A row for each name of the kept ranges (a mask), in the order of their first start."""
-    names = found.trace.names
-    table = times[kept]
-    if table.empty:
+    if not kept.any():
         return pd.DataFrame()
-    table = table.iloc[np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")]
+    names, whole, steps = found.trace.names, attention.attention_code(found), found.steps
+    table = times[kept].iloc[np.argsort(found.trace.ranges["start"].to_numpy()[kept], kind="stable")]
     of_name = table.groupby("name", sort=False)
-    count, total = of_name.size(), of_name[[*_TIMES, *_COUNTS]].sum()
-    parent = (
-        table.groupby(["name", "parent"]).size().groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
-    )
-    top = top_kernels(found, kept)
-    kernel_time = np.array([top.get(code, ("", 0))[1] for code in count.index])
-    gpu = total["gpu"].to_numpy()
+    count, total = of_name.size(), of_name[[*_TIMES, "kernels"]].sum()
+    pairs = table.groupby(["name", "parent"]).size()
+    parent = pairs.groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
+    top, gpu = top_kernels(found, kept), total["gpu"].to_numpy()
+    best = np.array([top.get(code, ("", 0))[1] for code in count.index])
+    kernels, gpu_any = by_any_thread(found, kept)
+    seconds = {f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")}
     return pd.DataFrame(
         {
-            "range": [names[code] for code in count.index],
+            "kind": np.where(found.operator[count.index], "operator", "module"),
+            "module": [names[code] for code in count.index],
+            "attention": [code == whole for code in count.index],
             "parent": [names[code] if code >= 0 else "" for code in parent],
-            "operator": found.operator[count.index],
-            "count": count.to_numpy(),
-            "count_per_step": count.to_numpy() / found.steps,
-            **{f"{key}_ms_per_step": total[key].to_numpy() / MS / found.steps for key in _TIMES},
-            **{f"{key}_per_step": total[key].to_numpy() / found.steps for key in _COUNTS},
-            **_spread("host", of_name["host"]),
-            **_spread("gpu", of_name["gpu"]),
+            "calls": count.to_numpy() / steps,
+            **seconds,
+            "host_exclusive": total["host_exclusive"].to_numpy() / SECOND / steps,
+            "kernels": total["kernels"].to_numpy() / steps,
             "top_kernel": [top.get(code, ("", 0))[0] for code in count.index],
-            "top_kernel_share_of_range_gpu_time": np.divide(kernel_time, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
+            "top_share": np.divide(best, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
+            "any_thread_gpu_time": gpu_any[count.index] / SECOND / steps,
+            "any_thread_kernels": kernels[count.index] / steps,
         }
     )
-
-
-def _spread(side: str, values) -> dict[str, np.ndarray]:
-    found = values.agg(["mean", "median", "min", "max", "std"])
-    return {f"{side}_{key}_us": found[key].to_numpy() / US for key in found}
 
 
 def range_times(found: Attribution) -> pd.DataFrame:
     """For each range: codes of its name and its parent's (-1 without one), and its time (ns) and kernels.
 
-    The exclusive ones are without those of the ranges directly inside; gpu_matmul is that of the matmul kernels alone.
+    host_exclusive is without the ranges directly inside; matmul is the time of the matrix products alone.
     """
-    codes, parent = found.trace.ranges["name"].to_numpy(), found.parent
+    codes, parent, inner = found.trace.ranges["name"].to_numpy(), found.parent, found.parent >= 0
     kernels, gpu, matmul = inclusive(found)
-    inner = parent >= 0
-
-    def exclusive(values: np.ndarray) -> np.ndarray:
-        return values - np.bincount(parent[inner], values[inner], len(values)).astype(np.int64)
-
+    inside = np.bincount(parent[inner], found.lengths[inner], len(codes)).astype(np.int64)
     return pd.DataFrame(
         {"name": codes, "parent": np.where(inner, np.append(codes, -1)[parent], -1)}
-        | {"host": found.lengths, "host_exclusive": exclusive(found.lengths)}
-        | {"gpu": gpu, "gpu_exclusive": exclusive(gpu), "gpu_matmul": matmul}
-        | {"kernels": kernels, "kernels_exclusive": exclusive(kernels)}
+        | {"host": found.lengths, "host_exclusive": found.lengths - inside}
+        | {"gpu": gpu, "matmul": matmul, "kernels": kernels}
     )
 
 

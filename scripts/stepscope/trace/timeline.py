@@ -10,6 +10,7 @@ import pandas as pd
 from stepscope.trace import kernel_names
 from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
+from stepscope.trace.events import SECOND
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -17,7 +18,7 @@ _FULL = 0.999
 
 
 def timeline(found: Attribution, pixels: int = PIXELS) -> pd.DataFrame:
-    """Rows `view, lane, start_us, end_us, label, category`, times from the view's start; empty without a step.
+    """Rows `view, lane, start, end, label, category`, seconds from the view's start; empty without a step.
 
     Views: `step`, the step of median length, and `attention`, the attention range in the middle of it. Lanes, from
     above: ranges of the main thread by depth, CUDA calls by thread, and streams of the devices.
@@ -71,7 +72,6 @@ def _view(found: Attribution, view: str, at: pd.Series, end: int, pixels: int) -
         parts.append(_lane(name, own, [each.short for each in described], categories, at, edges))
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     table.insert(0, "view", view)
-    table["span_us"] = (end - at["start"]) / 1e3
     return table
 
 
@@ -99,7 +99,7 @@ def _lane(
         found = pd.DataFrame({"start": start, "end": end, "label": labels, "category": categories})[wide]
     else:
         found = _by_pixel(start, end, np.asarray(categories, dtype=object), edges)
-    times = {f"{key}_us": (found[key] / 1e3).round(4) for key in ("start", "end")}
+    times = {key: (found[key] / SECOND).round(10) for key in ("start", "end")}
     return pd.DataFrame({"lane": lane, **times, "label": found["label"], "category": found["category"]})
 
 

@@ -22,7 +22,7 @@ def test_another_exception_is_counted(monkeypatch):
 
     monkeypatch.setattr(damaged_files.snapshots, "analyse_any", fails)
     outcomes, _ = damaged_files.run(KINDS["pickle, bytes"], damages=2, seed=0)
-    assert outcomes == {"KeyError: 'a bug'": 2}
+    assert outcomes == {"a: it cannot be analysed (KeyError: 'a bug'); record or export it again": 2}
 
 
 def test_what_hangs_is_counted(monkeypatch):

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from nsys_exports import LAYOUTS, Export
 from stepscope.trace import analysis
+from stepscope.trace.attribution import attribute
 
 PROGRAM = Path(__file__).resolve().parents[3] / "scripts" / "analyze_nsys.py"
 
@@ -29,6 +30,12 @@ def analyse(tmp_path):
         return analysis.analyse(analysis.read(export.write(tmp_path / "trace.sqlite")), phases, layers)
 
     return run
+
+
+@pytest.fixture
+def attributed(tmp_path):
+    """Writes an export and joins it; an Attribution."""
+    return lambda export: attribute(analysis.read(export.write(tmp_path / "trace.sqlite")))
 
 
 @pytest.fixture

@@ -13,15 +13,23 @@ def by(table, key, column):
     return dict(zip(table[key], table[column], strict=True))
 
 
+def totals(tables, column):
+    """Of each phase in the whole trace."""
+    phases = tables["phases"].set_index("phase")
+    steps = phases["count"].get("step", phases["count"].max())
+    return (phases[column] * steps).to_dict()
+
+
 def kernels_of(tables):
-    return by(tables["phases"], "phase", "kernels_total")
+    return totals(tables, "kernels")
 
 
-def check(tables, quantity):
-    return by(tables["checks"], "quantity", "value")[quantity]
+def modules(tables):
+    table = tables["modules"]
+    return table[table["kind"] == "module"].set_index("module")
 
 
-def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
+def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse, attributed):
     export.range("step", 0, 100, MAIN)
     export.range("forward", 10, 50, MAIN)
     export.range("part", 20, 30, MAIN)
@@ -30,10 +38,10 @@ def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse):
         export.launch("k", at, at + 1000, at + 1001)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 11, "forward": 6, "backward": 2}
-    assert by(tables["ranges"], "range", "kernels_per_step") == {"part": 2}
-    assert check(tables, "operations_outside_every_phase") == 1
-    exclusive = by(tables["phases"], "phase", "kernels_exclusive_total")
-    assert exclusive == {"step": 3, "forward": 6, "backward": 2}
+    assert modules(tables)["kernels"].to_dict() == {"part": 2}
+    found = attributed(export)
+    shortest = [found.phases[at] if at >= 0 else "" for at in found.innermost_phase]
+    assert {name: shortest.count(name) for name in shortest} == {"step": 3, "forward": 6, "backward": 2, "": 1}
 
 
 def test_correlation_ids_repeat_across_processes(export, analyse):
@@ -45,7 +53,7 @@ def test_correlation_ids_repeat_across_processes(export, analyse):
             export.kernel(f"k{pid}", 20 * number, 20 * number + pid, number, pid, device=pid - 1)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 3, "backward": 3}
-    assert by(tables["phases"], "phase", "gpu_ms_total") == pytest.approx({"forward": 3e-6, "backward": 6e-6})
+    assert totals(tables, "gpu_time") == pytest.approx({"forward": 3e-9, "backward": 6e-9})
 
 
 def test_an_id_that_is_used_again_joins_the_latest_call_before_the_operations_end(export, analyse):
@@ -109,12 +117,10 @@ def test_a_graph_launch_launches_many_kernels(export, analyse):
     export.graph(200, 290, whole)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 4}
-    assert by(tables["phases"], "phase", "gpu_ms_total") == pytest.approx({"step": 110e-6})
-    assert list(tables["phases"]["memory_operations_total"]) == [0]
-    assert check(tables, "graphs_traced_as_a_whole") == 1
+    assert totals(tables, "gpu_time") == pytest.approx({"step": 110e-9})
+    assert list(tables["phases"]["memory_operations"]) == [0]
     # The delay is that of a launch, not of each node: 30 - 20 and 200 - 60.
-    busy = tables["busy"].iloc[-1]
-    assert busy["queue_delays_per_step"] == 2 and busy["queue_delay_mean_us"] == pytest.approx(0.075)
+    assert tables["gaps"].iloc[-1]["queue_delay_median"] == pytest.approx(75e-9)
 
 
 def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
@@ -128,11 +134,9 @@ def test_crossing_ranges_of_two_domains_and_start_end_ranges(export, analyse):
     for at in (15, 27, 35, 50):
         export.launch("k", at, at + 100, at + 101)
     tables = analyse(export)
-    ranges = tables["ranges"].set_index("range")
-    assert ranges["kernels_per_step"].to_dict() == {"a": 3, "b": 3, "inside a": 1, "epoch": 4}
+    ranges = modules(tables)
+    assert ranges["kernels"].to_dict() == {"a": 3, "b": 3, "inside a": 1, "epoch": 4}
     assert ranges["parent"].to_dict() == {"a": "step", "b": "", "inside a": "a", "epoch": ""}
-    assert ranges["kernels_exclusive_per_step"]["a"] == 2
-    assert check(tables, "ranges") == 5
 
 
 def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
@@ -141,7 +145,6 @@ def test_start_end_phases_hold_what_any_thread_launches(export, analyse):
     export.launch("k", 20, 30, 35, MAIN)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 2}
-    assert list(tables["phases"]["kernels_by_thread_rule_total"]) == [1]
 
 
 def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
@@ -151,9 +154,7 @@ def test_a_range_cut_off_by_the_end_lasts_to_the_last_event(export, analyse):
     export.launch("k", 120, 130, 150)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 1, "forward": 1}
-    assert by(tables["phases"], "phase", "cut_off") == {"step": 1, "forward": 1}
-    assert by(tables["phases"], "phase", "host_ms_total") == pytest.approx({"step": 150e-6, "forward": 40e-6})
-    assert check(tables, "ranges_cut_off_by_the_end") == 2
+    assert totals(tables, "host_time") == pytest.approx({"step": 150e-9, "forward": 40e-9})
 
 
 def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
@@ -163,11 +164,10 @@ def test_phases_of_one_name_that_overlap_on_two_threads(export, analyse):
         export.launch("k", at, at + 200, at + 201, tid)
     tables = analyse(export)
     assert kernels_of(tables) == {"forward": 5}
-    assert list(tables["phases"]["kernels_by_thread_rule_total"]) == [4]  # not the one of MAIN at 80
-    assert list(tables["phases"]["host_ms_total"]) == pytest.approx([120e-6])
+    assert list(totals(tables, "host_time").values()) == pytest.approx([120e-9])
 
 
-def test_phases_in_phases_add_up(export, analyse):
+def test_phases_in_phases_add_up(export, analyse, attributed):
     for zero in (0, 1000):
         export.range("step", zero, zero + 1000, MAIN)
         export.range("forward", zero + 100, zero + 500, MAIN)
@@ -177,41 +177,36 @@ def test_phases_in_phases_add_up(export, analyse):
             export.launch("k", zero + at, zero + at, zero + at + 10)
     tables = analyse(export)
     phases = tables["phases"].set_index("phase")
-    assert phases["host_exclusive_ms_per_step"].to_dict() == pytest.approx(
-        {"step": 600e-6, "forward": 350e-6, "loss": 50e-6}
-    )
-    assert phases["gpu_ms_per_step"].to_dict() == pytest.approx({"step": 60e-6, "forward": 40e-6, "loss": 10e-6})
-    exclusive = {"step": 20e-6, "forward": 30e-6, "loss": 10e-6}
-    assert phases["gpu_exclusive_ms_per_step"].to_dict() == pytest.approx(exclusive)
-    assert check(tables, "gpu_ms_in_phases") == pytest.approx(120e-6) == check(tables, "gpu_ms_total")
-    assert check(tables, "gpu_ms_outside_every_phase") == 0
+    assert phases["host_exclusive"].to_dict() == pytest.approx({"step": 600e-9, "forward": 350e-9, "loss": 50e-9})
+    assert phases["gpu_time"].to_dict() == pytest.approx({"step": 60e-9, "forward": 40e-9, "loss": 10e-9})
+    found = attributed(export)
+    assert (found.durations.sum(), (found.innermost_phase >= 0).all()) == (120, True)
 
 
-def test_the_shortest_phase_around_a_launch_has_it_to_itself(export, analyse):
+def test_the_shortest_phase_around_a_launch_has_it_to_itself(export, analyse, attributed):
     export.range("forward", 0, 50, MAIN)  # warm-up: forward starts before the first step
     export.range("step", 100, 200, MAIN)
     export.range("forward", 110, 150, MAIN)
     for at in (10, 120, 160):
         export.launch("k", at, at + 1, at + 2)
-    phases = analyse(export)["phases"]
-    assert by(phases, "phase", "kernels_exclusive_total") == {"forward": 2, "step": 1}
-    assert by(phases, "phase", "kernels_total") == {"forward": 2, "step": 2}
+    found = attributed(export)
+    assert [found.phases[at] for at in found.innermost_phase] == ["forward", "forward", "step"]
+    assert kernels_of(analyse(export)) == {"forward": 2, "step": 2}
 
 
-def test_times_may_be_negative_and_operations_unlinked(export, analyse):
+def test_times_may_be_negative_and_operations_unlinked(export, analyse, attributed):
     export.range("step", -500, -1, MAIN)
     export.launch("k", -400, -390, -380)
     export.kernel("alone", -50, -40, 999)
     export.fill(-30, -20, 998)
     tables = analyse(export)
     assert kernels_of(tables) == {"step": 1}
-    assert check(tables, "ranges_cut_off_by_the_end") == 0
-    assert check(tables, "kernels_not_linked_to_a_launch") == 1
-    assert check(tables, "operations_not_linked_to_a_launch") == 2
-    assert check(tables, "gpu_ms_not_linked_to_a_launch") == pytest.approx(20e-6)
+    found = attributed(export)
+    assert not found.trace.ranges["cut"].any()
+    assert found.durations[found.launch < 0].tolist() == [10, 10]
     # Busy counts what ran while the step was open: all three.
-    busy = tables["busy"].set_index("phase").loc["step"]
-    assert busy["busy_ms_per_step"] == pytest.approx(30e-6) and busy["wall_ms_per_step"] == pytest.approx(499e-6)
+    busy = tables["gaps"].set_index("phase").loc["step"]
+    assert busy["busy"] == pytest.approx(30e-9) and busy["wall"] == pytest.approx(499e-9)
 
 
 def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
@@ -220,7 +215,7 @@ def test_without_known_phases_the_outermost_ranges_are_phases(export, analyse):
         export.range("inner", zero + 10, zero + 50, MAIN)
         export.launch("k", zero + 20, zero + 30, zero + 40)
     tables = analyse(export)
-    assert kernels_of(tables) == {"turn": 2} and check(tables, "steps") == 2
+    assert kernels_of(tables) == {"turn": 2}
     assert kernels_of(analyse(export, ["inner", "turn"])) == {"turn": 2, "inner": 2}
     assert kernels_of(analyse(export, ["inner", "absent"])) == {"inner": 2}
 
@@ -234,15 +229,14 @@ def test_two_processes_with_a_gpu_each(export, analyse):
             export.launch("k", zero + 15, zero + 90 - length // 2, zero + 90, thread(pid), pid, device=0)
         export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid - 1, cudaId=0, pid=pid)  # each sees its own as number 0
     tables = analyse(export)
-    assert check(tables, "steps") == 4 and check(tables, "processes") == 2
     step = tables["phases"].iloc[0]
-    assert step["kernels_per_step"] == 2 and step["gpu_ms_per_step"] == pytest.approx(50e-6)
-    assert step["host_ms_per_step"] == pytest.approx(100e-6)
-    busy = tables["busy"]
+    assert step["kernels"] == 2 and step["gpu_time"] == pytest.approx(50e-9)
+    assert step["host_time"] == pytest.approx(100e-9)
+    busy = tables["gaps"]
     busy = busy[busy["phase"] == "step"].set_index("device")
-    assert busy["wall_ms_per_step"].to_dict() == pytest.approx({0: 100e-6, 1: 100e-6})
-    assert busy["busy_share_of_wall"].to_dict() == pytest.approx({0: 0.4, 1: 0.6})
-    assert busy["idle_ms_per_step"].to_dict() == pytest.approx({0: 60e-6, 1: 40e-6})
-    assert busy["gaps_per_step"].to_dict() == {0: 1, 1: 1}
-    assert busy["gap_mean_us"].to_dict() == pytest.approx({0: 0.030, 1: 0.010})
+    assert busy["wall"].to_dict() == pytest.approx({0: 100e-9, 1: 100e-9})
+    assert busy["busy"].to_dict() == pytest.approx({0: 40e-9, 1: 60e-9})
+    assert busy["idle"].to_dict() == pytest.approx({0: 60e-9, 1: 40e-9})
+    assert busy["gaps"].to_dict() == {0: 1, 1: 1}
+    assert busy["gap_median"].to_dict() == pytest.approx({0: 30e-9, 1: 10e-9})
     assert busy["device_name"].to_dict() == {0: "Made-up GPU 0", 1: "Made-up GPU 1"}

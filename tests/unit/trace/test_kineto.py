@@ -4,7 +4,8 @@ import gzip
 import json
 
 import pytest
-from stepscope.trace import TraceError, analysis, summary
+from stepscope.trace import TraceError, analysis, attention
+from stepscope.trace.attribution import attribute
 
 STEPS = 3
 
@@ -45,10 +46,10 @@ def test_phases_of_a_cpu_trace_agree_with_the_files_own_events(recorded):
     for name in phases.index:
         own = [event for event in events if event["cat"] == "user_annotation" and event["name"] == name]
         assert phases.loc[name, "count"] == len(own) == STEPS
-        assert phases.loc[name, "host_ms_total"] == pytest.approx(sum(event["dur"] for event in own) / 1e3, rel=1e-6)
-    checks = dict(tables["checks"].to_numpy().tolist())
-    assert checks["device_is_host"] is True and checks["layers"] == 1 and checks["steps"] == STEPS
-    assert checks["operations_not_linked_to_a_launch"] == 0
+        assert STEPS * phases.loc[name, "host_time"] == pytest.approx(sum(event["dur"] for event in own) / 1e6)
+    found = attribute(analysis.read(path))
+    assert found.trace.device_is_host and attention.layers(found) == 1 and found.steps == STEPS
+    assert (found.launch >= 0).all()
 
 
 def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
@@ -64,12 +65,13 @@ def test_operators_of_a_cpu_trace_stand_where_kernels_would(recorded):
             and event["name"] == name
             and any(around["ts"] <= event["ts"] < around["ts"] + around["dur"] for around in ranges)
         ]
-        assert kernels.loc[(phase, name), "instances"] == len(own) >= STEPS
-        assert kernels.loc[(phase, name), "total_ms"] == pytest.approx(sum(own) / 1e3, rel=1e-6)
+        assert STEPS * kernels.loc[(phase, name), "calls"] == len(own) >= STEPS
+        assert STEPS * kernels.loc[(phase, name), "time"] == pytest.approx(sum(own) / 1e6)
     # No operator counts twice: together they take no longer than their thread was there.
-    assert tables["busy"]["busy_share_of_wall"].max() <= 1
-    assert tables["api_calls"].empty and tables["api_gaps"].empty
-    assert tables["attention"].iloc[0]["kernels_per_step"] >= 3
+    assert (tables["gaps"]["busy"] <= tables["gaps"]["wall"]).all()
+    modules = tables["modules"].set_index("module")
+    assert "call" not in set(modules["kind"]) and tables["gaps"]["host_gap_max"].isna().all()
+    assert modules.loc["attention", "attention"] and modules.loc["attention", "kernels"] >= 3
 
 
 def event(category, name, start, length, tid=1, **args):
@@ -87,8 +89,8 @@ def test_operators_that_call_others(tmp_path):
     ]
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
     kernels = analysis.analyse(analysis.read(tmp_path / "trace.json"))["kernels"].query("phase == 'all'")
-    total = dict(zip(kernels["full_name"], kernels["total_ms"], strict=True))
-    assert total == pytest.approx({"aten::to": 0.01, "aten::copy_": 0.09, "aten::linear": 0.1})
+    total = dict(zip(kernels["full_name"], kernels["time"], strict=True))
+    assert total == pytest.approx({"aten::to": 10e-6, "aten::copy_": 90e-6, "aten::linear": 100e-6})
 
 
 def test_an_operator_without_a_namespace_is_no_module(tmp_path):
@@ -99,14 +101,8 @@ def test_an_operator_without_a_namespace_is_no_module(tmp_path):
     ]
     (tmp_path / "trace.json").write_text(json.dumps({"traceEvents": events}))
     tables = analysis.analyse(analysis.read(tmp_path / "trace.json"), ["softmax"])
-    assert tables["ranges"].set_index("range")["operator"].to_dict() == {"aten::detach": True, "detach": True}
+    assert tables["modules"].set_index("module")["kind"].to_dict() == {"aten::detach": "operator", "detach": "operator"}
     assert "detach" not in set(tables["timeline"]["label"])
-
-
-def test_the_summary_of_a_cpu_trace_speaks_of_operators(recorded):
-    said = summary.markdown(analysis.analyse(analysis.read(recorded[0])), "x")
-    assert "## Operators by phase" in said and "share of the phase's time in operators" in said
-    assert "GPU" not in said and "ernel" not in said.split("## What the trace holds")[0]
 
 
 def with_gpu():
@@ -137,20 +133,16 @@ def test_a_trace_with_a_gpu(packed, tmp_path):
     path.write_bytes(gzip.compress(raw) if packed else raw)
     tables = analysis.analyse(analysis.read(path))
     phases = tables["phases"].set_index("phase")
-    assert phases["gpu_ms_total"].to_dict() == pytest.approx({"step": 0.02175, "forward": 0.0145, "backward": 0.00725})
-    assert phases["kernels_total"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
-    assert phases["kernels_by_thread_rule_total"].to_dict() == {"step": 1, "forward": 1, "backward": 0}
-    assert tables["modules"].to_dict("records") == [
-        {"module": "FFN", "kernels_per_step": 1, "gpu_ms_per_step": 0.00725, "share_of_backward_gpu_time": 1}
-        | {"elementwise_per_step": 0, "elementwise_ms_per_step": 0}
-    ]
-    moved = tables["memory_operations"].query("phase == 'step'").to_dict("records")
-    assert [(row["kind"], row["name"], row["instances_per_step"]) for row in moved] == [("copy", "Host-to-Device", 1)]
-    names = set(tables["kernels"]["full_name"])
-    assert names == {"void gemm<float, 4>(int)"}
-    busy = tables["busy"].set_index("phase").loc["step"]
-    assert busy["device_name"] == "Made-up GPU"
-    assert busy["memory_ms_per_step"] == pytest.approx(0.002) and busy["compute_ms_per_step"] == pytest.approx(0.01975)
+    gpu = {"step": 21.75e-6, "forward": 14.5e-6, "backward": 7.25e-6}
+    assert phases["gpu_time"].to_dict() == pytest.approx(gpu)
+    assert phases["kernels"].to_dict() == {"step": 2, "forward": 1, "backward": 1}
+    assert phases["memory_time"].to_dict() == pytest.approx({"step": 2e-6, "forward": 2e-6, "backward": 0})
+    row = tables["modules"].set_index("module").loc["FFN"]
+    assert row[["kernels", "gpu_time", "backward_kernels", "backward_time"]].tolist() == pytest.approx(
+        [1, 14.5e-6, 1, 7.25e-6]
+    )
+    assert set(tables["kernels"]["name"]) == {"memcpy host-to-device", "gemm (fp32, 4)"}
+    assert tables["gaps"].set_index("phase").loc["step", "device_name"] == "Made-up GPU"
 
 
 @pytest.mark.parametrize(

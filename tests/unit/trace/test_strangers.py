@@ -29,8 +29,15 @@ def column(table, key, value):
     return dict(zip(table[key], table[value], strict=True))
 
 
-def check(found, quantity):
-    return column(found["checks"], "quantity", "value")[quantity]
+def totals(found, name):
+    """Of each phase in the whole trace."""
+    phases = found["phases"].set_index("phase")
+    steps = phases["count"].get("step", phases["count"].max())
+    return (phases[name] * steps).to_dict()
+
+
+def modules(found):
+    return found["modules"][found["modules"]["kind"] == "module"].set_index("module")
 
 
 def about(found):
@@ -79,12 +86,11 @@ def spaced(export):
 
 def test_phases_by_names_with_spaces(export, tables):
     found = tables(spaced(export))
-    kernels = column(found["phases"], "phase", "kernels_total")
+    kernels = totals(found, "kernels")
     assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
-    assert column(found["phases"], "phase", "gpu_ms_total")["backward"] == pytest.approx(15e-6)
-    assert check(found, "gpu_ms_outside_every_phase") == 0 and "phases" not in about(found)
-    told = check(found, "phases_by_other_names")
-    assert told == "forward: forward pass; backward: backward pass; optimizer: optimizer step"
+    assert totals(found, "gpu_time")["backward"] == pytest.approx(15e-9) and "phases" not in about(found)
+    told = "forward: forward pass; backward: backward pass; optimizer: optimizer step"
+    assert about(found)["names"] == f"ranges taken for phases by their names: {told}"
 
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
@@ -94,16 +100,16 @@ def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, table
     export.range("MmBackward0", 100, 150, OTHER)
     for at in (10, 120, 130):
         export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
-    assert column(tables(export)["phases"], "phase", "kernels_total") == {"forward": 1, "backward": 2}
+    assert totals(tables(export), "kernels") == {"forward": 1, "backward": 2}
 
 
 def test_ranges_count_by_any_thread_beside_their_own(export, tables):
     found = tables(spaced(export), ["loss"])
-    ranges = found["ranges"].set_index("range")
-    assert ranges["kernels_per_step"].to_dict() == {"forward pass": 3, "backward pass": 0, "optimizer step": 1}
+    ranges = modules(found)
+    assert ranges["kernels"].to_dict() == {"forward pass": 3, "backward pass": 0, "optimizer step": 1}
     by_any = {"forward pass": 3, "backward pass": 3, "optimizer step": 1}
-    assert ranges["kernels_by_any_thread_per_step"].to_dict() == by_any
-    assert ranges["gpu_by_any_thread_ms_per_step"]["backward pass"] == pytest.approx(15e-6)
+    assert ranges["any_thread_kernels"].to_dict() == by_any
+    assert ranges["any_thread_gpu_time"]["backward pass"] == pytest.approx(15e-9)
 
 
 def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, tables):
@@ -112,8 +118,8 @@ def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, tables
     export.range("replica", 50, 150, OTHER)
     for at in (10, 60, 120, 160):
         export.launch("k", at, 1000 + at, 1001 + at)
-    row = tables(export)["ranges"].set_index("range").loc["replica"]
-    assert (row["kernels_per_step"], row["kernels_by_any_thread_per_step"]) == (2, 3)
+    row = modules(tables(export)).loc["replica"]
+    assert (row["kernels"], row["any_thread_kernels"]) == (2, 3)
 
 
 @pytest.mark.parametrize(("outside", "warned"), [(1, False), (2, True)])
@@ -125,7 +131,7 @@ def test_phases_that_hold_less_than_nine_tenths_are_told(export, tables, outside
         export.launch("k", 110 + at, 2000 + at, 2001 + at)
     found = tables(export)  # 9 of 10, and of 11 ns
     assert ("phases" in about(found)) == warned
-    there = column(found["ranges_there"], "range", "share_of_gpu_time")
+    there = column(found["ranges"], "range", "share") if len(found["ranges"]) else {}
     assert there == (pytest.approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
 
 
@@ -136,9 +142,9 @@ def test_numbered_iterations_are_one_phase(export, tables):
         export.range("step", zero + 100, zero + 900, MAIN)  # a part of the iteration, and no step of its own
         export.launch("k", zero + 10, zero + 20, zero + 30)
     found = tables(export)
-    assert column(found["phases"], "phase", "count") == {"step": 20} and check(found, "steps") == 20
-    assert check(found, "operations_outside_every_phase") == 0
-    assert check(found, "phases_by_other_names") == "step: iteration 0, iteration 1, iteration 2 and 17 more"
+    assert column(found["phases"], "phase", "count") == {"step": 20}
+    assert totals(found, "kernels") == {"step": 20}
+    assert about(found)["names"].endswith("step: iteration 0, iteration 1, iteration 2 and 17 more")
 
 
 def test_outermost_ranges_are_those_of_the_process(export, tables):
@@ -148,19 +154,18 @@ def test_outermost_ranges_are_those_of_the_process(export, tables):
         export.range(f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER)
         export.launch(NCCL, 50 * number + 1, 2000 + number, 2001 + number, OTHER)
     found = tables(export)
-    assert column(found["phases"], "phase", "kernels_total") == {"distributed_training": 15}
+    assert totals(found, "kernels") == {"distributed_training": 15}
 
 
-def test_blocks_that_are_numbered_are_one_range(export, tables):
+def test_blocks_that_are_numbered_are_one_range(export, tables, attributed):
     export.range("forward", 0, 1000, MAIN)
     for layer in range(3):
         export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50, MAIN)
         export.launch("k", 100 * layer + 10, 2000 + 100 * layer, 2010 + 100 * layer)
     found = tables(export)
-    assert column(found["ranges"], "range", "count") == {"layers.*.self_attn": 3}
-    assert check(found, "layers") == 3
-    whole = found["attention"].iloc[0]
-    assert whole["part"] == "attention" and whole["gpu_ms_per_step"] == pytest.approx(30e-6)
+    assert attention.layers(attributed(export)) == 3
+    whole = modules(found).loc["layers.*.self_attn"]
+    assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (3, True, pytest.approx(30e-9))
 
 
 @pytest.mark.parametrize(
@@ -181,10 +186,8 @@ def test_inside_attention_of_a_forward_pass_that_is_called_otherwise(export, tab
     export.range("softmax", 200, 300, MAIN)
     for at, length in ((50, 10), (150, 20), (250, 40), (600, 30)):
         export.launch("k", at, 2000 + at, 2000 + at + length)
-    rows = tables(export)["attention"].set_index("part")
-    assert rows.loc["attention", "gpu_ms_per_step"] == pytest.approx(70e-6)
-    assert rows.loc["attention", "share_of_forward_gpu_time"] == pytest.approx(0.7)
-    assert rows.loc["forward without attention", "gpu_ms_per_step"] == pytest.approx(30e-6)
+    whole = modules(tables(export)).loc["attention sublayer"]
+    assert (whole["attention"], whole["gpu_time"]) == (True, pytest.approx(70e-9))
 
 
 def test_communication_hidden_behind_compute_of_each_process_and_device(export, tables):
@@ -199,11 +202,10 @@ def test_communication_hidden_behind_compute_of_each_process_and_device(export, 
         export.kernel(NCCL, 200, 210, 3, pid, stream=20)
         export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid + 3, cudaId=0, pid=pid)
     rows = tables(export)["communication"].set_index("process")
-    assert rows["device"].to_dict() == {1: 4, 2: 5} and rows["device_in_process"].to_dict() == {1: 0, 2: 0}
-    assert rows["busy_ms"].to_dict() == pytest.approx({1: 60e-6, 2: 60e-6})
-    assert rows["hidden_ms"].to_dict() == pytest.approx({1: 10e-6, 2: 0})  # 50 to 60
-    assert rows["hidden_share"].to_dict() == pytest.approx({1: 1 / 6, 2: 0})
-    assert rows["exposed_ms"].to_dict() == pytest.approx({1: 50e-6, 2: 60e-6})
+    assert rows["device"].to_dict() == {1: 4, 2: 5}
+    assert rows["busy"].to_dict() == pytest.approx({1: 60e-9, 2: 60e-9})
+    assert rows["hidden"].to_dict() == pytest.approx({1: 10e-9, 2: 0})  # 50 to 60
+    assert rows["exposed"].to_dict() == pytest.approx({1: 50e-9, 2: 60e-9})
 
 
 def test_each_process_and_device_has_a_row(export, tables):
@@ -215,9 +217,8 @@ def test_each_process_and_device_has_a_row(export, tables):
             export.kernel("k", 100 * step + 10, 100 * step + 10 + length, step, pid, device=pid - 1)
     rows = tables(export)["processes"]
     rows = rows[rows["phase"] == "step"].set_index("process")
-    assert rows["gpu_ms"].to_dict() == pytest.approx({1: 80e-6, 2: 10e-6})
-    assert rows["gpu_ms_per_step"].to_dict() == pytest.approx({1: 40e-6, 2: 10e-6})
-    assert rows["kernels"].to_dict() == {1: 2, 2: 1} and rows["device"].to_dict() == {1: 0, 2: 1}
+    assert rows["gpu_time"].to_dict() == pytest.approx({1: 40e-9, 2: 10e-9})
+    assert rows["kernels"].to_dict() == {1: 1, 2: 1} and rows["device"].to_dict() == {1: 0, 2: 1}
 
 
 def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tables):
@@ -228,17 +229,16 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tabl
         export.copy(kind, start, end, export.call(at, at + 1, MAIN))
     export.fill(70, 75, export.call(10, 11, MAIN))
     export.launch(FILL, 20, 80, 130)
-    rows = tables(export)["copies"].set_index("what")
-    assert rows["count"].to_dict() == {
+    rows = tables(export)["transfers"].set_index("what")
+    assert rows["calls"].to_dict() == {
         **{"copy Host-to-Device": 2, "copy Device-to-Device": 1, "fill": 1, "fill by a kernel": 1}
     }
-    assert rows["total_ms"].to_dict() == pytest.approx(
-        {"copy Host-to-Device": 40e-6, "copy Device-to-Device": 5e-6, "fill": 5e-6, "fill by a kernel": 50e-6}
+    assert rows["time"].to_dict() == pytest.approx(
+        {"copy Host-to-Device": 40e-9, "copy Device-to-Device": 5e-9, "fill": 5e-9, "fill by a kernel": 50e-9}
     )
-    assert rows.loc["copy Host-to-Device", "bytes"] == 8  # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
-    assert rows.loc["copy Host-to-Device", "gb_per_s"] == pytest.approx(0.2)
-    assert rows.loc["fill by a kernel", ["bytes", "gb_per_s"]].isna().all()
-    assert rows["share_of_device_time"]["fill by a kernel"] == pytest.approx(0.5)
+    # 4 bytes each: 8 bytes in 40 ns are 0.2 GB/s
+    assert rows.loc["copy Host-to-Device", ["bytes", "rate"]].tolist() == pytest.approx([8, 0.2e9])
+    assert rows.loc["fill by a kernel", ["bytes", "rate"]].isna().all()
 
 
 def test_calls_that_wait_are_told(export, tables):
@@ -248,10 +248,8 @@ def test_calls_that_wait_are_told(export, tables):
         export.call(start, end, MAIN, name="cudaStreamSynchronize_v3020")
     export.call(300, 310, MAIN, name="cudaMemcpy_v3020")
     export.call(320, 330, MAIN, name="cudaMemcpyAsync_v3020")
-    rows = tables(export)["synchronisations"].set_index("name")
-    assert rows["total_ms"].to_dict() == pytest.approx(
-        {"cudaStreamSynchronize_v3020": 80e-6, "cudaMemcpy_v3020": 10e-6}
-    )
+    rows = tables(export)["transfers"].set_index("what")["time"]
+    assert rows.to_dict() == pytest.approx({"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9})
 
 
 def test_the_profilers_own_warnings_are_repeated(export, tables):
@@ -259,7 +257,7 @@ def test_the_profilers_own_warnings_are_repeated(export, tables):
     for severity, text in ((1, "Profiling has started."), (2, lost), (2, lost), (3, 5)):
         export.add("DIAGNOSTIC_EVENT", severity=severity, text=text)
     found = tables(spaced(export))["warnings"]
-    assert found["text"].tolist() == [lost, "5"] and set(found["about"]) == {"profiler"}
+    assert found[found["about"] == "profiler"]["text"].tolist() == [lost, "5"]
 
 
 def test_what_is_missing_is_said_with_how_to_record_it(export, tables):
