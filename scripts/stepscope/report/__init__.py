@@ -1,1 +1,1 @@
-"""The write-up: reads the tables in results/tables, writes report.md and index.html."""
+"""The report: facts are numbers of a chapter, templates tell of them, the kit makes the pages."""

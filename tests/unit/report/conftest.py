@@ -1,5 +1,6 @@
-"""Reports made of synthetic tables, each kind once a session."""
+"""Reports of made-up tables."""
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -7,14 +8,47 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from report_maker import make_report
+import made_up
+from stepscope.report.book import Request
+from stepscope.report.kit.data import Data
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="session")
-def h100(tmp_path_factory):
-    return make_report(tmp_path_factory.mktemp("h100"), "h100")
+def folders(tmp_path_factory):
+    """Folders of tables: `gpu`, `cpu`, `both`, and an empty one."""
+    root = tmp_path_factory.mktemp("tables")
+    (root / "none").mkdir()
+    return {
+        "gpu": made_up.write_tables(root / "gpu"),
+        "cpu": made_up.write_tables(root / "cpu", gpu=False, cpu=True),
+        "both": made_up.write_tables(root / "both", cpu=True),
+        "none": root / "none",
+    }
 
 
 @pytest.fixture(scope="session")
-def cpu(tmp_path_factory):
-    return make_report(tmp_path_factory.mktemp("cpu"), "cpu")
+def gpu(folders):
+    """The made-up GPU."""
+    return Data(folders["gpu"], made_up.GPU)
+
+
+@pytest.fixture(scope="session")
+def cpu(folders):
+    """The made-up processor."""
+    return Data(folders["cpu"], made_up.CPU)
+
+
+@pytest.fixture
+def request_for(tmp_path):
+    """A report's request for a folder of tables, of which some are left out; with a figure of each name."""
+
+    def made(tables: Path, *left_out: str) -> Request:
+        kept = tmp_path / "tables"
+        shutil.copytree(tables, kept, ignore=lambda _, names: [name for name in names if Path(name).stem in left_out])
+        figures = tmp_path / "figures"
+        figures.mkdir()
+        return Request(kept, figures, ROOT / "report", tmp_path / "out", "snakemake --cores 1 report")
+
+    return made

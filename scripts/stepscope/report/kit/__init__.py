@@ -1,1 +1,1 @@
-"""What every section is made with: blocks, tables, comparisons, findings, and the back ends that write them."""
+"""Quantities, how they print, the tables they come from, and pages. Knows nothing of Transformers."""

@@ -1,0 +1,149 @@
+"""The report: chapters in their order, each a facts module and a template; written as HTML, Markdown and JSON.
+
+A chapter more is a module in stepscope/report/facts, a template in report/chapters, and a line in CHAPTERS.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import jinja2
+
+from stepscope.files import write_whole
+from stepscope.report.kit import html, page
+from stepscope.report.kit.data import Data, machines
+from stepscope.report.kit.page import Page
+from stepscope.report.kit.quantity import Quantity
+
+CHAPTERS = (
+    "page_one",
+    "setup",
+    "time",
+    "kernels",
+    "memory",
+    "ladder",
+    "attention",
+    "precision",
+    "warmup",
+    "machines",
+    "published",
+    "method",
+)
+NO_DATA = "no machine has a measured cell in {}; measure first: snakemake --cores 1"
+
+
+class ReportError(Exception):
+    """What keeps the report from being written, for its user."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """tables, figures: folders of what `aggregate` and `draw_figures` wrote. command: what makes this report."""
+
+    tables: Path
+    figures: Path
+    templates: Path
+    out: Path
+    command: str
+
+
+def write(request: Request) -> list[Path]:
+    """Write the report of the first machine as index.html, report.md and facts.json, of each other as MACHINE.html.
+
+    Returns the paths. Raises ReportError where no cell was measured.
+    """
+    there = machines(request.tables)
+    if not there:
+        raise ReportError(NO_DATA.format(request.tables))
+    files, spoken = {}, {}
+    for position, machine in enumerate(there):
+        facts = facts_of(Data(request.tables, machine))
+        pages = pages_of(facts, templates_of(request, machine, there))
+        markdown, contents = put_together(pages)
+        spoken[machine] = as_plain(facts)
+        others = [(_file(other, there), other) for other in there if other != machine]
+        name = "index.html" if position == 0 else _file(machine, there)
+        files[request.out / name] = [
+            html.document(request.templates, markdown, request.out, pages[0].title, contents, others=others,
+                          command=request.command)
+        ]  # fmt: skip
+        if position == 0:
+            files[request.out / "report.md"] = [markdown]
+    files[request.out / "facts.json"] = [_json({"command": request.command, "machines": spoken})]
+    write_whole(files)
+    return list(files)
+
+
+def write_site(request: Request) -> list[Path]:
+    """The report in a folder that needs nothing beside it: with its figures and tables, for a web server."""
+    for name, folder in (("figures", request.figures), ("tables", request.tables)):
+        shutil.copytree(folder, request.out / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.log"))
+    (request.out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
+    return write(dataclasses.replace(request, figures=request.out / "figures", tables=request.out / "tables"))
+
+
+def facts_of(data: Data) -> dict[str, object]:
+    """Chapter → its facts, of those that have any."""
+    found = {name: import_module(f"stepscope.report.facts.{name}").facts(data) for name in CHAPTERS}
+    return {name: facts for name, facts in found.items() if facts is not None}
+
+
+def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Environment:
+    """The templates, which find the figures of a machine."""
+    first = next(iter(Data(request.tables).machines), machine)
+
+    def path(name: str) -> str | None:
+        """A machine's own figure has its label behind the name, but for the first one of the tables."""
+        own = [f"{name}-{machine}.svg", *([f"{name}.svg"] if machine == first or len(there) == 1 else [])]
+        found = next((request.figures / each for each in own if (request.figures / each).exists()), None)
+        return os.path.relpath(found, request.out) if found else None
+
+    made = page.environment(request.templates / "chapters", path)
+    made.globals |= {"command": request.command, "example": example(request.templates)}
+    return made
+
+
+def example(templates: Path) -> dict:
+    """The facts of the example's GPU, which a page without a GPU shows beside its own; empty if it is not there."""
+    found = templates / "example" / "h200" / "report" / "facts.json"
+    return next(iter(json.loads(found.read_text())["machines"].values()), {}) if found.exists() else {}
+
+
+def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:
+    """The pages of all chapters of which something is left."""
+    kinds = {name: "gpu" if own.machine.is_gpu else "cpu" for name, own in facts.items()}
+    made = [page.render(templates, name, own, kinds[name]) for name, own in facts.items()]
+    return [each for each in made if each.markdown]
+
+
+def put_together(pages: list[Page]) -> tuple[str, list[tuple[str, str]]]:
+    """(the Markdown, (anchor, title) of each chapter): the first page as it is, the others a level further down."""
+    anchors = {each.name: html.slug(each.title) for each in pages}
+    first, *rest = (page.linked(each.markdown, anchors) for each in pages)
+    return "\n".join([first, *map(page.deeper, rest)]), [(anchors[each.name], each.title) for each in pages]
+
+
+def as_plain(value: object) -> object:
+    """Facts as JSON has them: a quantity as its value, unit, interval and cells; what is missing is left out."""
+    if isinstance(value, Quantity):
+        kept = {"value": value.value, "unit": value.unit, "text": str(value)}
+        kept |= {"low": value.low, "high": value.high} if value.has_interval else {}
+        return kept | ({"cells": list(value.cells)} if value.cells else {})
+    if dataclasses.is_dataclass(value):
+        named = {each.name: as_plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        return {name: each for name, each in named.items() if each not in (None, "", [], {})}
+    if isinstance(value, dict):
+        return {str(key): as_plain(each) for key, each in value.items()}
+    return [as_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _file(machine: str, there: list[str]) -> str:
+    return "index.html" if machine == there[0] else f"{machine}.html"

@@ -1,0 +1,257 @@
+"""Attention by itself: implementations at growing lengths, what they move and keep, and which one is fastest."""
+
+from dataclasses import dataclass
+
+from stepscope.report.facts.machine import MIXED, Machine, machine
+from stepscope.report.kit.data import Data, of_ratio, of_series
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, over, plus, share, time_of
+
+PLAIN = "naive"
+# Bytes a score that naive attention moves in its forward pass without a mask (stepscope.report.facts.machine has them
+# with one: 2 + 2 more), and that it keeps for backward: exponentials in fp32 and weights in the inputs' type.
+FORWARD_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 6, False: 8}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """An implementation at the longest length that all of the cell reached. gain: times as fast as naive attention."""
+
+    name: Name
+    forward: Maybe
+    backward: Maybe
+    rate: Maybe
+    of_ceiling: Maybe
+    gain: Maybe
+    backward_gain: Maybe
+    kept: Maybe
+    first: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Length:
+    """A length: naive attention beside the fastest implementation there."""
+
+    length: Quantity
+    naive: Maybe
+    fastest: Name | None
+    time: Maybe
+    kept: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Causal:
+    """A cell with more heads, a mask or a window, at its longest length."""
+
+    what: Name
+    fastest: Name
+    length: Maybe
+    forward: Maybe
+    backward: Maybe
+    rate: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """d_head, precision: of the cell with the most implementations. bytes: naive's forward traffic, predicted."""
+
+    machine: Machine
+    d_head: str = ""
+    precision: str = ""
+    batch: Maybe = None
+    longest: Maybe = None
+    ways: tuple[Way, ...] = ()
+    lengths: tuple[Length, ...] = ()
+    naive: Way | None = None
+    fused: Way | None = None
+    arithmetic: Maybe = None
+    naive_predicted: Maybe = None
+    naive_gap: Maybe = None
+    kept_predicted: Maybe = None
+    kept_gap: Maybe = None
+    fused_gap: Maybe = None
+    best: Way | None = None
+    second: Way | None = None
+    best_ratio: Maybe = None
+    verdict: str = ""
+    best_backward: Way | None = None
+    oom_length: Maybe = None
+    doubling: Maybe = None
+    shortest: Maybe = None
+    host_name: Name | None = None
+    host: Maybe = None
+    host_gpu: Maybe = None
+    is_host_limited: bool = False
+    causal: tuple[Causal, ...] = ()
+
+
+def facts(data: Data) -> Attention | None:
+    """Of the plain cell with the most implementations, in 16 bits if there is one."""
+    own = machine(data)
+    rows = [row for row in data.series(study="attention", quantity="time") if not row["options"]]
+    cells: dict[str, list[dict]] = {}
+    for row in rows:
+        cells.setdefault(row["cell"], []).append(row)
+    if not cells:
+        return None
+    cell = max(cells, key=lambda each: _order(cells[each]))
+    one = cells[cell][0]
+    own_rows = data.series(cell=cell)
+    reached = [row["length"] for row in cells[cell] if row["variant"] == PLAIN and row["direction"] == "backward"]
+    longest = max(reached or [row["length"] for row in cells[cell]])
+    ways = _ways(data, own, own_rows, cell, longest, one["precision"])
+    naive = next((way for way in ways if way.name == PLAIN), None)
+    others = sorted((way for way in ways if way.name != PLAIN and way.forward), key=lambda way: way.forward.value)
+    best, second = (*others, None, None)[:2]
+    scores = Quantity(one["batch"] * longest**2, "count")
+    is_short = one["precision"] in MIXED
+    flop = over(best.rate, _per_second(best.forward), "FLOP") if best else None
+    arithmetic = time_of(flop, own.rate(one["precision"]))
+    moved = time_of(Quantity(scores.value * FORWARD_BYTES[is_short], "B"), own.copy)
+    kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
+    two = {"a": str(second.name), "b": str(best.name)} if second else None
+    pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
+    return Attention(
+        machine=own,
+        d_head=one["size"].removeprefix("d"),
+        precision=one["precision"],
+        batch=count(one["batch"]),
+        longest=count(longest),
+        ways=tuple(ways),
+        lengths=_lengths(own_rows),
+        naive=naive,
+        fused=best,
+        arithmetic=arithmetic,
+        naive_predicted=plus(moved, arithmetic),
+        naive_gap=gap(naive.forward, plus(moved, arithmetic)) if naive else None,
+        kept_predicted=kept,
+        kept_gap=gap(naive.kept, kept) if naive else None,
+        fused_gap=gap(best.forward, arithmetic) if best else None,
+        best=best,
+        second=second,
+        best_ratio=over(second.forward, best.forward) if second else None,
+        verdict=pair.get("verdict", ""),
+        best_backward=min((way for way in ways if way.backward), key=lambda way: way.backward.value, default=None),
+        oom_length=_oom(data, cell),
+        doubling=_doubling(own_rows, longest),
+        **_of_host(own_rows),
+        causal=_causal(data),
+    )
+
+
+def _order(rows: list[dict]) -> tuple:
+    names = {row["variant"] for row in rows}
+    return (rows[0]["precision"] in MIXED, PLAIN in names, len(names), rows[0]["size"] == "d64", len(rows))
+
+
+def _per_second(time: Maybe) -> Maybe:
+    return over(Quantity(1.0, "1"), time, "1")
+
+
+def _of(rows: list[dict], quantity: str, **where: object) -> Maybe:
+    fits = (
+        row for row in rows if row["quantity"] == quantity and all(row[key] == value for key, value in where.items())
+    )
+    row = next(fits, None)
+    return of_series(row) if row else None
+
+
+def _ways(data: Data, own: Machine, rows: list[dict], cell: str, length: float, precision: str) -> list[Way]:
+    judged = {
+        (row["direction"], row["a"], row["b"]): row for row in data.dicts("comparisons", cell=cell, length=length)
+    }
+    made = []
+    for name in dict.fromkeys(row["variant"] for row in rows):
+        forward, backward = ({"variant": name, "length": length, "direction": way} for way in ("forward", "backward"))
+        rate = _of(rows, "rate", **forward)
+        made.append(
+            Way(
+                name=Name(name),
+                forward=_of(rows, "time", **forward),
+                backward=_of(rows, "time", **backward),
+                rate=rate,
+                of_ceiling=share(rate, own.rate(precision)),
+                gain=_gain(judged.get(("forward", PLAIN, name))),
+                backward_gain=_gain(judged.get(("backward", PLAIN, name))),
+                kept=_of(rows, "before_backward", **backward),
+                first=_of(rows, "first_step_time", **forward),
+            )
+        )
+    return [way for way in made if way.forward or way.backward]
+
+
+def _gain(pair: dict | None) -> Maybe:
+    if not pair:
+        return None
+    return of_ratio(pair)
+
+
+def _lengths(rows: list[dict]) -> tuple[Length, ...]:
+    times = [row for row in rows if row["quantity"] == "time" and row["direction"] == "forward"]
+    made = []
+    for length in sorted({row["length"] for row in times}):
+        here = [row for row in times if row["length"] == length]
+        fast = min((row for row in here if row["variant"] != PLAIN), key=lambda row: row["median"], default=None)
+        made.append(
+            Length(
+                length=count(length),
+                naive=_of(here, "time", variant=PLAIN),
+                fastest=Name(fast["variant"]) if fast else None,
+                time=of_series(fast) if fast else None,
+                kept=_of(rows, "before_backward", variant=PLAIN, length=length),
+            )
+        )
+    return tuple(made) if len(made) > 1 else ()
+
+
+def _oom(data: Data, cell: str) -> Maybe:
+    """The shortest length at which naive attention ran out of memory."""
+    rows = data.dicts("series", cell=cell, quantity="time", variant=PLAIN, status="oom")
+    return count(min(row["length"] for row in rows), cell) if rows else None
+
+
+def _doubling(rows: list[dict], longest: float) -> Maybe:
+    """Naive attention's forward time at the longest length over that at half of it."""
+    same = {"variant": PLAIN, "direction": "forward"}
+    return over(_of(rows, "time", length=longest, **same), _of(rows, "time", length=longest / 2, **same))
+
+
+def _of_host(rows: list[dict]) -> dict:
+    """The implementation that takes the host longest a call, at the shortest length at which that was measured."""
+    hosts = [row for row in rows if row["quantity"] == "host_time" and row["direction"] == "forward"]
+    if not hosts:
+        return {}
+    shortest = min(row["length"] for row in hosts)
+    row = max((row for row in hosts if row["length"] == shortest), key=lambda row: row["median"])
+    gpu = _of(rows, "time", variant=row["variant"], length=shortest, direction="forward")
+    return {
+        "shortest": count(shortest),
+        "host_name": Name(row["variant"]),
+        "host": of_series(row),
+        "host_gpu": gpu,
+        "is_host_limited": bool(gpu) and gpu.value < row["median"],
+    }
+
+
+def _causal(data: Data) -> tuple[Causal, ...]:
+    """Each cell with options, at its longest length, by its fastest implementation."""
+    rows = [row for row in data.series(study="attention") if row["options"]]
+    made = []
+    for cell in dict.fromkeys(row["cell"] for row in rows):
+        own = [row for row in rows if row["cell"] == cell]
+        length = max(row["length"] for row in own)
+        times = [row for row in own if row["quantity"] == "time" and row["length"] == length]
+        fast = min((row for row in times if row["direction"] == "forward"), key=lambda row: row["median"], default=None)
+        if fast:
+            same = {"variant": fast["variant"], "length": length}
+            made.append(
+                Causal(
+                    what=Name(f"{fast['size']} {fast['precision']} {fast['options']}".replace("=", " ")),
+                    fastest=Name(fast["variant"]),
+                    length=count(length),
+                    forward=of_series(fast),
+                    backward=_of(own, "time", direction="backward", **same),
+                    rate=_of(own, "rate", direction="forward", **same),
+                )
+            )
+    return tuple(made)

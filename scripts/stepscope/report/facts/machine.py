@@ -1,0 +1,133 @@
+"""The machine and its ceilings, and places: a size at a context and batch, with what a step must compute and move."""
+
+from dataclasses import dataclass
+
+from stepscope.model.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.report.kit.data import Data, number, once
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, scaled, time_of
+
+MIXED = ("bf16", "fp16")
+# Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax are written, each
+# operation reading and writing whole tensors (batch × heads × context × context). Under autocast, forward: product
+# writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum 4; times the reciprocal 4 + 4; cast 4 + 2; product
+# reads 2. Backward: product writes 2 and reads 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4;
+# sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
+SCORE_BYTES = {True: 42 + 64, False: 48 + 60}
+SCORE_BYTES_FORWARD = {True: 42 / (42 + 64), False: 48 / (48 + 60)}  # of these: the forward pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """rates: the most FLOP/s of a large product by precision, in a burst; sustained: over seconds.
+
+    copy: bytes a second of a large copy, reads and writes counted.
+    """
+
+    label: Name
+    name: Name
+    is_gpu: bool
+    processor: Name
+    threads: Maybe
+    memory: Maybe
+    rates: dict[str, Quantity]
+    sustained: dict[str, Quantity]
+    copy: Maybe
+
+    def rate(self, precision: str) -> Maybe:
+        """The ceiling of a precision; that of fp32 for one that was not measured on a CPU."""
+        return self.rates.get(precision)
+
+
+@once
+def machine(data: Data) -> Machine:
+    """The one machine of the tables."""
+    cell = data.row("cells", status="ok") or data.row("cells")
+    is_gpu = cell.get("device") == "cuda"
+    rates: dict[str, dict[str, Quantity]] = {"burst": {}, "sustained": {}}
+    for row in data.series(study="ceilings", size="matmul", quantity="rate"):
+        rates.setdefault(row["variant"], {})[row["precision"]] = Quantity(row["median"], "FLOP/s", cells=(row["cell"],))
+    copies = data.series(study="ceilings", size="copy", quantity="rate", variant=["burst", "sustained"])
+    copy = max(copies, key=lambda row: row["median"], default=None)
+    return Machine(
+        label=Name(data.machine or cell.get("machine", "")),
+        name=Name((cell.get("gpu") if is_gpu else cell.get("cpu")) or data.machine or ""),
+        is_gpu=is_gpu,
+        processor=Name(cell.get("cpu", "")),
+        threads=number(cell, "threads", "count"),
+        memory=number(cell, "memory", "B"),
+        rates=rates["burst"],
+        sustained=rates["sustained"],
+        copy=Quantity(copy["median"], "B/s", cells=(copy["cell"],)) if copy else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A size at a context and batch, in a precision.
+
+    arithmetic: its FLOP at the ceiling. optimizer_fused, optimizer_written: AdamW's bytes at the copy's rate, in one
+    pass and as one operation after another. scores: what naive attention moves for its scores, likewise.
+    """
+
+    size: Name
+    context: int
+    batch: int
+    precision: str
+    parameters: Maybe
+    blocks: Maybe
+    heads: Maybe
+    flop: Maybe
+    arithmetic: Maybe
+    optimizer_fused: Maybe
+    optimizer_written: Maybe
+    scores: Maybe
+
+    @property
+    def name(self) -> Name:
+        """`2.7B at context 1,024`: the one name of a place in all chapters."""
+        return Name(f"{self.size} at context {self.context:,}")
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What tells it from other places."""
+        return str(self.size), self.context, self.batch
+
+    @property
+    def where(self) -> dict:
+        """The same, to select rows."""
+        return {"size": str(self.size), "context": self.context, "batch": self.batch}
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it runs under autocast."""
+        return self.precision in MIXED
+
+
+def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
+    """The place of a row of any table with size, context and batch; None where the row has no context."""
+    if not row or row["context"] != row["context"]:
+        return None
+    where = {"size": row["size"], "context": row["context"], "batch": row["batch"]}
+    model = data.row("models", **where) or {}
+    parameters = number(model, "parameters", "parameters")
+    flop = number(model, "flop", "FLOP")
+    blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
+    scores = None
+    if blocks and heads and not model.get("reference"):
+        elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
+        scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
+    return Place(
+        size=Name(row["size"]),
+        context=int(row["context"]),
+        batch=int(row["batch"]),
+        precision=precision,
+        parameters=parameters,
+        blocks=blocks,
+        heads=heads,
+        flop=flop,
+        arithmetic=time_of(flop, own.rate(precision)),
+        optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
+        optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
+        scores=scores,
+    )

@@ -1,0 +1,163 @@
+"""How it was measured: counts, versions, dates, clocks, and what is missing."""
+
+from dataclasses import dataclass
+
+from stepscope.report.facts.machine import Machine, machine
+from stepscope.report.kit.data import Data, number
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, count
+
+MOST = 12  # cells that are named one by one
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """A cell with what measures it."""
+
+    cell: Name
+    reason: Name
+    command: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A study: its cells, and what they took."""
+
+    study: Name
+    cells: Maybe
+    processes: Maybe
+    time: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ceiling:
+    """The rates of a large product or copy."""
+
+    what: Name
+    burst: Maybe
+    sustained: Maybe
+    promised: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """Versions are joined where cells differ in them. commands: of every cell, for facts.json."""
+
+    machine: Machine
+    cells: Maybe = None
+    first_day: str = ""
+    last_day: str = ""
+    time: Maybe = None
+    commits: tuple[Name, ...] = ()
+    versions: tuple[Name, ...] = ()
+    studies: tuple[Study, ...] = ()
+    ceilings: tuple[Ceiling, ...] = ()
+    clock_low: Maybe = None
+    clock_high: Maybe = None
+    power: Maybe = None
+    power_limit: Maybe = None
+    temperature: Maybe = None
+    throttled: Maybe = None
+    throttle: tuple[Name, ...] = ()
+    shared: Maybe = None
+    processes: Maybe = None
+    missing: tuple[Cell, ...] = ()
+    missing_count: Maybe = None
+    more_missing: Maybe = None
+    older: tuple[Cell, ...] = ()
+    older_count: Maybe = None
+    failed: tuple[Cell, ...] = ()
+    commands: dict[str, str] | None = None
+
+
+def facts(data: Data) -> Method | None:
+    """Of all cells of the machine."""
+    rows = data.dicts("cells")
+    if not rows:
+        return None
+    ran = [row for row in rows if row["status"] != "missing"]
+    missing = [row for row in rows if row["status"] == "missing"]
+    older = [row for row in ran if not row["is_current"]]
+    failed = [row for row in ran if row["status"] in ("oom", "unsupported")]
+    started = sorted(row["started"] for row in ran if row["started"])
+    clocks = [row["sm_clock_median_mhz"] for row in ran if row["sm_clock_median_mhz"] == row["sm_clock_median_mhz"]]
+    throttled = [row for row in ran if row["throttle"]]
+    shared = [row for row in ran if row["other_processes"] > 0]
+    return Method(
+        machine=machine(data),
+        cells=count(len(ran)) if ran else None,
+        first_day=started[0][:10] if started else "",
+        last_day=started[-1][:10] if started else "",
+        time=_sum(ran),
+        commits=tuple(Name(each) for each in _distinct(ran, "commit", short=12)),
+        versions=tuple(Name(f"{label} {', '.join(found)}") for label, found in _versions(ran) if found),
+        studies=_studies(ran),
+        ceilings=_ceilings(data),
+        clock_low=Quantity(min(clocks), "MHz") if clocks else None,
+        clock_high=Quantity(max(clocks), "MHz") if clocks else None,
+        power=_most(ran, "power_max_w", "W"),
+        power_limit=_most(ran, "power_limit_w", "W"),
+        temperature=_most(ran, "temperature_max_c", "°C"),
+        throttled=count(len(throttled)) if throttled else None,
+        throttle=tuple(map(Name, dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")))),
+        shared=count(len(shared)) if shared else None,
+        missing=tuple(map(_cell, missing[:MOST])),
+        missing_count=count(len(missing)) if missing else None,
+        more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,
+        older=tuple(map(_cell, older[:MOST])),
+        older_count=count(len(older)) if older else None,
+        failed=tuple(map(_cell, failed)),
+        commands={row["cell"]: row["command"] for row in rows},
+    )
+
+
+def _cell(row: dict) -> Cell:
+    return Cell(cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"])
+
+
+def _sum(rows: list[dict]) -> Maybe:
+    known = [row["duration_s"] for row in rows if row["duration_s"] == row["duration_s"]]
+    return Quantity(sum(known) / 60, "min") if known else None
+
+
+def _most(rows: list[dict], column: str, unit: str) -> Maybe:
+    known = [made for row in rows if (made := number(row, column, unit))]
+    return max(known, key=lambda each: each.value, default=None)
+
+
+def _distinct(rows: list[dict], column: str, short: int = 60) -> list[str]:
+    found = dict.fromkeys(row[column] for row in rows if row[column])
+    return [each[:short] + ("-dirty" if each.endswith("-dirty") and short < len(each) else "") for each in found]
+
+
+def _versions(rows: list[dict]) -> list[tuple[str, list[str]]]:
+    names = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
+    return [(label, _distinct(rows, column)) for column, label in names.items()]
+
+
+def _studies(rows: list[dict]) -> tuple[Study, ...]:
+    made = []
+    for name in dict.fromkeys(row["study"] for row in rows):
+        own = [row for row in rows if row["study"] == name]
+        processes = max((row["processes"] for row in own if row["processes"] == row["processes"]), default=None)
+        made.append(Study(study=Name(name), cells=count(len(own)), processes=count(processes), time=_sum(own)))
+    return tuple(made)
+
+
+def _ceilings(data: Data) -> tuple[Ceiling, ...]:
+    """Products by precision, then copies."""
+    rows = data.series(study="ceilings", quantity="rate")
+    found: dict[str, dict[str, Quantity]] = {}
+    for row in sorted(rows, key=lambda row: row["size"] == "copy"):
+        what = f"product in {row['precision']}" if row["size"] == "matmul" else "copy"
+        rate = Quantity(row["median"], row["unit"], cells=(row["cell"],))
+        found.setdefault(what, {})[row["variant"]] = rate
+    return tuple(
+        Ceiling(
+            what=Name(what),
+            burst=rates.get("burst"),
+            sustained=rates.get("sustained"),
+            promised=rates.get("datasheet"),
+        )
+        for what, rates in found.items()
+    )

@@ -1,0 +1,226 @@
+"""Page one: the largest step, where its time goes, what to change first, what fits, and what to doubt."""
+
+from dataclasses import dataclass, replace
+
+from stepscope.report.facts import memory, profile
+from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.facts.memory import Memory
+from stepscope.report.facts.profile import Profiled
+from stepscope.report.facts.rungs import LABELS, Ladder, at_sustained, ladders, left_over
+from stepscope.report.facts.shape import largest_batch, longest_context
+from stepscope.report.kit.data import Data, of_series
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, plus, scaled, share
+
+MOSTLY = 0.5  # of a step
+LOOSE = 0.1  # half an interval that a reader should be told of
+BYTES_A_PARAMETER = 16  # fp32: parameter, gradient, two moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Applies:
+    """Places of a size that the same thing limits and the same change helps first."""
+
+    size: Name
+    contexts: str
+    limits: str
+    step: Maybe
+    change: Name
+    saves: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fits:
+    """The most that fits the memory by the closed form, with attention as it is named."""
+
+    change: Name
+    context: Maybe
+    batch: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageOne:
+    """step: of the baseline at `place`. limit: `launches`, `arithmetic`, `other` (neither), by its share of the step.
+
+    start, end: the profiled baseline and top rung at the place. left: what is beyond the two bounds at the top.
+    """
+
+    machine: Machine
+    place: Place | None = None
+    step: Maybe = None
+    gpu: Maybe = None
+    launches: Maybe = None
+    is_host_free: bool = False
+    limit: str = ""
+    arithmetic_share: Maybe = None
+    ladder: Ladder | None = None
+    start: Profiled | None = None
+    end: Profiled | None = None
+    products_share: Maybe = None
+    optimizer_share: Maybe = None
+    others_share: Maybe = None
+    memory: Memory | None = None
+    left: Maybe = None
+    sustained: Maybe = None
+    reserved: Maybe = None
+    top_reserved: Maybe = None
+    is_less: bool = False
+    floor: Maybe = None
+    applies: tuple[Applies, ...] = ()
+    fits: tuple[Fits, ...] = ()
+    is_throttled: bool = False
+    loosest: Maybe = None
+    profiled_elsewhere: Place | None = None
+    older: Maybe = None
+    missing: Maybe = None
+
+    @property
+    def doubts(self) -> list[str]:
+        """The three that weigh most, of those that there are."""
+        found = {
+            "missing": self.missing,
+            "older": self.older,
+            "loose": self.loosest,
+            "elsewhere": self.profiled_elsewhere,
+            "throttled": self.is_throttled,
+        }
+        return [name for name, value in found.items() if value][:3]
+
+
+def facts(data: Data) -> PageOne | None:
+    """Of the place of the largest ladder; without one, of the largest step that was timed."""
+    own = machine(data)
+    where = profile.subject(data, own)
+    if where is None:
+        return None
+    found = next(iter(ladders(data, own)), None)
+    all_profiled = profile.profiled(data, own)
+    start = profile.plain_at(all_profiled, where, where.precision)
+    timed = _timed(data, where)
+    step = found.plain.step if found else timed.get("time")
+    gpu = (found.plain.gpu if found else None) or timed.get("host_free_time") or timed.get("busy_time")
+    limits = found.plain.limits if found else timed.get("limits", "")
+    arithmetic_share = share(where.arithmetic, step)
+    largest = next(iter(all_profiled), None)
+    cells = data.dicts("cells")
+    facts = PageOne(
+        machine=own,
+        place=where,
+        step=step,
+        gpu=gpu,
+        is_host_free=bool(timed.get("host_free_time")),
+        launches=(found.plain.launches if found else None) or timed.get("launches"),
+        limit=_limit(limits, arithmetic_share),
+        arithmetic_share=arithmetic_share,
+        start=start,
+        end=profile.top_at(all_profiled, where),
+        **_shares(start or largest),
+        memory=memory.facts(data) if not own.is_gpu else None,
+        floor=scaled(where.parameters, BYTES_A_PARAMETER, "B"),
+        applies=_applies(data, own) if own.is_gpu else (),
+        fits=_fits(data, own, where) if own.is_gpu else (),
+        reserved=timed.get("peak_reserved"),
+        profiled_elsewhere=largest.place if largest and not start else None,
+        older=_some([row for row in cells if row["status"] == "ok" and not row["is_current"]]),
+        missing=_some([row for row in cells if row["status"] == "missing"]),
+    )
+    return replace(facts, **_of_ladder(found, own, facts)) if found else facts
+
+
+def _some(rows: list[dict]) -> Maybe:
+    return count(len(rows), *(row["cell"] for row in rows)) if rows else None
+
+
+def _shares(profiled: Profiled | None) -> dict:
+    """Of the time in kernels or operators; together they are all of it."""
+    if profiled is None:
+        return {}
+    whole, products = profiled.kernels_time, plus(profiled.products, profiled.attention)
+    return {
+        "products_share": share(products, whole),
+        "optimizer_share": share(profiled.optimizer, whole),
+        "others_share": share(minus(minus(whole, products), profiled.optimizer), whole),
+    }
+
+
+def _timed(data: Data, where: Place) -> dict:
+    """Quantity → the plain timed step's; `limits` as text."""
+    rows = data.series(study="timing", precision=where.precision, options="", mode="step", **where.where)
+    own = [row for row in rows if row["phase"] in ("step", "")]
+    made: dict = {row["quantity"]: of_series(row) for row in reversed(own)}
+    return made | {"limits": next((row["limits"] for row in own if row["quantity"] == "time"), "")}
+
+
+def _limit(limits: str, arithmetic_share: Maybe) -> str:
+    if limits == "launches":
+        return "launches"
+    if arithmetic_share is None:
+        return ""
+    return "arithmetic" if arithmetic_share.value >= MOSTLY else "other"
+
+
+def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
+    plain, top = ladder.plain, ladder.top
+    widest = max((rung.step for rung in ladder.rungs), key=lambda step: step.half_width)
+    return {
+        "ladder": ladder,
+        "left": left_over(ladder),
+        "sustained": at_sustained(ladder, own),
+        "reserved": plain.peak or facts.reserved,
+        "top_reserved": top.peak if top is not plain else None,
+        "is_less": is_below(top.peak, plain.peak),
+        "is_throttled": ladder.is_throttled,
+        "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
+    }
+
+
+def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
+    """Every plain timed step in bf16, neighbours of a size with the same limit and first change joined."""
+    rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
+    made = [each for row in rows if (each := _judged(data, own, row))]
+    groups: dict[tuple, list] = {}
+    made.sort(key=lambda each: (each[0].parameters.value, each[0].context))
+    for where, step, limits, change, saves in made:
+        groups.setdefault((where.size, limits, change), []).append((where, step, saves))
+    return tuple(
+        Applies(
+            size=size,
+            contexts=_span([where.context for where, _, _ in found]),
+            limits=limits,
+            step=found[-1][1],
+            change=Name(LABELS[change]),
+            saves=share(found[-1][2], found[-1][1]),
+        )
+        for (size, limits, change), found in groups.items()
+    )
+
+
+def _span(contexts: list[int]) -> str:
+    """`128 to 512`, or the only one."""
+    return f"{contexts[0]:,}" if len(contexts) == 1 else f"{contexts[0]:,} to {contexts[-1]:,}"
+
+
+def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
+    """(place, step, what limits it, the change that should win most, the seconds of it)."""
+    where, step = place(data, own, row, row["precision"]), of_series(row)
+    if where is None or where.parameters is None:
+        return None
+    if row["limits"] == "launches":
+        same = {"cell": row["cell"], "mode": "step", "phase": "step"}
+        least = data.measured("host_free_time", **same) or data.measured("busy_time", **same)
+        return where, step, "launches", "graphs", minus(step, least)
+    savings = {"sdpa": where.scores, "fused": minus(where.optimizer_written, where.optimizer_fused)}
+    known = {change: saved for change, saved in savings.items() if saved}
+    change = max(known, key=lambda each: known[each].value, default=None)
+    limits = "GPU" if row["limits"] == "gpu" else "not known"
+    return (where, step, limits, change, known[change]) if change else None
+
+
+def _fits(data: Data, own: Machine, where: Place) -> tuple[Fits, ...]:
+    """Naive attention, then fused: the longest context at the place's batch, the largest batch at its context."""
+    made = []
+    for attention, label in (("naive", "plain"), ("sdpa", LABELS["sdpa"])):
+        context = longest_context(data, where, own.memory, attention)
+        batch = largest_batch(data, where, own.memory, attention)
+        made.append(Fits(change=Name(label), context=context, batch=batch))
+    return tuple(made)

@@ -1,0 +1,292 @@
+"""Ladders: changes made one after another at a place, what each brought, and what its mechanism predicts."""
+
+import json
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+
+from stepscope.report.facts.machine import Machine, Place, place
+from stepscope.report.kit.data import Data, of_ratio, of_series, once
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, joined, minus, over, plus, share, time_of
+
+START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
+LABELS = {
+    **{"fp32": "fp32", "tf32": "TF32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"},
+    **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
+    **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
+    **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
+}
+_BY_NAME = {"compile": ("compile", "block"), "blocks": ("compile", "block"), "foreach": ("optimizer", "torch")}
+_OF_VALUE = {
+    **dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8"), "precision"),
+    **dict.fromkeys(("sdpa", "flex", "triton"), "attention"),
+    **dict.fromkeys(("block", "model", "graphs"), "compile"),
+    **dict.fromkeys(("torch", "fused"), "optimizer"),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rung:
+    """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
+
+    step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before,
+    won: the seconds that it won. predicted_gain: by its mechanism alone. peak: reserved bytes.
+    """
+
+    name: Name
+    variant: str
+    kind: str
+    after: str
+    is_aside: bool
+    status: str
+    step: Maybe
+    gpu: Maybe
+    forward: Maybe
+    backward: Maybe
+    optimizer: Maybe
+    gain: Maybe
+    verdict: str
+    won: Maybe
+    predicted_gain: Maybe
+    total_gain: Maybe
+    total_verdict: str
+    tokens: Maybe
+    of_peak: Maybe
+    peak: Maybe
+    allocated: Maybe
+    predicted_peak: Maybe
+    launches: Maybe
+    kernels: Maybe
+    compile_time: Maybe
+    limits: str
+
+    @property
+    def is_gain(self) -> bool:
+        """Judged faster than the rung before."""
+        return self.verdict == "faster"
+
+    @property
+    def is_loss(self) -> bool:
+        """Judged slower than the rung before."""
+        return self.verdict == "slower"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ladder:
+    """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
+
+    plain: the first rung in 16 bits, else the first one.
+    """
+
+    place: Place
+    rungs: tuple[Rung, ...]
+    asides: tuple[Rung, ...]
+    failed: tuple[Rung, ...]
+    cell: str
+    tensor_cores: Maybe
+    is_throttled: bool
+
+    @cached_property
+    def start(self) -> Rung:
+        """The first rung."""
+        return self.rungs[0]
+
+    @cached_property
+    def plain(self) -> Rung:
+        """The baseline of page one: 16 bits, nothing else changed."""
+        return next((rung for rung in self.rungs if rung.kind in ("bf16", "fp16") and rung.step), self.start)
+
+    @cached_property
+    def top(self) -> Rung:
+        """The fastest rung."""
+        return min((rung for rung in self.rungs if rung.step), key=lambda rung: rung.step.value)
+
+    @cached_property
+    def after_plain(self) -> tuple[Rung, ...]:
+        """The rungs above the baseline."""
+        return self.rungs[self.rungs.index(self.plain) + 1 :]
+
+    @property
+    def gains(self) -> list[Rung]:
+        """Those of them that were judged faster, in the order of the ladder."""
+        return [rung for rung in self.after_plain if rung.is_gain]
+
+    @property
+    def without_gain(self) -> list[Rung]:
+        """Those that were not."""
+        return [rung for rung in self.after_plain if rung.gain and not rung.is_gain]
+
+    def rung(self, kind: str) -> Rung | None:
+        """The rung or aside that makes this change and ran."""
+        found = (each for each in (*self.rungs, *self.asides) if each.kind == kind and each.step)
+        return next(found, None)
+
+    def before(self, rung: Rung) -> Rung | None:
+        """What a rung is compared with."""
+        return next((each for each in self.rungs if each.variant == rung.after), None)
+
+    @property
+    def top_is_gain(self) -> bool:
+        """Whether the fastest rung was judged faster than the first one, or than the one before it."""
+        return self.top is not self.start and (self.top.total_verdict or self.top.verdict) == "faster"
+
+    @property
+    def over_plain(self) -> Maybe:
+        """The top rung's gain over the baseline."""
+        return over(self.plain.step, self.top.step) if self.plain is not self.top else None
+
+
+@once
+def ladders(data: Data, own: Machine) -> list[Ladder]:
+    """All ladders, that of the most arithmetic first."""
+    cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
+    found = [made for cell in cells if (made := _ladder(data, own, cell))]
+    return sorted(found, key=lambda each: -(each.place.flop.value if each.place.flop else 0))
+
+
+def variants_of(command: str) -> list[dict]:
+    """The variants that a cell's command names; none where it names none."""
+    words = shlex.split(command or "")
+    return json.loads(words[words.index("--variants") + 1]) if "--variants" in words[:-1] else []
+
+
+def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
+    rows = data.dicts("series", cell=cell)
+    about = data.row("cells", cell=cell)
+    declared = {each["name"]: each for each in variants_of(about.get("command", ""))}
+    comparisons = data.dicts("comparisons", cell=cell, quantity="time", phase="step")
+    names = list(declared) or list(dict.fromkeys(row["variant"] for row in rows))
+    changes = _changes(names, declared, comparisons)
+    first = names[0]
+    sixteen = next((each for each in changes.values() if each["precision"] in ("bf16", "fp16")), changes[first])
+    where = place(data, own, rows[0], sixteen["precision"])
+    made: dict[str, Rung] = {}
+    for name in names:
+        own_rows = [row for row in rows if row["variant"] == name]
+        judged = {(row["a"], row["b"]): row for row in comparisons}
+        made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
+    if not any(rung.step for rung in made.values()):
+        return None
+    plain = next((rung for rung in made.values() if rung.kind in ("bf16", "fp16")), None)
+    pair = next((row for row in comparisons if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
+    return Ladder(
+        place=where,
+        rungs=tuple(rung for rung in made.values() if not rung.is_aside and rung.status == "ok"),
+        asides=tuple(rung for rung in made.values() if rung.is_aside and rung.status == "ok"),
+        failed=tuple(rung for rung in made.values() if rung.status != "ok"),
+        cell=cell,
+        tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
+        is_throttled=bool(about.get("throttle")),
+    )
+
+
+def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict]) -> dict[str, dict]:
+    """Of each variant all options, `after` and `kind`; where the command says nothing, by its name and comparisons.
+
+    The command names all options of a variant that are not neutral; a name says what it changes of the one before.
+    """
+    options: dict[str, dict] = {}
+    before = {}
+    for row in comparisons:  # the rung before comes first among those that a variant is compared with
+        before.setdefault(row["b"], row["a"])
+    for position, name in enumerate(names):
+        said = declared.get(name, {})
+        after = said.get("after", "") if declared else before.get(name, "")
+        based = options.get(after, START)
+        own = {key: said[key] for key in START if key in said} if declared else _by_name(name)
+        full = (START if declared else based) | own
+        changed = [key for key in START if full[key] != based[key]] or ["precision"]
+        value = full[changed[0]]
+        is_aside = bool(after) and position > 0 and any(options[other]["after"] == after for other in options)
+        kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
+        options[name] = full | {"after": after, "kind": kind, "is_aside": is_aside}
+    return options
+
+
+def _by_name(name: str) -> dict:
+    if name.startswith("checkpoint="):
+        return {"checkpoint": int(name.split("=")[1])}
+    key, value = _BY_NAME.get(name, (_OF_VALUE.get(name, "precision"), name))
+    return {key: value}
+
+
+def _rung(
+    name: str, change: dict, rows: list[dict], judged: dict, first: str, made: dict, where: Place, own: Machine
+) -> Rung:
+    def of(quantity: str, phase: str | None = None, mode: str = "step") -> Maybe:
+        fits = (
+            row
+            for row in rows
+            if row["quantity"] == quantity and row["mode"] in (mode, "") and phase in (None, row["phase"])
+        )
+        row = next(fits, None)
+        return of_series(row) if row and row["status"] == "ok" else None
+
+    pair = judged.get((change["after"], name))
+    whole, before = judged.get((first, name)), made.get(change["after"])
+    step, rate = of("time", "step"), own.rate(change["precision"])
+    own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
+    reached = over(where.flop, step, "FLOP/s")
+    kind = change["kind"]
+    label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
+    return Rung(
+        name=Name(label),
+        variant=name,
+        kind=kind,
+        after=change["after"],
+        is_aside=change["is_aside"],
+        status=own_step.get("status", "") or "ok",
+        step=step,
+        gpu=of("host_free_time") or of("busy_time"),
+        forward=of("time", "forward"),
+        backward=of("time", "backward"),
+        optimizer=of("time", "optimizer"),
+        gain=of_ratio(pair) if pair else None,
+        verdict=pair["verdict"] if pair else "",
+        won=minus(before.step, step) if before else None,
+        predicted_gain=_predicted(kind, before, where, own) if before and before.step else None,
+        total_gain=of_ratio(whole) if whole else None,
+        total_verdict=whole["verdict"] if whole else "",
+        tokens=of("tokens_per_second"),
+        of_peak=share(reached, rate),
+        peak=of("peak_reserved"),
+        allocated=of("peak_allocated"),
+        predicted_peak=of("peak_predicted"),
+        launches=of("launches"),
+        kernels=of("kernels"),
+        compile_time=of("compile_time"),
+        limits=own_step.get("limits", ""),
+    )
+
+
+def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:
+    """Times as fast by the mechanism alone: what it takes away goes, the rest of the step stays.
+
+    A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the optimizer becomes
+    its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it.
+    """
+    saved = None
+    if kind in own.rates and before.kind in own.rates:
+        saved = minus(time_of(where.flop, own.rate(before.kind)), time_of(where.flop, own.rate(kind)))
+    elif kind == "sdpa":
+        saved = where.scores
+    elif kind == "fused":
+        saved = minus(before.optimizer, where.optimizer_fused)
+    elif kind == "graphs":
+        saved = minus(before.step, before.gpu)
+    left = minus(before.step, saved)
+    if left is None or left.value <= 0:
+        return None
+    return Quantity(before.step.value / left.value, "1", cells=joined(before.step, saved))
+
+
+def left_over(ladder: Ladder) -> Maybe:
+    """What the top rung takes beyond its arithmetic at the ceiling and the optimizer's bytes; None if nothing."""
+    left = minus(ladder.top.step, plus(ladder.place.arithmetic, ladder.place.optimizer_fused))
+    return left if left and left.value > 0 else None
+
+
+def at_sustained(ladder: Ladder, own: Machine) -> Maybe:
+    """The place's arithmetic at the rate that a large product sustains."""
+    return time_of(ladder.place.flop, own.sustained.get(ladder.place.precision))

@@ -1,0 +1,51 @@
+"""What the closed form of the memory says of a place, for this project's model, as written or with fused attention."""
+
+import functools
+from dataclasses import replace
+
+from stepscope.model.footprint import Setup
+from stepscope.model.footprint_peak import first_context_that_fails, peak
+from stepscope.model.shape import ModelShape
+from stepscope.report.facts.machine import Place
+from stepscope.report.kit.data import Data
+from stepscope.report.kit.quantity import Maybe, count
+
+_FIELDS = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
+
+
+def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None:
+    """A place as the closed form takes it; None of a model of one's own."""
+    row = data.row("models", **where.where)
+    if not row or row["reference"] or any(row[name] != row[name] for name in _FIELDS):
+        return None
+    shape = ModelShape(**{name: int(row[name]) for name in _FIELDS})
+    return Setup(shape, where.batch, where.context, where.precision, attention, "own")
+
+
+def longest_context(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
+    """The longest context whose step fits `memory` at the place's batch."""
+    setup = setup_of(data, where, attention)
+    return count(_longest(setup, int(memory.value))) if setup and memory else None
+
+
+def largest_batch(data: Data, where: Place, memory: Maybe, attention: str) -> Maybe:
+    """The largest batch whose step fits `memory` at the place's context; 0 if none does."""
+    setup = setup_of(data, where, attention)
+    return count(_largest(setup, int(memory.value))) if setup and memory else None
+
+
+@functools.cache
+def _longest(setup: Setup, memory: int) -> int:
+    return first_context_that_fails(setup, "step", memory) - 1
+
+
+@functools.cache
+def _largest(setup: Setup, memory: int) -> int:
+    low, high = 0, 1
+    while peak(replace(setup, batch=high), "step").bytes <= memory:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = peak(replace(setup, batch=middle), "step").bytes <= memory
+        low, high = (middle, high) if fits else (low, middle)
+    return low

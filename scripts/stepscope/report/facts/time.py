@@ -1,0 +1,159 @@
+"""Where the time goes: a plain step by its phases, beside its arithmetic and bytes, and along the context."""
+
+from dataclasses import dataclass
+
+from stepscope.report.facts import profile
+from stepscope.report.facts.machine import SCORE_BYTES_FORWARD as FORWARD_SHARE
+from stepscope.report.facts.machine import Machine, Place, machine, place
+from stepscope.report.kit.data import Data, of_series
+from stepscope.report.kit.page import Name
+from stepscope.report.kit.quantity import Maybe, Quantity, gap, is_below, over, plus, scaled
+
+THIRD = 1 / 3  # of a step's products: the forward pass; backward has two for each of forward's (Kaplan et al. 2020)
+CLOSE = 0.15  # a prediction that is off by less explains the phase
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A phase by itself: its products at the ceiling, the bytes of attention's scores or of AdamW, and the clock."""
+
+    phase: Name
+    arithmetic: Maybe
+    moved: Maybe
+    predicted: Maybe
+    measured: Maybe
+    gap: Maybe
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether the prediction is close."""
+        return self.gap is not None and abs(self.gap.value) < CLOSE
+
+    @property
+    def is_less(self) -> bool:
+        """Whether it takes less than predicted, by more than that."""
+        return self.gap is not None and self.gap.value <= -CLOSE
+
+
+@dataclass(frozen=True, kw_only=True)
+class At:
+    """The step at a context."""
+
+    context: Quantity
+    step: Maybe
+    gpu: Maybe
+    tokens: Maybe
+    of_peak: Maybe
+    limits: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Time:
+    """place: of page one, in its precision. backward_ratio: backward over forward; free: the step without waiting.
+
+    sum_gap: how far the phases' sum is above the free step. grad: forward with graph over inference.
+    """
+
+    machine: Machine
+    place: Place | None = None
+    step: Maybe = None
+    phases: tuple[Phase, ...] = ()
+    by_phase: dict[str, Phase] | None = None
+    backward_ratio: Maybe = None
+    sum_gap: Maybe = None
+    inference: Maybe = None
+    grad: Maybe = None
+    contexts: tuple[At, ...] = ()
+    first: At | None = None
+    last: At | None = None
+    growth: Maybe = None
+    tokens_ratio: Maybe = None
+    is_starved: bool = False
+    is_falling: bool = False
+
+
+def facts(data: Data) -> Time | None:
+    """Of the place of page one, timed plainly; else of the largest plain step that was."""
+    own = machine(data)
+    where = _timed_place(data, own)
+    if where is None:
+        return None
+    same = {"study": "timing", "options": "", "precision": where.precision, **where.where}
+    of = lambda phase, mode="step": data.measured("time", mode=mode, phase=phase, **same)  # noqa: E731
+    step, measured = of("step"), {phase: of(phase) for phase in ("forward", "backward", "optimizer")}
+    phases = tuple(_phase(name, where, own, time) for name, time in measured.items() if time)
+    contexts = _contexts(data, where)
+    first, last = (contexts[0], contexts[-1]) if contexts else (None, None)
+    inference = of("inference", "inference")
+    tokens_ratio = over(last.tokens, first.tokens) if last else None
+    return Time(
+        machine=own,
+        place=where,
+        step=step,
+        phases=phases,
+        by_phase={str(each.phase): each for each in phases},
+        backward_ratio=over(measured["backward"], measured["forward"]),
+        sum_gap=gap(plus(*measured.values()), step),
+        inference=inference,
+        grad=over(of("forward", "forward"), inference),
+        contexts=contexts,
+        first=first,
+        last=last,
+        growth=over(last.step, first.step) if last else None,
+        tokens_ratio=tokens_ratio,
+        is_starved=any(each.limits == "launches" for each in contexts),
+        is_falling=bool(last) and is_below(last.tokens, max((each.tokens for each in contexts), key=_value)),
+    )
+
+
+def _value(quantity: Maybe) -> float:
+    return quantity.value if quantity else 0.0
+
+
+def _timed_place(data: Data, own: Machine) -> Place | None:
+    plain = data.series(study="timing", options="", mode="step", phase="step", quantity="time")
+    subject = profile.subject(data, own)
+    if subject and any((row["size"], row["context"], row["batch"]) == subject.key for row in plain):
+        return subject
+    places = [place(data, own, row, row["precision"]) for row in plain]
+    return max(places, key=lambda each: (each.precision == "bf16", _value(each.parameters), each.context), default=None)
+
+
+def _phase(name: str, where: Place, own: Machine, measured: Quantity) -> Phase:
+    work = {"forward": scaled(where.arithmetic, THIRD), "backward": scaled(where.arithmetic, 2 * THIRD)}.get(name)
+    forward = FORWARD_SHARE[where.is_mixed]
+    moved = {
+        "forward": scaled(where.scores, forward),
+        "backward": scaled(where.scores, 1 - forward),
+        "optimizer": where.optimizer_written,
+    }[name]
+    predicted = plus(*(part for part in (work, moved) if part))
+    return Phase(
+        phase=Name(name),
+        arithmetic=work,
+        moved=moved,
+        predicted=predicted,
+        measured=measured,
+        gap=gap(measured, predicted),
+    )
+
+
+def _contexts(data: Data, where: Place) -> tuple[At, ...]:
+    """The plain step of the size at every context, if there are several."""
+    same = {"study": "timing", "options": "", "precision": where.precision, "size": str(where.size)}
+    rows = data.series(**same, batch=where.batch, mode="step", phase="step")
+    found = []
+    for context in sorted({row["context"] for row in rows}):
+        by_name = {row["quantity"]: row for row in reversed(rows) if row["context"] == context}
+        made = {name: of_series(row) for name, row in by_name.items()}
+        found.append(
+            At(
+                context=Quantity(context, "count"),
+                step=made.get("time"),
+                gpu=made.get("host_free_time") or made.get("busy_time"),
+                tokens=made.get("tokens_per_second"),
+                of_peak=made.get("mfu"),
+                limits=by_name["time"]["limits"] if "time" in by_name else "",
+            )
+        )
+    return tuple(found) if len(found) > 1 else ()

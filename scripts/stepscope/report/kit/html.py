@@ -1,0 +1,73 @@
+"""A page's Markdown as one HTML file: figures within it, anchors, a table of contents, themes by its style alone."""
+
+import html
+import itertools
+import os
+import re
+from pathlib import Path
+
+import jinja2
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from mdit_py_plugins.anchors import anchors_plugin
+
+from stepscope import colours
+from stepscope.figures import svg
+
+_FIGURE = re.compile(r'<p><img src="([^"]+)" alt="([^"]*)"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
+
+
+def slug(title: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", re.sub(r"\\(.)", r"\1", title).lower()).strip().replace(" ", "-")
+
+
+def body(markdown: str, figures: Path | dict[str, str]) -> str:
+    """The page's HTML without its frame. Raw HTML is shown, not obeyed, except for line breaks in tables.
+
+    figures: the folder that figures' paths start from, or SVG by these paths.
+    """
+    reader = MarkdownIt("commonmark", {"typographer": True, "html": False})
+    reader.enable(["table", "smartquotes", "replacements"])
+    reader.use(anchors_plugin, max_level=3, slug_func=slug)
+    text = reader.render(markdown)
+    text = "".join(
+        part.replace("&lt;br&gt;", "<br>") if part.startswith("<td") else part
+        for part in re.split(r"(<td.*?</td>)", text, flags=re.DOTALL)
+    )
+    text = re.sub(r"<table>(.*?)</table>", r'<div class="table" tabindex="0"><table>\1</table></div>', text, flags=re.S)
+    text = re.sub(r"(</table></div>)\s*<p><em>(.*?)</em></p>", r'\1\n<p class="caption">\2</p>', text, flags=re.DOTALL)
+    numbers = itertools.count(1)
+    return _FIGURE.sub(lambda found: _figure(*found.groups(), figures, next(numbers)), text)
+
+
+def _figure(path: str, label: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
+    source = figures[path] if isinstance(figures, dict) else Path(os.path.normpath(figures / path)).read_text()
+    drawn = svg.inline(source, number, html.unescape(label))
+    return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
+
+
+def document(
+    base: Path,
+    markdown: str,
+    figures: Path | dict[str, str],
+    title: str,
+    contents: list[tuple[str, str]],
+    **more: object,
+) -> str:
+    """The whole file. base: a folder with base.html and style.css; contents: (anchor, title) of each chapter."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string((base / "base.html").read_text()).render(
+        title=html.unescape(re.sub(r"\\(.)", r"\1", title)),
+        style=Markup(colours.css() + (base / "style.css").read_text()),
+        body=Markup(_chapters(body(markdown, figures), [anchor for anchor, _ in contents[1:]])),
+        contents=contents,
+        **more,
+    )
+
+
+def _chapters(text: str, anchors: list[str]) -> str:
+    """The headings of chapters are told from those of page one's parts."""
+    for anchor in anchors:
+        text = text.replace(f'<h2 id="{anchor}"', f'<h2 class="chapter" id="{anchor}"', 1)
+    return text

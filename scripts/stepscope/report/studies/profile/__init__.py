@@ -1,1 +1,0 @@
-"""The report on kernels, launches and idle time; its section module puts the parts together."""

@@ -1,0 +1,228 @@
+"""Facts of the made-up machines, worked out by hand from the round numbers of made_up.py."""
+
+import made_up
+import pytest
+from stepscope.report.facts import (
+    attention,
+    kernels,
+    ladder,
+    memory,
+    method,
+    page_one,
+    precision,
+    published,
+    setup,
+    time,
+    warmup,
+)
+from stepscope.report.facts import machines as side_by_side
+from stepscope.report.facts.machine import machine
+from stepscope.report.facts.profile import plain_at, profiled, subject, top_at
+from stepscope.report.facts.rungs import ladders
+from stepscope.report.kit.data import Data, machines
+
+
+def near(value: float) -> object:
+    return pytest.approx(value, rel=1e-6)
+
+
+def test_ceilings_are_bursts(gpu):
+    own = machine(gpu)
+    assert own.is_gpu and own.name == "Accelerator <A>"
+    assert (own.rate("bf16").value, own.sustained["bf16"].value, own.copy.value) == near((500e12, 450e12, 4e12))
+
+
+def test_a_place_predicts_from_the_ceilings(gpu):
+    where = subject(gpu, machine(gpu))
+    assert where.key == ("big", 1024, 4)
+    assert where.arithmetic.value == near(50e12 / 500e12)
+    assert where.optimizer_fused.value == near(28 * 1e9 / 4e12)
+    assert where.optimizer_written.value == near(72 * 1e9 / 4e12)
+    assert where.scores.value == near(8 * 16 * 4 * 1024**2 * 106 / 4e12)
+
+
+def test_the_ladder_is_compared_as_its_command_says(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    assert [rung.kind for rung in own.rungs] == ["fp32", "tf32", "bf16", "sdpa", "block", "graphs", "fused"]
+    assert [rung.kind for rung in own.asides] == ["checkpoint 2"]
+    assert own.plain.kind == "bf16" and own.top.kind == "fused"
+    assert own.over_plain.value == near(0.5 / 0.25)
+    assert own.tensor_cores.value == near(2.0 / 0.5)
+    won = {rung.kind: rung.won.value for rung in own.after_plain}
+    assert won == pytest.approx({"sdpa": 0.1, "block": 0.08, "graphs": 0.02, "fused": 0.05})
+    assert [rung.kind for rung in own.gains] == ["sdpa", "block", "fused"]
+    assert [rung.kind for rung in own.without_gain] == ["graphs"]
+
+
+def test_mechanisms_predict_gains(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    scores = 8 * 16 * 4 * 1024**2 * 106 / 4e12
+    predicted = {rung.kind: rung.predicted_gain for rung in own.rungs}
+    assert predicted["tf32"].value == near(2.0 / (2.0 - (50e12 / 50e12 - 50e12 / 250e12)))
+    assert predicted["bf16"].value == near(0.8 / (0.8 - (0.2 - 0.1)))
+    assert predicted["sdpa"].value == near(0.5 / (0.5 - scores))
+    assert predicted["graphs"].value == near(0.32 / 0.27)  # what the rung before takes without the host
+    assert predicted["fused"].value == near(0.3 / (0.3 - (0.05 - 0.007)))
+    assert predicted["block"] is None
+
+
+def test_a_profiled_step_adds_up_to_the_clock(gpu):
+    own = machine(gpu)
+    found = profiled(gpu, own)
+    plain = plain_at(found, subject(gpu, own), "bf16")
+    assert plain.clock.value == near(0.5) and plain.busy.value == near(0.36)
+    parts = [plain.products, plain.attention, plain.casts, plain.optimizer, plain.others, plain.idle]
+    assert [part.value for part in parts] == pytest.approx([0.11, 0.0, 0.06, 0.02, 0.17, 0.14])
+    assert sum(part.value for part in parts) == near(plain.clock.value)
+    assert plain.is_launch_limited  # 0.5 s by the clock, 0.36 s of kernels
+    top = top_at(found, subject(gpu, own))
+    assert (top.attention.value, top.clock.value) == near((0.02, 0.25))
+
+
+def test_page_one_tells_of_the_largest_place(gpu):
+    found = page_one.facts(gpu)
+    assert found.limit == "other" and found.arithmetic_share.value == near(0.1 / 0.5)
+    assert found.left.value == near(0.25 - 0.1 - 0.007)
+    assert found.sustained.value == near(50e12 / 450e12)
+    assert found.floor.value == near(16e9)
+    assert (found.reserved.value, found.top_reserved.value) == near((90e9, 60e9))
+    assert found.missing.value == 1 and found.older.value == 1
+    assert found.doubts == ["missing", "older", "throttled"]
+
+
+def test_does_this_apply_to_me(gpu):
+    rows = {(row.size, row.contexts): row for row in page_one.facts(gpu).applies}
+    assert set(rows) == {("little", "256"), ("big", "256"), ("big", "1,024")}
+    little, short, long = rows["little", "256"], rows["big", "256"], rows["big", "1,024"]
+    assert (little.limits, little.change) == ("launches", "CUDA graphs")
+    assert little.saves.value == near((0.06 - 0.015) / 0.06)
+    assert (short.limits, short.change) == ("GPU", "fused AdamW")  # of whose bytes 11 ms go, of the scores' 0.9
+    assert short.saves.value == near((0.018 - 0.007) / 0.2)
+    assert long.change == "fused attention (SDPA)"
+    assert long.saves.value == near(8 * 16 * 4 * 1024**2 * 106 / 4e12 / 0.5)
+
+
+def test_phases_beside_their_bytes(gpu):
+    found = time.facts(gpu)
+    forward, backward, optimizer = found.phases
+    scores = 8 * 16 * 4 * 1024**2 / 4e12
+    assert forward.predicted.value == near(0.1 / 3 + 42 * scores)
+    assert backward.predicted.value == near(0.2 / 3 + 64 * scores)
+    assert optimizer.predicted.value == near(0.018)
+    assert optimizer.gap.value == near(0.05 / 0.018 - 1)
+    assert found.backward_ratio.value == near(2.0)
+    assert [at.context.value for at in found.contexts] == [256, 1024]
+    assert found.growth.value == near(0.5 / 0.2)
+
+
+def test_kernels_split_what_is_no_product(gpu):
+    found = kernels.facts(gpu)
+    assert found.rate.value == near(50e12 / 0.11)
+    assert found.casts_added.value == near(0.06 - 0.01)
+    assert found.own.not_products.value == near(0.36 - 0.11 - 0.02)
+    assert found.own_share.value == near(0.11 / 0.36)
+    assert found.fused_gap.value == near(0.01 / 0.007 - 1)
+    assert found.overhead.value == near(0.72 / 0.5)
+    worst = found.worst
+    assert (worst.host_free.value, worst.busy.value, worst.launches.value) == near((0.015, 0.01, 3000))
+    assert worst.each.value == near(0.06 / 3000)
+    assert [row.place.size for row in found.sizes] == ["little", "big"]
+    assert found.starved.busy_share.value == near(0.01 / 0.06)
+
+
+def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
+    found = memory.facts(gpu)
+    assert found.place.key == ("big", 1024, 4)
+    assert (found.asked.value, found.standing.value, found.activations.value) == near((50e9, 15e9, 20e9))
+    assert found.unused.value == near(55e9 - 50e9)
+    assert found.fp32_change.value == near(50 / 60 - 1)
+    assert found.inference_share.value == near(0.25)
+    assert found.first.squared.value == near(0.5)
+    assert found.holds and found.all.gap.value == 0
+    assert found.is_graphs_more and found.graphs.peak.value == near(60e9) and found.graphs.allocated.value == near(40e9)
+    assert found.checkpoint.saves.value == near(90e9 - 33e9)
+    assert found.checkpoint_longer.value == near(0.6 / 0.5)
+
+
+def test_the_ladder_says_when_compiling_has_paid(gpu):
+    found = ladder.facts(gpu)
+    assert found.by_kind["block"].pays_after.value == near(8.0 / 0.08)
+    assert found.by_kind["graphs"].pays_after is None  # it won nothing that was shown
+    assert found.has_turns and found.other == "little at context 256"
+
+
+def test_attention_moves_what_its_code_says(gpu):
+    found = attention.facts(gpu)
+    assert (found.d_head, found.precision, found.longest.value) == ("64", "bf16", 2048)
+    flop = 4 * 8 * 2048**2 * 64
+    assert found.arithmetic.value == near(flop / 500e12)
+    assert found.naive_predicted.value == near(flop / 500e12 + 38 * 8 * 2048**2 / 4e12)
+    assert found.kept_gap.value == near(0) or abs(found.kept_gap.value) < 1e-9
+    assert (found.best.name, found.second.name, found.verdict) == ("sdpa-cudnn", "triton", "faster")
+    assert found.best.gain.value == near(40) and found.doubling.value == near(4)
+    assert found.oom_length.value == 4096
+    assert found.host.value == near(3e-4) and not found.is_host_limited  # the GPU takes 4 ms of it
+
+
+def test_formats(gpu):
+    found = precision.facts(gpu)
+    assert found.ceiling_gain.value == near(10)
+    assert [(row.place, row.step.value) for row in found.speeds] == [
+        ("big at context 256", near(2.5)),
+        ("big at context 1,024", near(4.0)),
+    ]
+    assert (found.stuck.sum.value, found.stuck.last.value) == (4.0, 350)
+    assert found.stuck.error.value == near(-0.6)
+    assert found.norm.error.value == near(0.006) and found.norm.breaks is None
+    assert found.norm_half.breaks.value == 256
+
+
+def test_warm_up(gpu):
+    found = warmup.facts(gpu)
+    assert found.cost.value == near(6.0)
+    assert found.worst.off.value == near(0.6)
+    assert found.most_needed.value == 2 and not found.is_never  # 0.51 s is 2 % off, 0.55 s is 10 %
+    assert found.dearest.part == "module loading" and found.cold_first.value == near(1.5)
+
+
+def test_published_figures_in_doubt_are_not_compared(gpu):
+    found = published.facts(gpu)
+    assert (found.figures.value, found.compared.value, found.doubted.value) == (3, 2, 1)
+    (source,) = found.sources
+    assert (source.low.value, source.middle.value, source.high.value) == near((1.2, 1.6, 2.0))
+
+
+def test_method_names_what_is_missing(gpu):
+    found = method.facts(gpu)
+    assert [each.cell for each in found.missing] == ["gpu-a/timing/huge/ctx1024/bf16"]
+    assert [each.cell for each in found.older] == ["gpu-a/memory/old"]
+    assert found.throttled.value == 1 and found.throttle == ("power cap",)
+    assert found.commands["gpu-a/memory/old"] == "python scripts/measure.py gpu-a/memory/old"
+
+
+def test_the_model_by_the_rule_of_six(gpu):
+    found = setup.facts(gpu)
+    assert found.six.value == near(6 * 1e9 * 4096)
+    assert found.six_gap.value == near(50e12 / (6 * 1e9 * 4096) - 1)
+
+
+def test_without_a_gpu(cpu):
+    found = page_one.facts(cpu)
+    assert not found.machine.is_gpu and found.limit == "arithmetic"
+    assert found.arithmetic_share.value == near(1e9 / 100e9 / 0.02)
+    shares = [found.products_share, found.optimizer_share, found.others_share]
+    assert [each.value for each in shares] == pytest.approx([0.5, 0.1, 0.4])
+    assert found.ladder.top_is_gain and [rung.kind for rung in found.ladder.without_gain] == ["fused"]
+    assert found.memory.all.gap.value == 0
+    assert precision.facts(cpu).unsupported == ("cpu-b/timing/nano/ctx64/bf16",)
+
+
+def test_the_gpu_comes_first(folders):
+    assert machines(folders["both"]) == [made_up.GPU, made_up.CPU]
+    assert machines(folders["none"]) == []
+
+
+def test_machines_meet_where_they_ran_the_same(folders):
+    found = side_by_side.facts(Data(folders["both"], made_up.GPU))
+    assert [each.name for each in found.machines] == ["Accelerator <A>", "Processor B"]
+    assert found.places == ()  # no place of one ran on the other

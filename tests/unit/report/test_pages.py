@@ -1,0 +1,132 @@
+"""Reports of all, few and no tables: nothing is printed as missing, nothing is said twice, links live."""
+
+import json
+import re
+from pathlib import Path
+
+import made_up
+import pytest
+from stepscope.report import book
+from stepscope.report.kit import page
+from stepscope.report.kit.data import Data
+from stepscope.results.schema import TABLES
+
+ROOT = Path(__file__).resolve().parents[3]
+TEMPLATES = sorted((ROOT / "report" / "chapters").glob("*.md.j2"))
+
+
+def written(request) -> tuple[str, str]:
+    """(report.md, index.html) of a request."""
+    book.write(request)
+    return (request.out / "report.md").read_text(), (request.out / "index.html").read_text()
+
+
+def assert_sound(text: str) -> None:
+    found = re.search(r"\0|None|\bnan\b|Undefined|Quantity\(|Name\(|\{\{|\}\}|\{%| \(\)|\S  \S", text)
+    assert not found, text[max(0, found.start() - 80) : found.end() + 80]
+
+
+def pages(data: Data, request) -> dict[str, page.Page]:
+    facts = book.facts_of(data)
+    return {each.name: each for each in book.pages_of(facts, book.templates_of(request, data.machine, [data.machine]))}
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+@pytest.mark.parametrize("left_out", sorted({*TABLES} - {"cells"}))
+def test_each_table_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
+    data = {"gpu": gpu, "cpu": cpu}[kind]
+    less = Data(data.folder, data.machine)
+    less._read = {name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES}  # read once
+    for each in pages(less, request_for(folders["none"])).values():
+        assert_sound(each.markdown)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "both"])
+def test_every_chapter_that_has_data_is_there(folders, request_for, kind):
+    markdown, html = written(request_for(folders[kind]))
+    assert_sound(markdown)
+    expected = {"gpu": 11, "cpu": 9, "both": 12}[kind]  # published needs figures of the GPU, attention its cells
+    assert len(re.findall(r"^## .*$", markdown, re.M)) >= expected
+    assert len(re.findall(r'<h2 class="chapter"', html)) == expected - 1
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_links_live(folders, request_for, kind):
+    markdown, html = written(request_for(folders[kind]))
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(re.findall(r'id="([^"]+)"', html))
+    assert not re.findall(r"\]\(\w+\.md", markdown)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_page_one_is_short(folders, request_for, kind):
+    request = request_for(folders[kind])
+    label = {"gpu": made_up.GPU, "cpu": made_up.CPU}[kind]
+    made = pages(Data(request.tables, label), request)
+    assert page.words(made["page_one"].markdown) <= 350
+    assert all(page.words(each.markdown) <= 600 for each in made.values())
+
+
+def test_several_machines_have_a_page_each(folders, request_for):
+    request = request_for(folders["both"])
+    book.write(request)
+    names = sorted(path.name for path in request.out.iterdir())
+    assert names == ["cpu-b.html", "facts.json", "index.html", "report.md"]
+    assert 'href="cpu-b.html"' in (request.out / "index.html").read_text()
+    assert 'href="index.html"' in (request.out / "cpu-b.html").read_text()
+
+
+def test_facts_name_their_cells(folders, request_for):
+    request = request_for(folders["gpu"])
+    book.write(request)
+    found = json.loads((request.out / "facts.json").read_text())["machines"][made_up.GPU]
+    assert found["page_one"]["step"]["value"] == 0.5
+    assert found["page_one"]["step"]["cells"] == ["gpu-a/ladder/big/ctx1024"]
+    assert found["method"]["commands"]["gpu-a/timing/big/ctx1024/bf16"].startswith("python scripts/")
+
+
+def test_missing_cells_are_named_with_the_command(folders, request_for):
+    markdown, _ = written(request_for(folders["gpu"]))
+    assert "Cells that were not measured: 1." in markdown
+    assert "`snakemake --cores 1 report` measures them:\n\n- gpu-a/timing/huge/ctx1024/bf16" in markdown
+
+
+def test_names_of_records_do_no_harm(folders, request_for):
+    markdown, html = written(request_for(folders["gpu"]))
+    assert "Accelerator \\<A\\>" in markdown
+    assert "Accelerator &lt;A&gt;" in html and "<A>" not in html
+
+
+def test_figures_stand_where_they_were_drawn(folders, request_for):
+    request = request_for(folders["gpu"])
+    svg = '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'
+    (request.figures / "waterfall.svg").write_text(svg)
+    markdown, html = written(request)
+    assert markdown.count("](../figures/waterfall.svg)") == 1 and markdown.count("![") == 1
+    assert html.count("<figure>") == 1
+
+
+def test_conditions_stand_on_lines_of_their_own():
+    for path in TEMPLATES:
+        for line in path.read_text().splitlines():
+            assert "{%" not in line or re.fullmatch(r"\s*\{%.*%\}", line), f"{path.name}: {line}"
+
+
+def test_templates_do_no_arithmetic():
+    for path in TEMPLATES:
+        for code in re.findall(r"\{\{(.*?)\}\}", path.read_text()):
+            bare = re.sub(r'"[^"]*"', "", code)
+            assert not re.search(r"[+*/]|\bround\b|\bformat\b|(?<!\w)-\s*\w", bare), f"{path.name}: {code}"
+
+
+def test_a_site_needs_nothing_beside_it(folders, request_for):
+    request = request_for(folders["gpu"])
+    book.write_site(request)
+    assert (request.out / "tables" / "series.csv").exists() and (request.out / ".nojekyll").exists()
+    assert (request.out / "index.html").exists()
+
+
+def test_nothing_measured_is_an_error(folders, request_for):
+    request = request_for(folders["none"])
+    with pytest.raises(book.ReportError, match="no machine has a measured cell in"):
+        book.write(request)
+    assert not request.out.exists()
