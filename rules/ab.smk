@@ -2,21 +2,18 @@
 # Needs the keys a_commit, b_commit and cells (docs/ab.md); makes results/ab/NAME: what each process took, and a page.
 
 
-def ab_page(wildcards):
-    """What was found of two sides that were measured in turns; ends the run if no sides were given."""
-    if AB is None:
-        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
-    return [f"results/ab/{AB.name}/ab.txt", f"results/ab/{AB.name}/index.html"]
-
-
 rule ab:
     input:
-        ab_page,
+        text=ab_page,
+    log:
+        "results/ab/said.txt",
     localrule: True
+    conda:
+        "../envs/report.yaml"
     message:
-        "Both sides: {input[1]}"
+        "What was found of both sides: {input.text}"
     shell:
-        "cp {input[0]:q} results/ab/said.txt"
+        "cp {input.text:q} {log:q}"
 
 
 if AB is not None:
