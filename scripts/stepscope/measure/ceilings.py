@@ -5,12 +5,14 @@ limit; of the sustained series, which lasts the spec's `max_seconds`, the second
 """
 
 import itertools
+import statistics
 import time
 from collections.abc import Callable
 
 import torch
 
 from stepscope.measure import precision
+from stepscope.measure.clock import time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.steps import Outcome, caught
@@ -49,10 +51,10 @@ def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
         time.sleep(IDLE)
         note(timed(), "burst")
     start = time.perf_counter()
-    while (passed := time.perf_counter() - start) < spec["max_seconds"]:
-        mean = timed()
-        note([sum(mean) / len(mean)], "sustained", warmup=passed < spec["max_seconds"] / 2)
-    note([min(timed())], "sustained")
+    passed = 0.0
+    while passed < spec["max_seconds"] or not passed:
+        passed = time.perf_counter() - start
+        note([statistics.fmean(timed())], "sustained", warmup=passed < spec["max_seconds"] / 2)
 
 
 def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
@@ -63,14 +65,7 @@ def _times(run: Callable[[], object], count: int, device: str) -> list[float]:
             run()
             marks.append(time.perf_counter())
         return [after - before for before, after in itertools.pairwise(marks)]
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-    torch.cuda.synchronize()
-    for event in events[:-1]:
-        event.record()
-        run()
-    events[-1].record()
-    torch.cuda.synchronize()
-    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]
+    return time_in_a_row(run, count)
 
 
 def operation(spec: dict) -> Callable[[], object]:

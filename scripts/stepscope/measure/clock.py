@@ -1,5 +1,6 @@
 """The timers: the host's clock around synchronised work, with CUDA events beside it; and one for short GPU work."""
 
+import itertools
 import time
 from collections.abc import Callable
 
@@ -56,3 +57,16 @@ def time_queued(work: Callable[[], object], before: Callable[[], object]) -> tup
     end.record()
     torch.cuda.synchronize()
     return start.elapsed_time(end) / 1000, launched
+
+
+def time_in_a_row(work: Callable[[], object], count: int) -> list[float]:
+    """Seconds of the GPU for each of so many works between two events. All are in its queue at once, so that it waits
+    for the host at most before the first."""
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
+    torch.cuda.synchronize()
+    for event in events[:-1]:
+        event.record()
+        work()
+    events[-1].record()
+    torch.cuda.synchronize()
+    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]

@@ -73,30 +73,24 @@ def compared(first: Profile, steady: Profile) -> dict:
 
     Self times of all threads; the last part is what is left of the step's time, Python for the most part.
     """
+    profiles = {"first": first, "steady": steady}
+
+    def both(names: list[str]) -> dict:
+        found = {}
+        for which, profile in profiles.items():
+            events = [profile.events.get(name, (0.0, 0)) for name in names]
+            found |= {
+                f"{which}_seconds": sum(one[0] for one in events),
+                f"calls_{which}": sum(one[1] for one in events),
+            }
+        return found
+
     names = sorted({*first.events, *steady.events})
-    events = [{"name": name, "part": part_of(name)} | _both(first, steady, [name]) for name in names]
-    parts = []
-    for part in (*PARTS, OPERATORS):
-        parts.append(
-            {"part": part} | _both(first, steady, [event["name"] for event in events if event["part"] == part])
-        )
-    rest = {
-        f"{which}_seconds": profile.seconds - sum(part[f"{which}_seconds"] for part in parts)
-        for which, profile in (("first", first), ("steady", steady))
-    }
-    parts.append({"part": REST} | rest | {"calls_first": None, "calls_steady": None})
+    events = [{"name": name, "part": part_of(name)} | both([name]) for name in names]
+    parts = [{"part": part} | both([name for name in names if part_of(name) == part]) for part in (*PARTS, OPERATORS)]
+    seconds = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
+    rest = {key: value - sum(part[key] for part in parts) for key, value in seconds.items()}
+    parts.append({"part": REST, "calls_first": None, "calls_steady": None} | rest)
     events.sort(key=lambda event: event["steady_seconds"] - event["first_seconds"])
-    return {
-        "profiled": {"first_seconds": first.seconds, "steady_seconds": steady.seconds},
-        "parts": parts,
-        "page_faults": {"first": first.page_faults, "steady": steady.page_faults},
-        "largest": events[:LARGEST],
-    }
-
-
-def _both(first: Profile, steady: Profile, names: list[str]) -> dict:
-    found = {}
-    for which, profile in (("first", first), ("steady", steady)):
-        events = [profile.events.get(name, (0.0, 0)) for name in names]
-        found |= {f"{which}_seconds": sum(event[0] for event in events), f"calls_{which}": sum(e[1] for e in events)}
-    return found
+    faults = {which: profile.page_faults for which, profile in profiles.items()}
+    return {"profiled": seconds, "parts": parts, "page_faults": faults, "largest": events[:LARGEST]}

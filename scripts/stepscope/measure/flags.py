@@ -96,7 +96,7 @@ def _option(name: str, help_: str, choices: list | tuple | dict | None = None) -
     return Flag(help_, str if choices else not_negative, NEUTRAL[name], choices, is_neutral=True)
 
 
-def _nsys(name: str, help_: str, default: str, choices: list | None = None) -> Flag:
+def _neutral(help_: str, default: str, choices: list | tuple | None = None) -> Flag:
     return Flag(help_, str, default, choices, is_neutral=True)
 
 
@@ -138,13 +138,7 @@ FLAGS = {
     "tokens": Flag("batch x length, instead of --batch", positive),
     "heads": Flag("0: no dimension of heads", not_negative, 0, is_neutral=True),
     "keys": Flag("length of K and V; 0: the queries'", not_negative, 0, is_neutral=True),
-    "mask": Flag(
-        "causal: query i sees keys 0 to i (upper left corner); causal-lower-right: the last query sees all keys",
-        str,
-        FULL,
-        MASKS,
-        is_neutral=True,
-    ),
+    "mask": _neutral("causal: query i sees keys 0 to i; causal-lower-right: the last query sees all keys", FULL, MASKS),
     "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
     "order": Flag("order of the square matrices (8192)", positive),
     "mebibytes": Flag("size of the copied tensor (2048)", positive),
@@ -152,14 +146,12 @@ FLAGS = {
     "profiler": Flag(
         "auto: nsys on a GPU if it is on the PATH, else torch.profiler", str, "auto", ("auto", "nsys", "torch", "none")
     ),
-    "start": Flag("cold: also what a process's first step contains", str, "warm", ("warm", "cold"), is_neutral=True),
-    "nsys_trace": _nsys("trace", "what nsys traces; also osrt, cublas, cudnn", "cuda,nvtx"),
-    "nsys_python_backtrace": _nsys("python_backtrace", "Python's stack", "none", ["none", "cuda"]),
-    "nsys_pytorch": _nsys(
-        "pytorch", "ranges of autograd's operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]
-    ),
-    "nsys_cuda_memory_usage": _nsys("cuda_memory_usage", "the GPU's memory", "false", ["false", "true"]),
-    "nsys_cuda_graph_trace": _nsys("cuda_graph_trace", "CUDA graphs", "node", ["node", "graph"]),
+    "start": _neutral("cold: also what a process's first step contains", "warm", ("warm", "cold")),
+    "nsys_trace": _neutral("what nsys traces; also osrt, cublas, cudnn", "cuda,nvtx"),
+    "nsys_python_backtrace": _neutral("Python's stack", "none", ["none", "cuda"]),
+    "nsys_pytorch": _neutral("ranges of operators", "none", ["none", "autograd-nvtx", "autograd-shapes-nvtx"]),
+    "nsys_cuda_memory_usage": _neutral("the GPU's memory", "false", ["false", "true"]),
+    "nsys_cuda_graph_trace": _neutral("CUDA graphs", "node", ["node", "graph"]),
     "processes": Flag("fresh processes, one after the other", positive, 3),
     "warmup": Flag("steps before the measured ones", not_negative, 2),
     "steps": Flag("fewest measured steps of a series", positive, 3),

@@ -4,7 +4,7 @@ of the kernels' intervals, and the energy. On a CPU the number of operators.
 None of these may fail a cell: what cannot be had is left out, with the reason.
 """
 
-import itertools
+import gc
 import json
 import re
 import tempfile
@@ -16,7 +16,7 @@ import torch
 
 from stepscope.axes import MODES
 from stepscope.measure import memory, steps
-from stepscope.measure.clock import Clock
+from stepscope.measure.clock import Clock, time_in_a_row
 from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.telemetry import Telemetry
@@ -35,7 +35,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
     weights go on from there.
     """
     try:
-        start = time.perf_counter()
+        start, stream = time.perf_counter(), torch.cuda.current_stream()
         gradients = [parameter.grad for parameter in work.parameters]
         try:
             graph = _captured(work)
@@ -45,6 +45,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
             found.value(name, "graph_pool", "B", _pool_bytes(graph), mode="step")
         finally:
             graph = None
+            torch.cuda.set_stream(stream)  # a capture that fails may not have given it back
             for parameter, gradient in zip(work.parameters, gradients, strict=True):
                 parameter.grad = gradient
             Workload.drop_graph(work)
@@ -52,6 +53,7 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
         found.status(name, *_why(error), mode="host-free")
     else:
         found.status(name, "ok", "", mode="host-free")
+    gc.collect()
     memory.release("cuda")
 
 
@@ -89,20 +91,13 @@ def _captured(work: Workload) -> torch.cuda.CUDAGraph:
 
 
 def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
-    """Seconds of each replay between two events. All are in the GPU's queue at once, so that it never waits."""
+    """Seconds of each replay, after a few that are not kept."""
     start = time.perf_counter()
     for _ in range(WARM_REPLAYS):
         graph.replay()
     torch.cuda.synchronize()
     each = (time.perf_counter() - start) / WARM_REPLAYS
-    count = max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each)))
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
-    for event in events[:-1]:
-        event.record()
-        graph.replay()
-    events[-1].record()
-    torch.cuda.synchronize()
-    return [before.elapsed_time(after) / 1000 for before, after in itertools.pairwise(events)]
+    return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
 def _pool_bytes(graph: torch.cuda.CUDAGraph) -> int:

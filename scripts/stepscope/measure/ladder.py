@@ -6,6 +6,8 @@ free steps, and a short series of each rung of phased steps and of forward and b
 goes through all of that alone, and the next process takes them in another order.
 """
 
+import contextlib
+import gc
 import statistics
 import time
 from collections.abc import Callable
@@ -63,10 +65,9 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """All variants in one process. Running out of memory is a variant's status; other errors pass."""
     free = torch.cuda.mem_get_info()[0] if spec["device"] == "cuda" else available_memory()
     if fit_together(spec, free):
-        try:
+        with contextlib.suppress(_NoRoomError):
             return _Process(spec, telemetry, process, together=True).measure()
-        except _NoRoomError:
-            memory.release(spec["device"])
+    gc.collect()
     return _Process(spec, telemetry, process, together=False).measure()
 
 
@@ -83,6 +84,7 @@ class _Process:
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
+        self._at_turn = ""
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
@@ -102,14 +104,19 @@ class _Process:
             self._try(variant["name"], self._prepare, variant)
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
+        for work in self._works.values():
+            steps.tidy(work, self._device)
         parts: list[Callable] = [self._phased, self._forward_backward]
-        if self._device == "cuda":
-            parts.append(self._alone)
+        if self._device == "cuda" and self._is_last:
+            parts.append(self._energy)
+        if self._device == "cuda" and (self._is_last or self._together):  # else it takes too long
+            parts.append(self._host_free)
         if self._together and self._is_last:
             parts.append(self._counted)
         for part in parts:
             for name in list(self._works):
                 self._try(name, part, name)
+                steps.tidy(self._works.get(name), self._device)
         self._forget()
 
     def _try(self, name: str, part: Callable, argument: object) -> None:
@@ -127,6 +134,7 @@ class _Process:
 
     def _forget(self) -> None:
         self._works.clear()
+        gc.collect()
         memory.release(self._device)
 
     def _prepare(self, variant: dict) -> None:
@@ -158,15 +166,17 @@ class _Process:
         self._samples.run(name, step, mode=mode, kind=kind, **place)
 
     def _turn(self, name: str, number: int) -> None:
+        if name != self._at_turn:  # the gradients of all variants need not be there at once
+            for work in self._works.values():
+                work.clear_gradients()
+            self._at_turn = name
         self._works[name].use()
         self._run(name, "step", "free", **({"round": number} if self._together else {}))
-        self._works[name].clear_gradients()  # or those of all variants would be there at once
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._works[name].use()
         short = Budget(SHORT, self._budget.most, self._budget.seconds / 2)
         series(partial(self._run, name, mode, kind), short)
-        self._works[name].clear_gradients()
 
     def _phased(self, name: str) -> None:
         self._series(name, "step", "phased")
@@ -180,17 +190,15 @@ class _Process:
             more = max(0.0, rows[0]["seconds"] - later)
             self._found.value(name, "compile_time", "s", more, mode="forward-backward")
 
-    def _alone(self, name: str) -> None:
-        """What the host cannot change; each variant's in every process only where that is quick."""
+    def _energy(self, name: str) -> None:
         work = self._works[name]
         work.use()
-        if self._is_last:
-            gpu_alone.energy(
-                partial(steps.whole, work, work.phases("step")), name, self._found, self._telemetry, mode="step"
-            )
-            steps.tidy(work, self._device)
-        if self._is_last or self._together:
-            gpu_alone.host_free(work, name, self._samples, self._found, self._budget.seconds)
+        step = partial(steps.whole, work, work.phases("step"))
+        gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
+
+    def _host_free(self, name: str) -> None:
+        self._works[name].use()
+        gpu_alone.host_free(self._works[name], name, self._samples, self._found, self._budget.seconds)
 
     def _counted(self, name: str) -> None:
         gpu_alone.counted(self._works[name], name, self._samples, self._found, self._device)

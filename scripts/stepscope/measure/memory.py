@@ -1,7 +1,6 @@
 """Peak memory of a part of a program, and what counts as running out of it."""
 
 import contextlib
-import gc
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,6 +84,5 @@ def _bytes(device: str, of_allocator: str, of_process: str) -> dict[str, int]:
 
 def release(device: str) -> None:
     """Give the driver back what nothing refers to any more."""
-    gc.collect()
     if device == "cuda":
         torch.cuda.empty_cache()

@@ -23,13 +23,12 @@ from stepscope.trace import TraceError, nsys_export
 NAME = "step"  # of the only variant
 FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
-# What is known to help where a driver and an nsys give an empty capture, as changes of the options.
-REMEDIES = (
-    ("as configured", {}),
-    ("kernels traced by software", {"trace": lambda value: value.replace("cuda", "cuda-sw", 1)}),
-    ("without a capture range", {"capture-range": lambda _: "none"}),
-)
-
+# What is known to help where a driver and an nsys give an empty capture: kernels traced by software, no capture range.
+REMEDIES = {
+    "as configured": {},
+    "kernels traced by software": {"trace": ("cuda", "cuda-sw")},
+    "without a capture range": {"capture-range": ("cudaProfilerApi", "none")},
+}
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
 
 
@@ -107,31 +106,25 @@ def options(spec: dict) -> dict[str, str]:
 
     Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it samples the processor.
     """
-    chosen = {
+    stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
+    return {
         "trace": spec.get("nsys_trace", "cuda,nvtx"),
-        "capture-range": "cudaProfilerApi",
-        "capture-range-end": "stop",
-        "sample": "none",
-        "cpuctxsw": "none",
-        "cuda-graph-trace": spec.get("nsys_cuda_graph_trace", "node"),
-        "force-overwrite": "true",
+        **{"capture-range": "cudaProfilerApi", "capture-range-end": "stop", "sample": "none", "cpuctxsw": "none"},
+        **{"cuda-graph-trace": spec.get("nsys_cuda_graph_trace", "node"), "force-overwrite": "true"},
+        **(stacks if "nsys_python_backtrace" in spec else {}),
+        **({"pytorch": spec["nsys_pytorch"]} if "nsys_pytorch" in spec else {}),
+        **({"cuda-memory-usage": "true"} if "nsys_cuda_memory_usage" in spec else {}),
     }
-    if spec.get("nsys_python_backtrace", "none") != "none":
-        chosen |= {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
-    if spec.get("nsys_pytorch", "none") != "none":
-        chosen["pytorch"] = spec["nsys_pytorch"]
-    if spec.get("nsys_cuda_memory_usage") == "true":
-        chosen["cuda-memory-usage"] = "true"
-    return chosen
 
 
 def attempts(spec: dict) -> Iterator[tuple[str, dict[str, str]]]:
     """(what is tried, options), the configured ones first."""
-    plain = options(spec)
-    for name, changes in REMEDIES:
-        changed = {key: changes[key](value) if key in changes else value for key, value in plain.items()}
-        if changed.get("capture-range") == "none":
-            changed.pop("capture-range-end", None)
+    for name, changes in REMEDIES.items():
+        changed = options(spec)
+        for key, (before, after) in changes.items():
+            changed[key] = changed[key].replace(before, after, 1)
+        if changed["capture-range"] == "none":
+            del changed["capture-range-end"]
         yield name, changed
 
 

@@ -49,14 +49,28 @@ class _Process:
             if outcome.status == "ok":
                 break
             failed[mode] = outcome
+            if self._work:
+                self._work.renew_optimizer()
             steps.tidy(self._work, self._device)
         for mode in self._modes:
             outcome = failed.get(mode) or self._mode(mode)
             self._found.status(NAME, outcome.status, outcome.reason, mode=mode)
-        is_step = self._modes[0] == "step" and "step" not in failed
-        if is_step and self._is_last:
-            gpu_alone.counted(self._work, NAME, self._samples, self._found, self._device)
+        if self._modes[0] == "step" and "step" not in failed:
+            self._alone()
         return self._found
+
+    def _alone(self) -> None:
+        """What the host cannot change of the whole step; what a profiler slows down comes last."""
+        work, step = self._work, partial(steps.whole, self._work, self._work.phases("step"))
+        if self._device == "cuda":
+            with caught(Outcome()):
+                step()  # the optimizer's state is gone
+                if self._is_last:
+                    gpu_alone.energy(step, NAME, self._found, self._telemetry, mode="step")
+            steps.tidy(work, self._device)
+            gpu_alone.host_free(work, NAME, self._samples, self._found, self._budget.seconds)
+        if self._is_last:
+            gpu_alone.counted(work, NAME, self._samples, self._found, self._device)
 
     def _from_the_first_step(self, mode: str) -> None:
         """Phased steps, from the building of the model on."""
@@ -66,11 +80,11 @@ class _Process:
         for _ in range(self._spec["warmup"]):
             run(warmup=True)
         series(run, self._budget.scaled(2))
-        first = [row["seconds"] for row in self._samples.rows if row["step"] == 0]
+        first = [row["seconds"] for row in self._samples.rows if (row["step"], row["mode"]) == (0, mode)]
         self._found.value(NAME, "first_step_time", "s", math.fsum(first), mode=mode)
 
     def _mode(self, mode: str) -> Outcome:
-        """Free steps of a mode, with its peak; of the whole step also what the host cannot change."""
+        """Free steps of a mode, with its peak."""
         outcome, work = Outcome(), self._work
         if mode != "step":
             work.renew_optimizer()
@@ -82,10 +96,5 @@ class _Process:
             series(run, self._budget.scaled(1 if mode == self._modes[0] else 0.5))
             for quantity, size in memory.peaks(self._device, self._before).items():
                 self._found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
-            if mode == "step" and self._device == "cuda":
-                gpu_alone.host_free(work, NAME, self._samples, self._found, self._budget.seconds)
-                if self._is_last:
-                    step = partial(steps.whole, work, work.phases(mode))
-                    gpu_alone.energy(step, NAME, self._found, self._telemetry, mode=mode)
         steps.tidy(work, self._device)
         return outcome

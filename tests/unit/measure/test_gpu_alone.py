@@ -74,13 +74,17 @@ def test_what_cannot_be_captured_is_said_and_gradients_are_as_before(error, stat
         parameter.grad = None
         raise error
 
+    streams = []
     monkeypatch.setattr(gpu_alone, "_captured", refuse)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: "stream")
+    monkeypatch.setattr(torch.cuda, "set_stream", streams.append)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     found = Found()
     gpu_alone.host_free(work, "step", Samples(Telemetry(None)), found, 1.0)
     assert [(one["mode"], one["status"], one["reason"]) for one in found.statuses] == [
         ("host-free", status, str(error).splitlines()[0])
     ]
-    assert parameter.grad == "gradient" and found.values == []
+    assert parameter.grad == "gradient" and found.values == [] and streams == ["stream"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")

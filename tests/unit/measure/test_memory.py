@@ -65,13 +65,34 @@ def test_the_peak_is_what_was_allocated_since_the_reset():
     memory.reset_peaks("cpu")
     before = resident()
     block = torch.ones(200 * MEGABYTE, dtype=torch.uint8)
-    peak = memory.peaks("cpu")["peak_resident_bytes"]
+    peak = memory.peaks("cpu")["peak_resident"]
     assert peak - before == pytest.approx(200 * MEGABYTE, abs=10 * MEGABYTE)
     del block
     # The peak stays when the memory is gone, until it is reset.
-    assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(peak, abs=MEGABYTE)
+    assert memory.peaks("cpu")["peak_resident"] == pytest.approx(peak, abs=MEGABYTE)
     memory.reset_peaks("cpu")
-    assert memory.peaks("cpu")["peak_resident_bytes"] == pytest.approx(before, abs=10 * MEGABYTE)
+    assert memory.peaks("cpu")["peak_resident"] == pytest.approx(before, abs=10 * MEGABYTE)
+
+
+def test_what_was_there_before_does_not_count():
+    there = torch.ones(100 * MEGABYTE, dtype=torch.uint8)
+    before = memory.held("cpu")
+    memory.reset_peaks("cpu")
+    block = torch.ones(150 * MEGABYTE, dtype=torch.uint8)
+    del block
+    assert memory.peaks("cpu", before)["peak_resident"] == pytest.approx(150 * MEGABYTE, abs=10 * MEGABYTE)
+    del there
+
+
+def test_on_a_gpu_asked_allocated_and_reserved_bytes_are_told_apart(monkeypatch):
+    statistics = {
+        **{"requested_bytes.all.peak": 70, "allocated_bytes.all.peak": 80, "reserved_bytes.all.peak": 200},
+        **{"requested_bytes.all.current": 7, "allocated_bytes.all.current": 8, "reserved_bytes.all.current": 20},
+    }
+    monkeypatch.setattr(torch.cuda, "memory_stats", lambda: statistics)
+    before = memory.held("cuda")
+    assert memory.peaks("cuda", before) == {"peak_asked": 63, "peak_allocated": 72, "peak_reserved": 180}
+    assert memory.peaks("cuda") == {"peak_asked": 70, "peak_allocated": 80, "peak_reserved": 200}
 
 
 # 2 x 8 x 4 of embedding and head, a layer of 4 x 4 x 4 + 3 x 4 x 4 + 2 x 4, and a gain of 4: 188 numbers of 4 bytes.

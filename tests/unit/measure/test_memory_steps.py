@@ -79,9 +79,9 @@ def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
     workload = memory_steps.KnownWorkload(SPEC)
     workload.phases("forward")["forward"]()  # the mask is kept from here on
     workload.drop_graph()
-    before = {id(tensor) for _, tensor in workload.parameters()}
+    before = {id(tensor) for _, tensor in workload.named_parameters()}
     there = {tensor.untyped_storage().data_ptr() for tensor in memory_steps._tensors_of_python("cpu", set())}
-    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.parameters()}
+    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.named_parameters()}
     saved, kept = {}, []
 
     def pack(tensor):
@@ -131,12 +131,12 @@ def test_every_allocation_of_a_phase_lies_between_its_marks(step):
 
 def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     """The toy: autocast copies each of a block's matrices once, and no gain or embedding."""
-    known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording(memory_steps.Outcome("step")))
+    known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording())
     known.prepare()
     with torch.autocast("cpu", torch.bfloat16):
         observed = known._observe()
         with observed:
-            known._workload._fed.outputs()
+            known._workload.model.outputs()
     copies = [entry["cast_of"] for entry in observed.made if entry["cast_of"]]
     weights = ["attention.qkv", "attention.output", "feed_forward.gate", "feed_forward.up", "feed_forward.down"]
     expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + ["head.weight"]

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from stepscope.measure import ladder_steps, memory_steps, steps
+from stepscope.measure import ladder, memory_steps, timing
 from stepscope.measure.memory_observed import Parts
 from stepscope.measure.models.own import Model
 from stepscope.measure.telemetry import Telemetry
@@ -46,6 +46,7 @@ def without_parameters(context):
 def too_large(context):
     raise MemoryError("no room")
 """
+LADDER = {"study": "ladder", "variants": [{"name": "fp32"}]}
 PARAMETERS = 9 * 4 + 3 * (4 * 4 + 4) + 4 * 9
 FLAGS = "--device cpu --threads 1 --context 6 --batch 2 --warmup 1 --steps 2 --processes 1 --max-seconds 0"
 
@@ -62,12 +63,20 @@ def model(tmp_path, one_thread):
 def spec(model):
     """Spec of a cell of the model, of any study."""
     own = {"model": f"{model}build", "context": 6, "batch": 2, "precision": "fp32", "seed": 0, "device": "cpu"}
-    return own | {"study": "timing", "threads": 1, "warmup": 1, "steps": 2, "max_steps": 2, "max_seconds": 0}
+    return own | {
+        "study": "timing",
+        "threads": 1,
+        "warmup": 1,
+        "steps": 2,
+        "max_steps": 2,
+        "max_seconds": 0,
+        "processes": 1,
+    }
 
 
 def test_the_loss_and_the_gradients_of_a_rung_are_those_of_plain_pytorch(spec):
-    rung = ladder_steps.measure(spec | {"study": "ladder"}, Telemetry(None))
-    assert [outcome.status for outcome in rung.outcomes] == ["ok", "ok"]
+    found = ladder.measure(spec | LADDER, Telemetry(None), 1)
+    assert [one["status"] for one in found.statuses] == ["ok"]
     made = Model(spec)
     tokens, targets = (made._batch[name] for name in ("tokens", "targets"))
     x = made.module.embedding.weight[tokens]
@@ -77,28 +86,31 @@ def test_the_loss_and_the_gradients_of_a_rung_are_those_of_plain_pytorch(spec):
     loss = (logits.logsumexp(-1) - logits.gather(-1, targets[..., None])[..., 0]).mean()
     loss.backward()
     squares = sum(float((each.grad.double() ** 2).sum()) for each in made.module.parameters())
-    assert rung.about["loss"] == pytest.approx(loss.item(), rel=1e-6)
-    assert rung.about["gradient_norm"] == pytest.approx(math.sqrt(squares), rel=1e-5)
+    assert found.checks["fp32"]["loss"] == pytest.approx(loss.item(), rel=1e-6)
+    assert found.checks["fp32"]["gradient_norm"] == pytest.approx(math.sqrt(squares), rel=1e-5)
 
 
 def test_a_loss_that_differs_from_pass_to_pass_is_not_taken(spec):
-    rung = ladder_steps.measure(spec | {"study": "ladder", "model_keys": '{"dropout":0.5}'}, Telemetry(None))
-    assert [outcome.status for outcome in rung.outcomes] == ["ok", "ok"]
-    assert (rung.about["loss"], rung.about["gradient_norm"], rung.about["gradient_sample"]) == (None, None, [])
-    assert rung.about["operators"] > 0
+    found = ladder.measure(spec | LADDER | {"model_keys": '{"dropout":0.5}'}, Telemetry(None), 1)
+    assert [one["status"] for one in found.statuses] == ["ok"]
+    assert found.checks == {}
+    assert [one["quantity"] for one in found.values] == ["operators"]
 
 
 REFUSED = {"attention": "sdpa"}  # the model has no attention at all
 
 
 def test_what_the_model_refuses_is_unsupported_in_every_study(spec):
-    timing = steps.measure(spec | REFUSED, Telemetry(None))
-    ladder = ladder_steps.measure(spec | REFUSED | {"study": "ladder"}, Telemetry(None))
+    refused = {"variants": [LADDER["variants"][0] | REFUSED]}
     memory = memory_steps.measure(spec | REFUSED | {"study": "memory"}, Telemetry(None))
-    found = [*timing, *ladder.outcomes, memory.outcome]
-    assert len(found) == 4 + 2 + 1
-    assert {outcome.status for outcome in found} == {"unsupported"}
-    (reason,) = {outcome.reason for outcome in found}
+    found = [
+        *timing.measure(spec | REFUSED, Telemetry(None), 1).statuses,
+        *ladder.measure(spec | LADDER | refused, Telemetry(None), 1).statuses,
+        *memory.found.statuses,
+    ]
+    assert len(found) == 4 + 1 + 1
+    assert {one["status"] for one in found} == {"unsupported"}
+    (reason,) = {one["reason"] for one in found}
     assert reason.startswith("the model neither calls torch's scaled_dot_product_attention") and "\n" not in reason
     assert memory.snapshot == {}
 
@@ -145,8 +157,8 @@ def test_a_model_that_does_not_fit_is_a_result(model, run_program, tmp_path):
     assert (code, err) == (0, "")
     assert "not looked at: the host's memory does not hold it" in out
     summary = json.loads((tmp_path / "cell/record.json").read_text())["summary"]
-    assert {mode["status"] for mode in summary["modes"].values()} == {"oom"}
-    assert summary["modes"]["inference"]["reason"] == "no room" and summary["model"] is None
+    assert {one["status"] for one in summary["statuses"]} == {"oom"} and len(summary["statuses"]) == 4
+    assert summary["variants"]["step"]["reason"] == "no room" and summary["model"] is None
 
 
 def test_the_record_says_what_was_built(model, run_program, tmp_path):
@@ -172,9 +184,9 @@ WRONG_FLAGS = {
 
 @pytest.mark.parametrize("words", WRONG_FLAGS)
 def test_wrong_flags_of_a_model_are_one_line(words, run_program):
-    code, out, err = run_program("time_warmup.py", f"{words} --device cpu")
+    code, out, err = run_program("time_step.py", f"{words} --device cpu")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("time_warmup.py: error: ") and WRONG_FLAGS[words] in err.splitlines()[-1]
+    assert err.splitlines()[-1].startswith("time_step.py: error: ") and WRONG_FLAGS[words] in err.splitlines()[-1]
 
 
 def test_a_file_that_is_not_there_is_one_line(run_program):

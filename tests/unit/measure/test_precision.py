@@ -43,14 +43,26 @@ def test_a_matrix_product_under_autocast_has_the_type_and_its_operands_stay_fp32
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_a_cpu_runs_16_bits_if_it_has_instructions_for_them(name, has, monkeypatch):
     other = {"bf16": "fp16", "fp16": "bf16"}[name]
-    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{name}_supported", lambda: has)
-    monkeypatch.setattr(torch.ops.mkldnn, f"_is_mkldnn_{other}_supported", lambda: not has)
-    reason = precision.unsupported(name, "cpu")
-    if has:
-        assert reason is None
-    else:
-        assert reason.startswith(f"this processor has no {name} instructions")
-        assert "\n" not in reason
+    monkeypatch.setattr(precision, "has_instructions", lambda asked: has if asked == name else not has)
+    assert precision.unsupported(name, "cpu") == (None if has else f"no {name} instructions")
+    assert (precision.unsupported(other, "cpu") is None) != has
+
+
+@pytest.mark.parametrize(
+    "line, found",
+    [
+        ("flags\t\t: fpu avx512f avx512_bf16 sse2", {"bf16"}),
+        ("flags\t\t: fpu avx512_fp16 amx_bf16", {"bf16", "fp16"}),
+        ("flags\t\t: fpu avx2 avx512f avx512bw", set()),  # for which torch says yes, and computes in fp32
+        ("Features\t: fp asimd bf16 asimdhp", {"bf16", "fp16"}),
+    ],
+)
+def test_instructions_are_read_from_what_linux_shows(line, found, tmp_path, monkeypatch):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{line}\n")
+    monkeypatch.setattr(precision, "CPUINFO", tmp_path / "cpuinfo")
+    assert {name for name in TYPES if precision.has_instructions(name)} == found
+    monkeypatch.setattr(precision, "CPUINFO", tmp_path / "missing")
+    assert not precision.has_instructions("bf16")
 
 
 def test_a_cpu_runs_fp32_and_not_tf32():

@@ -11,8 +11,7 @@ SPEC = {"device": "cpu", "seed": 0}
 
 @pytest.fixture(scope="module")
 def tables():
-    summary, rows = measure(SPEC)
-    assert rows == []
+    summary = measure(SPEC)
     json.dumps(summary, allow_nan=False)  # what JSON lacks is written as words
     return summary["tables"]
 

@@ -40,7 +40,7 @@ elif sys.argv[1] == "profile":
         print("Illegal --trace argument"), sys.exit(3)
     if turn == "oom":
         record = json.loads((out / "record.json").read_text())
-        record["summary"]["modes"]["step"] |= {{"status": "oom", "reason": "CUDA out of memory"}}
+        record["summary"]["statuses"][0] |= {{"status": "oom", "reason": "CUDA out of memory"}}
         (out / "record.json").write_text(json.dumps(record))
     report = next(word.split("=", 1)[1] for word in sys.argv[2:inner] if word.startswith("--output="))
     pathlib.Path(report + ".nsys-rep").write_text(turn)
@@ -93,9 +93,7 @@ def test_torch_profiler_records_the_measured_steps_and_their_ranges(run_program,
     assert record["summary"]["trace"]["profiler"] == "torch"
     assert record["machine"].get("tools") is None
     measured = [float(row["seconds"]) for row in rows if row["phase"] == "forward" and row["warmup"] == "False"]
-    shown = {entry["phase"]: entry for entry in record["summary"]["phases"]}
-    assert shown["forward"]["processes"][0]["median"] == statistics.median(measured)
-    assert f"{1000 * statistics.median(measured):.3f}" in out
+    assert f"{1000 * statistics.median(measured):.4f}" in out
     events = json.loads(gzip.decompress((tmp_path / "trace/trace.json.gz").read_bytes()))["traceEvents"]
     counts = {}
     for event in events:
@@ -160,7 +158,7 @@ def test_an_empty_capture_is_tried_again_in_the_known_ways(turns, tried, option,
     assert _option(calls[-1][0], option) == value
     assert _option(calls[0][0], option) != value
     assert files == ["trace.nsys-rep", "trace.sqlite"]
-    assert record["summary"]["modes"]["step"]["status"] == "ok"
+    assert record["summary"]["variants"]["step"]["status"] == "ok"
 
 
 def test_a_capture_that_stays_empty_is_unsupported_with_the_reason(behind_nsys, tmp_path):
@@ -168,7 +166,7 @@ def test_a_capture_that_stays_empty_is_unsupported_with_the_reason(behind_nsys, 
     assert (code, len(calls)) == (0, 3)
     record, rows, files = _cell(tmp_path / "cell")
     assert (rows, files) == ([], [])
-    mode = record["summary"]["modes"]["step"]
+    mode = record["summary"]["variants"]["step"]
     assert mode["status"] == "unsupported"
     assert mode["reason"].startswith(
         "NVIDIA Nsight Systems version 0.1 recorded no kernels here (as configured: an empty"
@@ -187,7 +185,7 @@ def test_running_out_of_memory_behind_nsys_is_a_result(behind_nsys, tmp_path):
     code, out, _, calls = behind_nsys("oom")
     assert (code, len(calls)) == (0, 1)
     record, rows, files = _cell(tmp_path / "cell")
-    assert record["summary"]["modes"]["step"]["status"] == "oom"
+    assert record["summary"]["variants"]["step"]["status"] == "oom"
     assert files == []
     assert len(rows) == 12  # what finished before is kept
     assert "step: oom: CUDA out of memory" in out
@@ -196,7 +194,7 @@ def test_running_out_of_memory_behind_nsys_is_a_result(behind_nsys, tmp_path):
 def test_nsys_cannot_record_a_processor(run_program, tmp_path):
     code, out, _ = run_program("profile_step.py", f"{QUICK} --profiler nsys --out {tmp_path}")
     assert code == 0
-    assert _cell(tmp_path)[0]["summary"]["modes"]["step"]["status"] == "unsupported"
+    assert _cell(tmp_path)[0]["summary"]["variants"]["step"]["status"] == "unsupported"
     assert "on a CPU use --profiler torch" in out
 
 
@@ -213,3 +211,20 @@ def test_the_options_of_nsys_follow_the_spec():
 def test_the_command_is_nsys_its_options_and_the_program(tmp_path):
     words = nsys.command("nsys", {"trace": "cuda"}, tmp_path / "trace", ["python", "x.py", "--a", "1"])
     assert words == ["nsys", "profile", "--trace=cuda", f"--output={tmp_path}/trace", "python", "x.py", "--a", "1"]
+
+
+def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_path):
+    code, out, _ = run_program("profile_step.py", f"{QUICK} --start cold --out {tmp_path}")
+    assert code == 0
+    record, rows, files = _cell(tmp_path)
+    assert files == ["trace.json.gz"]
+    first = record["summary"]["first"]
+    for which in ("first", "steady"):
+        parts = sum(part[f"{which}_seconds"] for part in first["parts"])
+        assert parts == pytest.approx(first["profiled"][f"{which}_seconds"])
+    assert [part["part"] for part in first["parts"]][-2:] == ["operators", "Python and the rest"]
+    products = next(part for part in first["parts"] if part["part"] == "matrix products")
+    assert products["calls_first"] == products["calls_steady"] > 0
+    # The first step, a warm-up one, three in the trace, one more that is profiled.
+    assert [row["warmup"] for row in rows if row["phase"] == "forward"] == ["True"] * 2 + ["False"] * 3 + ["True"]
+    assert record["spec"]["start"] == "cold" and "Python and the rest" in out

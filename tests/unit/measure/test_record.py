@@ -8,8 +8,8 @@ import os
 
 import pytest
 from stepscope.measure import record
+from stepscope.measure.samples import COLUMNS
 
-COLUMNS = ["step", "phase", "warmup", "seconds", "power_w"]
 ROWS = [
     {"step": 0, "phase": "forward+backward", "warmup": True, "seconds": 0.1 + 0.2, "power_w": None},
     {"step": 1, "phase": "a, b", "warmup": False, "seconds": 1e-9, "power_w": 71.5},
@@ -18,11 +18,11 @@ ROWS = [
 
 def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
     folder = tmp_path / "new/cell"
-    record.write(folder, COLUMNS, ROWS, {"spec": {"b": 1, "a": "×"}, "none": None})
+    record.write(folder, ROWS, {"spec": {"b": 1, "a": "×"}, "none": None})
     assert sorted(path.name for path in folder.iterdir()) == ["record.json", "samples.csv"]
     found = json.loads((folder / "record.json").read_text())
     digest = hashlib.sha256((folder / "samples.csv").read_bytes()).hexdigest()
-    assert found == {"schema_version": 1, "spec": {"a": "×", "b": 1}, "none": None, "samples_sha256": digest}
+    assert found == {"schema_version": 3, "spec": {"a": "×", "b": 1}, "none": None, "samples_sha256": digest}
     with open(folder / "samples.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["seconds"]) for row in rows] == [0.1 + 0.2, 1e-9]
@@ -32,7 +32,7 @@ def test_the_record_holds_the_samples_hash_and_both_can_be_read_again(tmp_path):
 
 
 def test_no_samples_are_a_header():
-    assert record.samples_csv(COLUMNS, []) == "step,phase,warmup,seconds,power_w\n"
+    assert record.samples_csv([]) == ",".join(COLUMNS) + "\n"
 
 
 def test_the_record_comes_last_and_both_are_on_the_disk_before(tmp_path, monkeypatch):
@@ -40,7 +40,7 @@ def test_the_record_comes_last_and_both_are_on_the_disk_before(tmp_path, monkeyp
     rename, fsync = record.Path.rename, os.fsync
     monkeypatch.setattr(os, "fsync", lambda descriptor: (events.append("sync"), fsync(descriptor)))
     monkeypatch.setattr(record.Path, "rename", lambda a, b: (events.append(b.name), rename(a, b)))
-    record.write(tmp_path, COLUMNS, ROWS, {})
+    record.write(tmp_path, ROWS, {})
     assert [name for name in events if name != "sync"] == ["samples.csv", "record.json"]
     assert events.count("sync") == 2
     assert events[0] == "sync"
@@ -62,17 +62,17 @@ def failing(number, error):
 def test_a_failing_write_leaves_nothing(file, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing(file, errno.ENOSPC))
     with pytest.raises(record.WriteError):
-        record.write(tmp_path / "cell", COLUMNS, ROWS, {})
+        record.write(tmp_path / "cell", ROWS, {})
     assert list((tmp_path / "cell").iterdir()) == []
 
 
 @pytest.mark.parametrize("file", [1, 2])
 def test_a_failing_write_keeps_what_was_there_before(file, tmp_path, monkeypatch):
-    record.write(tmp_path, COLUMNS, ROWS, {"run": 1})
+    record.write(tmp_path, ROWS, {"run": 1})
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr(os, "fsync", failing(file, errno.ENOSPC))
     with pytest.raises(record.WriteError):
-        record.write(tmp_path, COLUMNS, ROWS * 2, {"run": 2})
+        record.write(tmp_path, ROWS * 2, {"run": 2})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -89,7 +89,7 @@ def test_a_failing_write_keeps_what_was_there_before(file, tmp_path, monkeypatch
 def test_the_error_is_one_line_that_says_what_to_do(error, remedy, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", failing(1, error))
     with pytest.raises(record.WriteError) as raised:
-        record.write(tmp_path, COLUMNS, ROWS, {})
+        record.write(tmp_path, ROWS, {})
     line = str(raised.value)
     assert line.startswith(f"cannot write {tmp_path / 'samples.csv'}: {os.strerror(error)}")
     assert remedy in line
@@ -99,7 +99,7 @@ def test_the_error_is_one_line_that_says_what_to_do(error, remedy, tmp_path, mon
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(record.WriteError, match=rf"^cannot write {tmp_path}/file/cell: Not a directory$"):
-        record.write(tmp_path / "file/cell", COLUMNS, ROWS, {})
+        record.write(tmp_path / "file/cell", ROWS, {})
 
 
 def test_a_file_that_may_not_grow_is_left_out_whole(run_python, tmp_path):
@@ -107,9 +107,10 @@ def test_a_file_that_may_not_grow_is_left_out_whole(run_python, tmp_path):
     code = f"""
 import pathlib, resource
 from stepscope.measure import record
+from stepscope.measure.samples import COLUMNS
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    record.write(pathlib.Path({str(tmp_path)!r}), ["x"], [{{"x": 1}}] * 2000, {{}})
+    record.write(pathlib.Path({str(tmp_path)!r}), [{{"step": 1}}] * 2000, {{}})
 except record.WriteError as error:
     print(error)
 """

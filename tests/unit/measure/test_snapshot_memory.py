@@ -15,7 +15,7 @@ def test_a_cell_has_a_record_samples_a_snapshot_and_what_is_known_of_it(run_prog
     assert code == 0, err
     record = json.loads((tmp_path / "record.json").read_text())
     assert record["study"] == "memory"
-    assert record["summary"]["modes"]["step"]["status"] == "ok"
+    assert record["summary"]["variants"]["step"]["status"] == "ok"
     memory = record["summary"]["memory"]
     assert (memory["recorder"], memory["recorded"]) == ("torch.profiler", "measured steps")
     snapshot = pickle.loads((tmp_path / "snapshot" / memory["snapshot"]).read_bytes())
@@ -37,7 +37,7 @@ def test_what_the_machine_cannot_do_is_unsupported_and_has_no_snapshot(run_progr
     code, _, err = run_program("snapshot_memory.py", f"{QUICK} --precision tf32 --out {tmp_path}")
     assert code == 0, err
     summary = json.loads((tmp_path / "record.json").read_text())["summary"]
-    assert summary["modes"]["step"]["status"] == "unsupported"
+    assert summary["variants"]["step"]["status"] == "unsupported"
     assert summary["memory"]["snapshot"] is None
     assert list((tmp_path / "snapshot").iterdir()) == []
 

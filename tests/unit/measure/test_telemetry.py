@@ -23,7 +23,14 @@ def now(monkeypatch):
 def card(monkeypatch):
     """A GPU whose readings the test sets; a reading that is an exception is raised."""
     card = types.SimpleNamespace(
-        clock=1980, milliwatts=412_500, heat=61, reasons=0, processes=["one", "two"], used=3 * 2**30, limit=700_000
+        clock=1980,
+        milliwatts=412_500,
+        heat=61,
+        reasons=0,
+        processes=["one", "two"],
+        used=3 * 2**30,
+        limit=700_000,
+        energy=5_000_250,
     )
     card.questions = 0
 
@@ -54,6 +61,7 @@ def card(monkeypatch):
         nvmlDeviceGetCurrentClocksThrottleReasons=ask("reasons"),
         nvmlDeviceGetComputeRunningProcesses=ask("processes"),
         nvmlDeviceGetEnforcedPowerLimit=ask("limit"),
+        nvmlDeviceGetTotalEnergyConsumption=ask("energy"),
         nvmlDeviceGetMemoryInfo=lambda handle, version: types.SimpleNamespace(used=ask("used")(handle)),
     )
     monkeypatch.setitem(sys.modules, "pynvml", fake)
@@ -67,6 +75,7 @@ def test_readings_are_in_the_units_of_their_names(card, now):
     assert found.processes() == 2
     assert found.memory_used() == 3 * 2**30
     assert found.limits() == {"power_limit_w": 700.0}
+    assert found.energy() == 5000.25
 
 
 def test_a_reading_is_kept_for_a_tenth_of_a_second(card, now):
@@ -131,9 +140,10 @@ def test_a_question_that_the_card_does_not_answer_leaves_the_others(denied, key,
 
 
 def test_what_the_driver_denies_is_none(card, now):
-    card.processes = card.used = card.limit = "denied"
+    card.processes = card.used = card.limit = card.energy = "denied"
     found = Telemetry("GPU-1")
     assert (found.processes(), found.memory_used(), found.limits()) == (None, None, {"power_limit_w": None})
+    assert found.energy() is None
 
 
 @pytest.mark.parametrize("reason", ["no NVML", "no such GPU", "a CPU"])
@@ -149,3 +159,4 @@ def test_without_nvml_every_reading_is_empty(reason, card, monkeypatch):
     assert found.read() == EMPTY
     assert found.throttle() == []
     assert (found.processes(), found.memory_used(), found.limits()) == (None, None, {"power_limit_w": None})
+    assert found.energy() is None
