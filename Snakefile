@@ -13,20 +13,19 @@ PROJECT = Path(str(workflow.current_basedir))
 sys.path.insert(0, str(PROJECT / "scripts"))
 from stepscope.config.config import unreadable
 
-
-def readable(path):
-    """The path of a configuration's file; ends the run with one line where Snakemake would with a traceback."""
-    if complaint := unreadable(path):
-        sys.exit(complaint)
-    return str(path)
+# Snakemake would answer a file that cannot be read with a traceback.
+if complaint := unreadable(PROJECT / "config.yaml"):
+    sys.exit(complaint)
 
 
-configfile: readable(PROJECT / "config.yaml")
+configfile: f"{PROJECT}/config.yaml"
 
 
 if config.get("preset", "default") != "default":
+    if complaint := unreadable(PROJECT / f"rules/presets/{config['preset']}.yaml"):
+        sys.exit(complaint)
 
-    configfile: readable(PROJECT / f"rules/presets/{config['preset']}.yaml")
+    configfile: f"{PROJECT}/rules/presets/{config['preset']}.yaml"
 
 
 include: "rules/common.smk"

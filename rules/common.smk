@@ -13,6 +13,7 @@ from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
 from stepscope.config.run import unusable
 from stepscope.config.studies import STUDIES
+from stepscope.files import write_whole
 from stepscope.machine import identity
 
 if refused := unusable(str(PROJECT)) or unusable(sys.executable):
@@ -29,8 +30,8 @@ except (ConfigError, identity.MachineError) as error:
 
 # Shell blocks find the programs by a variable: a path as a param would make every cell of a moved checkout stale. The
 # interpreter that runs Snakemake comes first on the PATH; an environment of conda, or a container, puts its own before.
-os.environ["STEPSCOPE"] = str(PROJECT / "scripts")
-os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
+os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
 os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *sys.argv[1:]]))
 LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
@@ -91,3 +92,15 @@ def templates():
     """What the pages are filled into, as paths from the working directory: a moved checkout changes none of them."""
     found = [path for path in PROJECT.glob("report/**/*.*") if path.suffix in (".j2", ".css", ".js", ".html")]
     return sorted(os.path.relpath(path) for path in found if "example" not in path.parts)
+
+
+def ab_page(wildcards):
+    """What was found of two sides that were measured in turns; ends the run if no sides were given."""
+    if AB is None:
+        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
+    return f"results/ab/{AB.name}/ab.txt"
+
+
+def write_plan(path, log):
+    """Write down what `aggregate` is to expect."""
+    write_whole({Path(path): [CELLS.plan], Path(log): [f"{len(CELLS.names())} cells\n"]})

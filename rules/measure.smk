@@ -3,6 +3,8 @@
 
 
 rule measure:
+    log:
+        "results/{hardware}/measure.log",
     conda:
         "../envs/measure.yaml"
     resources:

@@ -13,8 +13,7 @@ rule plan:
     message:
         "Writing down what is planned"
     run:
-        Path(output[0]).write_text(CELLS.plan)
-        Path(log[0]).write_text(f"{len(CELLS.names())} cells\n")
+        write_plan(output[0], log[0])
 
 
 rule aggregate:

@@ -40,4 +40,6 @@ onerror:
         print(f"{len(missing)} of {len(CELLS.names())} cells are without a result:")
         print(*(f"  results/{name}  (log: results/{name}/measure.log)" for name in missing[:20]), sep="\n")
         print(*[f"  and {len(missing) - 20} more"] * (len(missing) > 20), sep="\n")
-        print("The same command measures them again; with `--config measure=false` it writes the report of the others.")
+        print(
+            "The same command measures them again; with `--config measure=false` it writes the report of the others."
+        )

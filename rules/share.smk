@@ -22,6 +22,8 @@ rule pack:
     wildcard_constraints:
         hardware="|".join(LABELS),
     localrule: True
+    conda:
+        "../envs/report.yaml"
     params:
         code=code_of("archive"),
     message:

@@ -77,7 +77,7 @@ def seconds(cell: Cell, memory: float) -> float:
 def series_seconds(spec: dict) -> float:
     """The series of a process: steps until the seconds are over, at least the fewest and at most the most."""
     if "steps" not in spec or "d_model" not in spec:
-        return 2 * len(spec.get("lengths", [0])) * spec.get("max_seconds", 0)
+        return max(2 * len(spec.get("lengths", [])), 1) * spec.get("max_seconds", 0)
     series = {"timing": 1 + len(modes_up_to(option(spec, "mode"))), "ladder": 3}.get(spec["study"], 1)
     shape, device = ModelShape.of(spec), spec["device"]
     rate = OF_GPU[spec["precision"]] if device == "cuda" else OF_CORE.get(spec["precision"], 15e9) * spec["threads"]

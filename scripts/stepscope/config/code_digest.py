@@ -139,7 +139,7 @@ def _hashed(tree: ast.Module) -> str:
 def _canonical(node: object) -> str:
     """The text of a syntax tree, the same for Python 3.11 to 3.13."""
     if isinstance(node, list):
-        return "[" + ",".join(map(_canonical, node)) + "]"
+        return "[" + "".join(f"{_canonical(item)}," for item in node) + "]"
     if not isinstance(node, ast.AST):
         return f"{type(node).__name__}:{node!r}"
     parts = []
@@ -151,5 +151,5 @@ def _canonical(node: object) -> str:
             continue
         if field == "body" and isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
             value = value[1:]
-        parts.append(f"{field}={_canonical(value)}")
-    return f"{type(node).__name__}({','.join(parts)})"
+        parts.append(f"{field}={_canonical(value)},")
+    return f"{type(node).__name__}({''.join(parts)})"

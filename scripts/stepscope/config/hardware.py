@@ -134,8 +134,8 @@ def _threads_elsewhere(label: str, entry: dict, device: str, measured: bool, con
         return threads
     if device == "cpu" and measured:
         raise ConfigError(
-            f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and those of another machine are "
-            "not known here; give this entry threads"
+            f"config key hardware.{label}: threads: auto means all cores of a CPU but one, and those of another "
+            "machine are not known here; give this entry threads"
         )
     return 1
 

@@ -4,7 +4,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from stepscope.config import code_digest
 from stepscope.config.code_digest import Sources, source_digest
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
@@ -138,29 +137,3 @@ def test_another_python_gives_the_same_digests(version):
         pytest.skip(f"no python{version} here")
     expected = [SNIPPET_DIGEST, Sources().digest("time_step.py"), Sources().digest("draw_figures.py")]
     assert (shown.stdout.decode().split(), shown.stderr) == (expected, b"")
-
-
-def test_kept_files_are_read_again_only_if_they_changed(scripts, tmp_path, monkeypatch):
-    """The digest is the same with and without the cache, and a damaged cache is ignored."""
-    scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
-    plain, kept = scripts.digest(), tmp_path / "kept.json"
-    for content in (None, "{", '{"version": 1, "files": {}}', '{"version": [], "files": 7}'):
-        if content is not None:
-            kept.write_text(content)
-        first = Sources(scripts.folder, kept_in=kept)
-        assert first.digest("program.py") == plain
-        first.save()
-        with monkeypatch.context() as patch:
-            patch.setattr(code_digest.ast, "parse", lambda *args, **kwargs: pytest.fail("parsed again"))
-            assert Sources(scripts.folder, kept_in=kept).digest("program.py") == plain
-    scripts.write({"a/b": "x = 22"})
-    assert Sources(scripts.folder, kept_in=kept).digest("program.py") != plain
-
-
-def test_what_a_module_builds_counts(scripts):
-    scripts.write({"program": "import stepscope.a.b", "a/b": "x = 1"})
-    digests = [scripts.digest()]
-    for name, content in (("b", "int f() { return 1; }"), ("b", "int f() { return 2; }"), ("c", "int g();")):
-        (scripts.folder / "stepscope" / "a" / f"{name}.cpp").write_text(content)
-        digests.append(scripts.digest())
-    assert len(set(digests[:3])) == 3 and digests[3] == digests[2]

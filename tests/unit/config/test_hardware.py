@@ -26,7 +26,7 @@ def refusal(make_config, **given):
 
 
 def test_without_entries_there_is_the_machine_at_hand(make_config):
-    assert hardware_of(make_config()) == [Hardware("amd-epyc-7b13", "cpu", 4)]
+    assert hardware_of(make_config()) == [Hardware("amd-epyc-7b13", "cpu", 3)]
     assert hardware_of(make_config(threads=3))[0].threads == 3
 
 
@@ -53,7 +53,7 @@ def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
     entries = {"gpu": {"measure": False}, "laptop": {"expect": "epyc"}}
     gpu, laptop = hardware_of(make_config(hardware=entries))
     assert (gpu.device, gpu.measured, gpu.here, gpu.by_jobs) == ("cuda", False, False, False)
-    assert (laptop.device, laptop.threads, laptop.here) == ("cpu", 4, True)
+    assert (laptop.device, laptop.threads, laptop.here) == ("cpu", 3, True)
 
 
 def test_two_entries_cannot_both_be_the_machine_at_hand(make_config):
