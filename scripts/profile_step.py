@@ -20,7 +20,7 @@ from stepscope.measure.cell import Settings, cell
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     device = spec["device"]
-    with cell("profile_step.py", spec, settings, tools(device), files="trace") as running:
+    with cell("profile_step.py", spec, settings, tools=tools(device), files="trace") as running:
         from stepscope.measure import profiled_steps
         from stepscope.measure.found import Found
         from stepscope.measure.workload import unsupported
