@@ -45,7 +45,7 @@ def test_the_peak_is_that_of_pytorchs_counter(name):
     assert summary(name)["peak"] <= mode["peak_allocated_bytes"]  # which counts in steps of 512 bytes
     assert summary(name)["peak_reserved"] == mode["peak_reserved_bytes"]
     if "start" in told["memory"]["baselines"]:
-        assert summary(name)["base"] == pytest.approx(told["memory"]["baselines"]["start"], abs=4096)
+        assert summary(name)["start"] == pytest.approx(told["memory"]["baselines"]["start"], abs=4096)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -55,7 +55,7 @@ def test_the_peak_and_the_ends_of_a_program_that_is_none_of_ours(name):
     assert found["end"] == pytest.approx(told["memory_allocated_after"], abs=4096)
     assert found["reserved_at_peak"] <= told["memory_reserved_after"] == found["peak_reserved"]
     if name != "cut":  # which lacks the events from which on the counter ran
-        assert found["base"] == pytest.approx(told["memory_allocated_before"], abs=4096)
+        assert found["start"] == pytest.approx(told["memory_allocated_before"], abs=4096)
 
 
 @pytest.mark.parametrize("name", [*OURS, *OTHERS])
@@ -68,7 +68,7 @@ def test_parameters_and_moments_are_exact_and_nothing_is_unknown(name):
     held = peak(name)
     assert held["parameters"] == PARAMETERS * FP32
     assert held["optimizer state"] == (2 * PARAMETERS * FP32 if name in STEPS else 0)
-    assert held["unknown"] == 0 and summary(name)["unknown_share"] == 0
+    assert held["unknown"] == 0
     assert held.sum() == summary(name)["peak"]
 
 
@@ -125,12 +125,6 @@ def test_the_backward_pass_has_modules_though_it_has_no_frames():
     assert 0.4 < summary("step_fp32")["without_frames"] < 0.8
 
 
-def test_expandable_segments_are_seen():
-    assert {name: bool(summary(name)["expandable_segments"]) for name in OURS} == {
-        name: name == "step_bf16_expandable" for name in OURS
-    }
-
-
 @pytest.mark.parametrize("name", STEPS)
 def test_the_residual_stream_is_batch_by_context_by_d_model_in_fp32(name):
     """The sums that a block's two norms keep are its versions in the block."""
@@ -170,7 +164,6 @@ def test_without_a_side_file_annotations_and_stacks_tell_the_phases(name):
     assert found[found["phase"] != ""]["step"].max() == 1
     held = peak(name)
     assert held["gradients"] == OTHER_PARAMETERS * FP32
-    assert summary(name)["annotations"] == 10
 
 
 def test_moments_are_told_where_the_recording_saw_the_first_step():
