@@ -127,19 +127,10 @@ def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until
 
     If all are later, the first; -1 for a key without entries, and for negative ones.
     """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1)
-    order = np.lexsort((times, keys))
-    ordered = keys[order]
-    first = np.searchsorted(ordered, wanted, "left")
-    at = np.searchsorted(ordered, wanted, "right") - 1
-    found = (at >= first) & (wanted >= 0)
-    several = np.flatnonzero(found & (at > first))
-    if len(several):  # rare: binary search among the entries with the same key
-        low, high, ordered_times, limit = first[several], at[several], times[order], until[several]
-        while (low < high).any():
-            middle = (low + high + 1) // 2
-            early = ordered_times[middle] <= limit
-            low, high = np.where(early, middle, low), np.where(early | (low == high), high, middle - 1)
-        at[several] = low
-    return np.where(found, order[np.where(found, at, 0)], -1)
+    entries = pd.DataFrame({"key": keys, "time": times, "at": np.arange(len(keys))})
+    asked = pd.DataFrame({"key": wanted, "time": until, "place": np.arange(len(wanted))})
+    entries, asked = (table.astype(np.int64).sort_values("time", kind="stable") for table in (entries, asked))
+    latest = pd.merge_asof(asked, entries, on="time", by="key").set_index("place")["at"]
+    first = entries.drop_duplicates("key").set_index("key")["at"].reindex(wanted).to_numpy()
+    found = latest.fillna(pd.Series(first, index=range(len(wanted)))).sort_index().fillna(-1)
+    return np.where(wanted >= 0, found.to_numpy(dtype=np.int64), -1)
