@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from stepscope.snapshot import SnapshotError, categories, known, loader, phases, replay, stacks, tables
@@ -42,7 +41,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
     Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
     """
     lines = [*stacks.user_lines(snapshot), ""]
-    python = np.array([*stacks.has_python(snapshot), False])
+    python = stacks.has_python(snapshot)
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
     no_gradients = stacks.without_gradients(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
@@ -62,8 +61,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
             derived = phases.derived(device, snapshot.annotations, kinds, replayed, no_gradients)
             blocks = categories.from_stacks(replayed, derived, kinds, casts)
         own = tables.Device(blocks, lines, python)
-        annotations = sum(each.starts for each in snapshot.annotations if each.device == device.number)
-        parts["summary"].append(tables.summary(own, annotations, cut))
+        parts["summary"].append(tables.summary(own, cut))
         for name in _OF_DEVICES:
             parts[name].append(getattr(tables, name)(own))
         if further:

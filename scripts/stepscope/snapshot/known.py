@@ -78,26 +78,17 @@ def _tensor(entry: dict) -> dict:
     if entry["category"] not in CATEGORIES:
         raise ValueError(f"category {entry['category']!r}")
     allocations, frees = entry["at"]
-    return {
-        "category": entry["category"],
-        "name": _text(entry["name"]),
-        "address": _count(entry["address"]),
-        "bytes": _count(entry["bytes"]),
-        "at": (_count(allocations), _count(frees)),
-        "shape": shape(entry["shape"]),
-        "dtype": _text(entry["dtype"]),
-    }
+    seen = {"category": entry["category"], "name": _text(entry["name"]), "address": _count(entry["address"])}
+    return seen | _shaped(entry) | {"at": (_count(allocations), _count(frees))}
 
 
 def _made(entry: dict) -> dict:
-    return {
-        "module": _text(entry["module"]),
-        "bytes": _count(entry["bytes"]),
-        "op": _text(entry["op"]),
-        "shape": shape(entry["shape"]),
-        "dtype": _text(entry["dtype"]),
-        "cast": entry["cast_of"] is not None,
-    }
+    made = {"module": _text(entry["module"]), "op": _text(entry["op"]), "cast": entry["cast_of"] is not None}
+    return made | _shaped(entry)
+
+
+def _shaped(entry: dict) -> dict:
+    return {"bytes": _count(entry["bytes"]), "shape": shape(entry["shape"]), "dtype": _text(entry["dtype"])}
 
 
 def shape(lengths: list[int]) -> str:

@@ -64,20 +64,16 @@ def is_python(frame: Frame) -> bool:
 
 def is_user(frame: Frame) -> bool:
     """Whether it is a frame of Python outside all libraries, and not a hook that only watches the calls of others."""
-    return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(frame.file.replace("\\", "/"))
+    return is_python(frame) and frame.function not in _HOOKS and not _LIBRARY.search(_path(frame))
 
 
 @cache
 def shown(frame: Frame) -> str:
     """As in "file.py:123 function"; a file of this repository relative to it, others without their folders."""
-    path = frame.file.replace("\\", "/")
+    path = _path(frame)
     ours, parts = path.rfind("/scripts/"), path.rsplit("/", 2)
-    if ours >= 0:
-        path = path[ours + 1 :]
-    elif parts[-1] == "__init__.py":  # says nothing alone
-        path = "/".join(parts[-2:])
-    else:
-        path = parts[-1]
+    alone = 2 if parts[-1] == "__init__.py" else 1  # says nothing alone
+    path = path[ours + 1 :] if ours >= 0 else "/".join(parts[-alone:])
     return f"{path}:{frame.line} {frame.function}"
 
 
@@ -108,10 +104,9 @@ def _path(frame: Frame) -> str:
     return frame.file.replace("\\", "/")
 
 
-def has_python(snapshot: Snapshot) -> list[bool]:
-    """For each stack whether it has any frame of Python."""
-    python = [is_python(frame) for frame in snapshot.frames]
-    return [any(python[number] for number in stack) for stack in snapshot.stacks]
+def has_python(snapshot: Snapshot) -> np.ndarray:
+    """bool for each stack, and one more at the end: whether it has any frame of Python."""
+    return _any_frame(snapshot, [is_python(frame) for frame in snapshot.frames])
 
 
 def kinds(snapshot: Snapshot) -> np.ndarray:
@@ -119,10 +114,10 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
     single = _kinds_of_frames(snapshot)
     python = has_python(snapshot)
     allocating = [np.unique(device.stack[device.action == ALLOC]) for device in snapshot.devices]
-    empty = BACKWARD if any(python[number] for own in allocating for number in own if number >= 0) else NOTHING
+    empty = BACKWARD if any(python[number] for own in allocating for number in own) else NOTHING
     found = [
         _first([single[number] for number in stack], NOTHING if tells else empty)
-        for stack, tells in zip(snapshot.stacks, python, strict=True)
+        for stack, tells in zip(snapshot.stacks, python[:-1], strict=True)
     ]
     return np.array([*found, empty], dtype=np.int8)
 
@@ -151,10 +146,9 @@ def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
 def without_gradients(snapshot: Snapshot) -> np.ndarray:
     """bool for each stack, and one more at the end: whether a decorator of torch.no_grad or inference_mode is in it."""
     single = [
-        frame.function == "decorate_context" and bool(_NO_GRADIENTS.search(frame.file.replace("\\", "/")))
-        for frame in snapshot.frames
+        frame.function == "decorate_context" and bool(_NO_GRADIENTS.search(_path(frame))) for frame in snapshot.frames
     ]
-    return np.array([*(_any(stack, single) for stack in snapshot.stacks), False])
+    return _any_frame(snapshot, single)
 
 
 def _first(kinds: list[int], otherwise: int) -> int:
@@ -166,15 +160,15 @@ def _first(kinds: list[int], otherwise: int) -> int:
 def casts(snapshot: Snapshot) -> np.ndarray:
     """bool for each stack, and one more at the end: whether autocast made a low-precision copy (frames of C++ tell)."""
     single = [_CAST in frame.function for frame in snapshot.frames]
-    return np.array([*(_any(stack, single) for stack in snapshot.stacks), False])
+    return _any_frame(snapshot, single)
 
 
-def _any(stack: Iterable[int], single: list[bool]) -> bool:
-    return any(single[number] for number in stack)
+def _any_frame(snapshot: Snapshot, single: list[bool]) -> np.ndarray:
+    return np.array([*(any(single[number] for number in stack) for stack in snapshot.stacks), False])
 
 
 def _kind(frame: Frame) -> int:
-    file, function = frame.file.replace("\\", "/"), frame.function
+    file, function = _path(frame), frame.function
     if not is_python(frame):
         return BACKWARD if _ENGINE.search(function) else NOTHING
     if _OPTIMIZER.search(file):

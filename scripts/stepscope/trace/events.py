@@ -59,8 +59,6 @@ class Trace:
     operators' rather than modules', if the trace says so. diagnostics: what the profiler warned of.
     """
 
-    tool: str
-    version: str
     names: list[str]
     ranges: pd.DataFrame
     calls: pd.DataFrame

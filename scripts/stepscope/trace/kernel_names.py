@@ -155,15 +155,6 @@ def _scatter_gather(name: str, match: re.Match) -> tuple[str, str, str, str]:
     return f"{verb} {data_type}", "", data_type, ""
 
 
-def _cat(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    base, arguments = parts_of(name[match.start() :])
-    data_type = data_type_of(arguments[0]) if arguments else ""
-    variant = words_of(base.removeprefix("CatArrayBatchedCopy"))
-    numbers = " ".join(a for a in arguments if a.isdigit())
-    details = " ".join(part for part in (variant if base != "CatArrayBatchedCopy" else "", numbers) if part)
-    return f"cat {data_type} ({details})" if details else f"cat {data_type}", "", data_type, ""
-
-
 def _multi_tensor(name: str, match: re.Match) -> tuple[str, str, str, str]:
     _, arguments = parts_of(name[match.start() :])
     lists = re.search(r"Metadata<(\d+)", name)
@@ -256,18 +247,6 @@ def _mangled(name: str, match: re.Match) -> tuple[str, str, str, str]:
     return f"{words[: LONGEST - 6]} {digits(name)}" if words else name, "", "", ""
 
 
-def _cub(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    base, arguments = parts_of(name[match.start() :])
-    types = list(dict.fromkeys(t for t in map(data_type_of, arguments) if t))
-    words = words_of(base.removeprefix("Device").removesuffix("Kernel"))
-    return (
-        f"{words} {' '.join(types)} (cub {digits(''.join(arguments))})",
-        "",
-        next((t for t in types if t in DATA_TYPES), ""),
-        "",
-    )
-
-
 _NAMELESS = ("kernel", "Kernel", "Kernel2", "device_kernel", "globalKernel")
 
 
@@ -324,11 +303,9 @@ _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
         (r"^_Z", _mangled),
         (r"multi_tensor_apply_kernel(?=<)", _multi_tensor),
         (r"_scatter_gather_elementwise_kernel(?=<)", _scatter_gather),
-        (r"CatArrayBatchedCopy\w*(?=<)", _cat),
         (r"(?<!\w)(?=\w*elementwise_)\w++(?=<)", _elementwise),
         (r"(?<!\w)reduce_kernel(?=<)", _reduction),
         (r"splitKreduce_kernel(?=<)", product_names.split_k_reduce),
-        (r"Device\w+Kernel(?=<)", _cub),
         (r"[<(]|::", _plain),
         (r"", _as_is),
     )

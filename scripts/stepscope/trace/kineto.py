@@ -22,6 +22,7 @@ _RANGES = {"user_annotation", "cpu_op"}
 _CALLS = {"cuda_runtime", "cuda_driver"}
 _OPERATIONS = {"kernel": events.KERNEL, "gpu_memcpy": events.MEMORY, "gpu_memset": events.MEMORY}
 _OWN_WORK = 0.5
+_DAMAGES = (ValueError, KeyError, TypeError, AttributeError, EOFError, OverflowError, RecursionError, zlib.error)
 
 
 def read(path: Path) -> Trace:
@@ -33,16 +34,7 @@ def read(path: Path) -> Trace:
         return _trace(content, found)
     except OSError as error:
         raise TraceError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        OverflowError,
-        RecursionError,
-        zlib.error,
-    ) as error:
+    except _DAMAGES as error:
         raise TraceError(f"{path} is not a trace of torch.profiler, or is damaged ({_reason(error)})") from None
 
 
@@ -56,53 +48,38 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _trace(content: dict, found: list[dict]) -> Trace:
-    names = Names()
-    threads: dict[tuple, int] = {}
+    names, threads = Names(), {}
 
-    def thread(event: dict) -> int:
-        return threads.setdefault((event.get("pid"), event.get("tid")), len(threads))
-
-    def times(part: list[dict]) -> dict:
+    def common(part: list[dict]) -> dict:
         start = np.array([round(event["ts"] * 1000) for event in part], dtype=np.int64)
         length = np.array([round(event.get("dur", 0) * 1000) for event in part], dtype=np.int64)
-        return {"start": start, "end": start + length}
+        return {"process": np.zeros(len(part)), "start": start, "end": start + length}
 
-    def codes(part: list[dict]) -> list[int]:
-        return [names.code("step" if _is_profiler_step(event) else _text(event)) for event in part]
+    def of_threads(part: list[dict]) -> dict:
+        keys = [(event.get("pid"), event.get("tid")) for event in part]
+        codes = [names.code("step" if _is_profiler_step(event) else _text(event)) for event in part]
+        return common(part) | {"thread": [threads.setdefault(key, len(threads)) for key in keys], "name": codes}
+
+    def argument(part: list[dict], key: str, otherwise: int) -> list[int]:
+        return [event.get("args", {}).get(key, otherwise) for event in part]
 
     named = [event for event in found if event.get("cat") in _RANGES]
     if any(event["name"] == "step" for event in named):  # the program's own, else the profiler's
         named = [event for event in named if not _is_profiler_step(event)]
-    ranges = events.frame(
-        events.RANGES,
-        process=np.zeros(len(named)),
-        thread=[thread(event) for event in named],
-        name=codes(named),
-        nested=np.ones(len(named)),
-        cut=np.zeros(len(named)),
-        sequence=[event.get("args", {}).get("Sequence number", -1) for event in named],
-        **times(named),
-    )
+    flags = {"nested": np.ones(len(named)), "cut": np.zeros(len(named))}
+    ranges = events.frame(events.RANGES, **of_threads(named), **flags, sequence=argument(named, "Sequence number", -1))
     calling = [event for event in found if event.get("cat") in _CALLS]
-    calls = events.frame(
-        events.CALLS,
-        process=np.zeros(len(calling)),
-        thread=[thread(event) for event in calling],
-        name=codes(calling),
-        correlation=[event.get("args", {}).get("correlation", -1) for event in calling],
-        **times(calling),
-    )
+    calls = events.frame(events.CALLS, **of_threads(calling), correlation=argument(calling, "correlation", -1))
     working = sorted((event for event in found if event.get("cat") in _OPERATIONS), key=lambda event: event["ts"])
     operations = events.frame(
         events.OPERATIONS,
-        process=np.zeros(len(working)),
-        device=[event.get("args", {}).get("device", 0) for event in working],
-        stream=[event.get("args", {}).get("stream", 0) for event in working],
-        correlation=[event.get("args", {}).get("correlation", -1) for event in working],
+        **common(working),
+        device=argument(working, "device", 0),
+        stream=argument(working, "stream", 0),
+        correlation=argument(working, "correlation", -1),
         name=[names.code(_as_nsys(event)) for event in working],
         kind=[_OPERATIONS[event["cat"]] for event in working],
-        bytes=[event.get("args", {}).get("bytes", -1) for event in working],
-        **times(working),
+        bytes=argument(working, "bytes", -1),
     )
     is_operator = np.array([event["cat"] == "cpu_op" for event in named], dtype=bool)
     on_host = not working and bool(is_operator.any())
@@ -111,8 +88,6 @@ def _trace(content: dict, found: list[dict]) -> Trace:
     by_operators, by_hand = (set(ranges["name"][mask].tolist()) for mask in (is_operator, ~is_operator))
     properties = content.get("deviceProperties") or []
     return Trace(
-        tool="torch.profiler",
-        version=str(content.get("schemaVersion", "unknown")),
         names=names.list,
         ranges=ranges,
         calls=calls,

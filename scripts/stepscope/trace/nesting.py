@@ -86,22 +86,20 @@ def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 def locate(
     own: pd.DataFrame, process: np.ndarray, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each launch: in which of these ranges (their labels) it lies, -1 outside; whether its own thread opened that.
+) -> np.ndarray:
+    """For each launch: in which of these ranges (their labels) it lies, -1 outside.
 
     A range of the launching thread goes before one of another thread of the process, and of ranges within each other
     the outermost one counts.
     """
-    found, same = np.full(len(time), -1), np.zeros(len(time), dtype=bool)
-    launches = np.flatnonzero(linked)
-    for column, of_launch, is_own in (("process", process, False), ("thread", thread, True)):
+    found, launches = np.full(len(time), -1), np.flatnonzero(linked)
+    for column, of_launch in (("process", process), ("thread", thread)):
         launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
         for key, part in groups(own[column].to_numpy()):
             launched = launches_of.get(key, np.empty(0, dtype=np.int64))
             at = containing(own.iloc[part], time[launched])
-            inside = at >= 0
-            found[launched[inside]], same[launched[inside]] = at[inside], is_own
-    return found, same
+            found[launched[at >= 0]] = at[at >= 0]
+    return found
 
 
 def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:
@@ -129,19 +127,10 @@ def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until
 
     If all are later, the first; -1 for a key without entries, and for negative ones.
     """
-    if not len(keys) or not len(wanted):
-        return np.full(len(wanted), -1)
-    order = np.lexsort((times, keys))
-    ordered = keys[order]
-    first = np.searchsorted(ordered, wanted, "left")
-    at = np.searchsorted(ordered, wanted, "right") - 1
-    found = (at >= first) & (wanted >= 0)
-    several = np.flatnonzero(found & (at > first))
-    if len(several):  # rare: binary search among the entries with the same key
-        low, high, ordered_times, limit = first[several], at[several], times[order], until[several]
-        while (low < high).any():
-            middle = (low + high + 1) // 2
-            early = ordered_times[middle] <= limit
-            low, high = np.where(early, middle, low), np.where(early | (low == high), high, middle - 1)
-        at[several] = low
-    return np.where(found, order[np.where(found, at, 0)], -1)
+    entries = pd.DataFrame({"key": keys, "time": times, "at": np.arange(len(keys))})
+    asked = pd.DataFrame({"key": wanted, "time": until, "place": np.arange(len(wanted))})
+    entries, asked = (table.astype(np.int64).sort_values("time", kind="stable") for table in (entries, asked))
+    latest = pd.merge_asof(asked, entries, on="time", by="key").set_index("place")["at"]
+    first = entries.drop_duplicates("key").set_index("key")["at"].reindex(wanted).to_numpy()
+    found = latest.fillna(pd.Series(first, index=range(len(wanted)))).sort_index().fillna(-1)
+    return np.where(wanted >= 0, found.to_numpy(dtype=np.int64), -1)

@@ -102,8 +102,6 @@ def _trace(database: _Database, path: Path) -> Trace:
     calls = _calls(database, names, strings)
     operations = _operations(database, names, strings, calls)
     trace = Trace(
-        tool="nsys",
-        version=_version(database),
         names=names.list,
         ranges=_ranges(database, names, strings),
         calls=calls,
@@ -138,13 +136,6 @@ def _strings(database: _Database, names: Names) -> _Strings:
     found = database.rows("SELECT id, value FROM StringIds").fetchall()
     identifiers = np.array([row[0] for row in found], dtype=np.int64)
     return _Strings(identifiers, np.array([names.code(_text(row[1])) for row in found], dtype=np.int64), unknown)
-
-
-def _version(database: _Database) -> str:
-    if "META_DATA_EXPORT" not in database.tables:
-        return "unknown"
-    found = dict(database.rows("SELECT name, value FROM META_DATA_EXPORT").fetchall())
-    return str(found.get("EXPORT_PRODUCT_VERSION") or "unknown")
 
 
 def _devices(database: _Database) -> dict[int, str]:

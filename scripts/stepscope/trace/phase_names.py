@@ -35,16 +35,10 @@ def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[s
         return Named(trace, [], {})
     own = trace.ranges["name"].to_numpy()
     label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
-    if wanted is None:
-        means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
-        label |= {code: phase for code, phase in means.items() if phase}
-        chosen = {phase for phase in means.values() if phase}
-    else:
-        there = set(label.values())
-        absent = {name for name in wanted if name not in there}
-        means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
-        label |= {code: phase for code, phase in means.items() if phase in absent}
-        chosen = set(label.values()) & set(wanted)
+    means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
+    absent = None if wanted is None else set(wanted) - set(label.values())
+    label |= {code: phase for code, phase in means.items() if phase and (absent is None or phase in absent)}
+    chosen = {phase for phase in means.values() if phase} if wanted is None else set(label.values()) & set(wanted)
     names, code = _codes(trace.names, label)
     renamed = code[own]
     inner = _within_its_phase(own, renamed, parent, {names.index(each) for each in chosen})

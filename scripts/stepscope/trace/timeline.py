@@ -104,32 +104,19 @@ def _lane(
 
 
 def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray) -> pd.DataFrame:
-    names = sorted(set(categories))
+    """A rectangle a pixel; pixels beside each other that one category fills become one."""
+    names, pixel = sorted(set(categories)), edges[1]
     cover = np.array([_coverage(start[categories == name], end[categories == name], edges) for name in names])
-    empty = pd.DataFrame({"start": [], "end": [], "label": [], "category": []})
-    if not len(names):
-        return empty
-    pixel = edges[1]
-    share = np.minimum(cover.sum(axis=0) / pixel, 1.0)
-    best = cover.argmax(axis=0)
-    rows, run = [], None  # a run of pixels that one category fills becomes one rectangle
-    for at in np.flatnonzero(share > 1e-3):
-        full = share[at] >= _FULL
-        if run and full and run[2] == best[at] and run[1] == at:
-            run[1] = at + 1
-            continue
-        if run:
-            rows.append((edges[run[0]], edges[run[1]], names[run[2]]))
-            run = None
-        if full:
-            run = [at, at + 1, best[at]]
-        else:
-            rows.append((edges[at], edges[at] + share[at] * pixel, names[best[at]]))
-    if run:
-        rows.append((edges[run[0]], edges[run[1]], names[run[2]]))
-    if not rows:
-        return empty
-    return pd.DataFrame(rows, columns=["start", "end", "category"]).assign(label="")
+    share = np.minimum(cover.reshape(len(names), len(edges) - 1).sum(axis=0) / pixel, 1.0)
+    at = np.flatnonzero(share > 1e-3)
+    best = cover[:, at].argmax(axis=0) if len(at) else at
+    full = share[at] >= _FULL
+    goes_on = np.append(False, full[1:] & full[:-1] & (np.diff(at) == 1) & (np.diff(best) == 0))[: len(at)]
+    first = np.flatnonzero(~goes_on)
+    last = np.append(first[1:], len(at))[: len(first)] - 1
+    ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel
+    labels = [names[each] for each in best[first]]
+    return pd.DataFrame({"start": edges[at[first]], "end": ends, "label": "", "category": labels})
 
 
 def _coverage(start: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray:
