@@ -64,6 +64,7 @@ class Memory:
     alive: tuple[Alive, ...] = ()
     all: Alive | None = None
     holds: bool = False
+    is_renamed: bool = False
     activations: Maybe = None
     activations_share: Maybe = None
     casts: Maybe = None
@@ -131,6 +132,7 @@ def facts(data: Data) -> Memory | None:
         alive=(*alive, whole) if whole else (),
         all=whole,
         holds=whole is not None and whole.gap is not None and abs(whole.gap.value) < CLOSE,
+        is_renamed=any(each.gap is None or abs(each.gap.value) > CLOSE for each in alive),
         activations=by_name.get("activations"),
         activations_share=share(by_name.get("activations"), asked),
         casts=by_name.get("cast weights") if where.is_mixed else None,

@@ -56,7 +56,8 @@ class Setup:
 
 def facts(data: Data) -> Setup | None:
     """Of all models that a cell of the machine has."""
-    rows = data.dicts("models")
+    trained = data.rows("cells", study=["timing", "ladder", "profile", "memory"])["size"]
+    rows = data.dicts("models", size=set(trained))
     if not rows:
         return None
     own = machine(data)
