@@ -1,4 +1,4 @@
-"""Attention: time, rate and memory over the length, a line an implementation."""
+"""Attention: time and rate over the length, a line an implementation."""
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def over_length(
     named = []
     for panel, direction in zip(panels, shown, strict=True):
         own, ends, lost = rows[rows["direction"] == direction], [], []
-        panel.set(xscale="log", yscale="log", title=direction if len(shown) > 1 else "")
+        panel.set(xscale="log", yscale="log", title=direction)
         for variant in _implementations(own):
             line, colour = own[own["variant"] == variant], colours.of("attention", variant)
             ends += marks.line(panel, line, "length", colour, variant)
@@ -89,9 +89,3 @@ def attention_rates(tables: Tables) -> Figure | None:
     known = of_products[of_products["precision"] == rows["precision"].iloc[0]]["median"].dropna()
     ceilings = {"large product": known.iloc[0]} if len(known) else {}
     return over_length(tables, "rate", *words.rate_unit(rows["median"].max()), ceilings)
-
-
-def attention_memory(tables: Tables) -> Figure | None:
-    """Bytes that forward keeps for backward over the length."""
-    rows = subject_rows(tables, "before_backward").dropna(subset=["median"])
-    return over_length(tables, "before_backward", *words.byte_unit(rows["median"].max())) if len(rows) else None

@@ -41,7 +41,7 @@ def rungs(tables: Tables) -> pd.DataFrame:
 def ladder(tables: Tables) -> Figure | None:
     """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before."""
     steps = rungs(tables)
-    steps = steps[~steps["variant"].str.startswith("checkpoint")]
+    steps = steps[~steps["variant"].str.contains("checkpoint=", regex=False)]
     if steps["median"].isna().all():
         return None
     cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[::-1][:MOST_PLACES]
@@ -98,7 +98,7 @@ def _told(row: dict) -> str:
 def checkpoint(tables: Tables) -> Figure | None:
     """Time and peak of a rung and of the same rung with a checkpoint every k blocks, at the largest place."""
     steps = rungs(tables).dropna(subset=["median"])
-    kept = steps[steps["variant"].str.startswith("checkpoint")]
+    kept = steps[steps["variant"].str.contains("checkpoint=", regex=False)]
     place = places.largest(tables, kept)
     if place.empty:
         return None

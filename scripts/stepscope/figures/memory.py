@@ -1,4 +1,4 @@
-"""Memory: what is alive over a step, the prediction beside the peak, growth with the context."""
+"""Memory: what is alive over a step, and how the peak grows with the context."""
 
 import numpy as np
 import pandas as pd
@@ -19,21 +19,13 @@ KINDS = {  # column of memory_timeline, or of a snapshot's → category; from be
     "unknown": "unknown",
     "other": "other",
 }
-REST = ("buffers", "unknown")
-MOST_CELLS = 16
 MOST_MOMENTS = 1200  # that are drawn
-LEAST_GAP = 0.005  # of a prediction, from which on it is told
 LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for its name
-
-
-def plain_cells(tables: Tables, name: str) -> pd.DataFrame:
-    """The rows of a table of memory cells that are plain training steps."""
-    return tables.rows(name, options="", mode="step")
 
 
 def memory_over_step(tables: Tables) -> Figure | None:
     """Bytes alive by category over one step at the largest place in bf16, else in the precision that is there."""
-    rows = places.largest(tables, plain_cells(tables, "memory_timeline"))
+    rows = places.largest(tables, tables.rows("memory_timeline", options="", mode="step"))
     if rows.empty:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]
@@ -100,37 +92,6 @@ def _names(panel, time: np.ndarray, values: np.ndarray, kinds: list[str]) -> Non
             panel.text(time[thickest], middles[at, thickest], kind, **look)
 
 
-def memory_peaks(tables: Tables) -> Figure | None:
-    """Two bars a cell: what is alive at the peak by category, and below it, paler, what the closed form predicts."""
-    rows = plain_cells(tables, "memory_peak")
-    if rows.empty:
-        return None
-    rows = rows.assign(category=rows["category"].replace(dict.fromkeys(REST, "other")))
-    cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
-    sums = rows.groupby(["cell", "category"])[["bytes", "predicted"]].sum()
-    taken = set(sums[sums.max(axis=1) > 0].index.get_level_values("category"))
-    key = {kind: colours.of("memory", kind) for kind in colours.THINGS["memory"] if kind in taken}
-    unit, scale = words.byte_unit(sums["bytes"].groupby("cell").sum().max())
-    subject = "alive at the peak of a training step; paler, predicted by the closed form"
-    figure, axes = theme.panels(1, 1, 0.95 + 0.27 * len(cells), subject, key)
-    panel = axes[0, 0]
-    for at, cell in enumerate(cells["cell"]):
-        measured, predicted = (sums.loc[cell][each] / scale for each in ("bytes", "predicted"))
-        end = marks.stack(
-            panel, at - 0.17, [(measured.get(kind, 0.0), shade) for kind, shade in key.items()], height=0.36
-        )
-        faint = len(panel.patches)
-        marks.stack(panel, at + 0.2, [(predicted.get(kind, 0.0), shade) for kind, shade in key.items()], height=0.24)
-        for patch in panel.patches[faint:]:
-            patch.set_alpha(0.5)
-        gap = predicted.sum() / end - 1 if end and predicted.sum() else 0.0
-        told = f"   predicted {gap:+.1%}".replace("-", "−") if abs(gap) > LEAST_GAP else ""
-        marks.beside_bar(panel, max(end, predicted.sum()), at, f"{words.number(end)}{told}", fontsize=7)
-    marks.bar_axis(panel, places.names(cells))
-    panel.set(xlabel=unit, xlim=(0, 1.25 * panel.dataLim.x1))
-    return figure
-
-
 def memory_growth(tables: Tables) -> Figure | None:
     """Peak of a training step over the context, a line a size, a panel a precision; dashed the memory of the device."""
     rows, word = places.peaks(tables, "timing")
@@ -140,6 +101,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     lost = places.usual_batch(places.free_steps(tables))
     lost = lost[lost["status"] == "oom"]
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
+    unit, scale = words.byte_unit(rows["median"].max())
     shown, named = places.precisions(rows), []
     subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
@@ -148,14 +110,14 @@ def memory_growth(tables: Tables) -> Figure | None:
         panel.set(xscale="log", yscale="log", title=precision)
         for size in places.sizes(tables, own):
             of_size = own[own["size"] == size]
-            of_size = pd.DataFrame({"context": of_size["context"], "median": of_size["median"] / words.GIB})
+            of_size = pd.DataFrame({"context": of_size["context"], "median": of_size["median"] / scale})
             ends += marks.line(panel, of_size, "context", colour, size)
         marks.out_of_memory(panel, [(context, colour) for context in lost[lost["precision"] == precision]["context"]])
         if limit == limit:
-            marks.ceiling(panel, limit / words.GIB, "the GPU's memory")
+            marks.ceiling(panel, limit / scale, "the GPU's memory")
         named.append((panel, ends))
-    low, high = rows["median"].min() / words.GIB, max(rows["median"].max(), limit if limit == limit else 0) / words.GIB
+    low, high = rows["median"].min() / scale, max(rows["median"].max(), limit if limit == limit else 0) / scale
     marks.finish(named, rows["context"], (low / 1.3, high * 1.5))
     figure.supxlabel("context (tokens)", fontsize=8)
-    figure.supylabel("GiB", fontsize=8)
+    figure.supylabel(unit, fontsize=8)
     return figure

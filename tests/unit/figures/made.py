@@ -96,8 +96,6 @@ def attention() -> list[dict]:
                     continue
                 rows.append(here | {"quantity": "time", "unit": "s"} | interval(1e-9 * factor * length**2))
                 rows.append(here | {"quantity": "rate", "unit": "FLOP/s"} | interval(1e13 / factor))
-                bytes_kept = {"quantity": "before_backward", "unit": "B", "median": factor * 2**20 * length}
-                rows += [here | bytes_kept] if direction == "backward" else []
     return rows
 
 
@@ -145,7 +143,6 @@ def everything() -> dict[str, list[dict]]:
     profiled = [{"machine": "big", "cell": each["cell"]} for each in (PLAIN, TOP)]
     event = {"machine": "big", "cell": PLAIN["cell"], "view": "step"}
     moment = {"machine": "big", "cell": MEMORY["cell"], "reserved": 30 * 2**30, "parameters": 10 * 2**30}
-    peak = {"machine": "big", "cell": MEMORY["cell"]}
     cold = {"machine": "big", "cell": COLD["cell"], "phase": "step"}
     rounding = {"machine": "big", "cell": "big/precision/accumulation", "times": 1000, "exact": 10.0}
     steady = {"machine": "big", "cell": place("timing", "small", 128, "fp32")["cell"], "steady": 0.1}
@@ -169,11 +166,6 @@ def everything() -> dict[str, list[dict]]:
             moment | {"time": 0.0, "phase": "forward", "activations": 0},
             moment | {"time": 0.5, "phase": "backward", "activations": 15 * 2**30},
             moment | {"time": 1.0, "phase": "optimizer", "activations": 5 * 2**30},
-        ],
-        "memory_peak": [
-            peak | {"category": "parameters", "bytes": 10 * 2**30, "predicted": 10 * 2**30},
-            peak | {"category": "activations", "bytes": 15 * 2**30, "predicted": 14 * 2**30},
-            peak | {"category": "buffers", "bytes": 1 * 2**30, "predicted": 1 * 2**30},
         ],
         "first_step": [cold | {"part": "operators", "first": 0.3, "later": 0.1},
                        cold | {"part": "module loading", "first": 0.2, "later": 0.0}],

@@ -33,19 +33,6 @@ def test_a_strangers_recording_needs_no_phase_and_keeps_its_peak():
     assert memory.of_recording(frame[:0], "") is None
 
 
-def test_the_prediction_stands_below_what_was_measured(tables):
-    panel = made.draw(memory.memory_peaks, tables).axes[0]
-    assert [width for _, width in made.bars(panel, -0.17)] == [10, 15, 1]  # parameters, activations, the rest
-    assert [width for _, width in made.bars(panel, 0.2)] == [10, 14, 1]
-    assert any(word.startswith("26") and "−3.8%" in word for word in made.texts(panel))
-
-
-def test_a_prediction_that_holds_is_not_told(tmp_path):
-    rows = [row | {"predicted": row["bytes"]} for row in made.everything()["memory_peak"]]
-    panel = made.draw(memory.memory_peaks, made.tables(tmp_path, memory_peak=rows)).axes[0]
-    assert "26" in made.texts(panel) and not any("predicted" in word for word in made.texts(panel))
-
-
 def test_peaks_grow_below_the_memory_of_the_gpu(tables):
     panels = made.panels(made.draw(memory.memory_growth, tables))
     assert made.lines(panels["bf16"])["large"] == [(128, 2), (512, 8)]
@@ -65,11 +52,6 @@ def test_attention_over_the_length(tables):
 def test_rates_stand_below_the_rate_of_a_large_product(tables):
     panel = made.panels(made.draw(attention.attention_rates, tables))["forward"]
     assert made.lines(panel)["large product"][0][1] == 250 and made.lines(panel)["triton"][0] == (256, 100)
-
-
-def test_bytes_kept_for_backward(tables):
-    panel = made.draw(attention.attention_memory, tables).axes[0]
-    assert made.lines(panel)["naive"] == [(256, 0.25), (1024, 1)]
 
 
 def test_the_attention_cell_with_most_lengths_is_drawn_and_bf16_of_equal_ones(tmp_path):
