@@ -10,6 +10,7 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, is_below, minus, plus, scaled, share
 
 CLOSE = 0.01  # a prediction that is off by less holds
+EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 STANDING = ("parameters", "optimizer state")
 
 
@@ -61,6 +62,7 @@ class Memory:
     gradients: Maybe = None
     floor: Maybe = None
     phase: str = ""
+    is_early: bool = False
     alive: tuple[Alive, ...] = ()
     all: Alive | None = None
     holds: bool = False
@@ -129,6 +131,7 @@ def facts(data: Data) -> Memory | None:
         gradients=scaled(where.parameters, 4, "B"),
         floor=scaled(where.parameters, 16, "B"),
         phase=phase,
+        is_early=is_below(by_name.get("gradients") or Quantity(0.0, "B"), scaled(where.parameters, 4, "B"), EARLY),
         alive=(*alive, whole) if whole else (),
         all=whole,
         holds=whole is not None and whole.gap is not None and abs(whole.gap.value) < CLOSE,

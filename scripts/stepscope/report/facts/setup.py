@@ -31,7 +31,6 @@ class Own:
     reference: Name
     kind: Name
     parameters: Maybe
-    attention: Name
     inputs: Name
     loss: Name
     unknown: Name
@@ -101,7 +100,6 @@ def _own(row: dict) -> Own:
         reference=Name(row["reference"]),
         kind=Name(row["class"]),
         parameters=number(row, "parameters", "parameters"),
-        attention=Name(row["attention"]),
         inputs=Name(row["inputs"]),
         loss=Name(row["loss"]),
         unknown=Name(row["unknown"]),
