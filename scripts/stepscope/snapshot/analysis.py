@@ -62,8 +62,7 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
             derived = phases.derived(device, snapshot.annotations, kinds, replayed, no_gradients)
             blocks = categories.from_stacks(replayed, derived, kinds, casts)
         own = tables.Device(blocks, lines, python)
-        annotations = sum(each.starts for each in snapshot.annotations if each.device == device.number)
-        parts["summary"].append(tables.summary(own, annotations, cut))
+        parts["summary"].append(tables.summary(own, cut))
         for name in _OF_DEVICES:
             parts[name].append(getattr(tables, name)(own))
         if further:

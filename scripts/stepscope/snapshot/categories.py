@@ -29,7 +29,7 @@ _ENTRY = ["op", "shape", "dtype", "cast"]
 class Blocks:
     """A device's history with what is known of each block. part: its number in `parts`, -1 before all events.
 
-    tensor: number in `tensors`, rows of (op, shape, dtype, name), of which the first is empty.
+    tensor: number in `tensors`, rows of (op, shape, dtype), of which the first is empty.
     """
 
     replay: Replay
@@ -37,7 +37,7 @@ class Blocks:
     category: np.ndarray
     part: np.ndarray
     tensor: np.ndarray
-    tensors: list[tuple[str, str, str, str]]
+    tensors: list[tuple[str, str, str]]
 
 
 def from_known(replay: Replay, parts: Parts, known: Known, kinds: np.ndarray, casts: np.ndarray) -> Blocks:
@@ -83,7 +83,7 @@ def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple
     observed one, else with the most frequent entry. The two differ where the first optimizer step also made the
     moments, so that operators which fill a new tensor do not count there if there are others.
     """
-    tensors, cast = [("", "", "", "")], np.zeros(len(part), dtype=bool)
+    tensors, cast = [("", "", "")], np.zeros(len(part), dtype=bool)
     found = np.zeros(len(part), dtype=np.int64)
     made = pd.DataFrame(known.made, columns=[*_KEY, *_ENTRY])
     own = np.flatnonzero(part >= 0)
@@ -91,7 +91,7 @@ def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple
         return found, tensors, cast
     entries = made.groupby(_ENTRY, sort=False).ngroup().to_numpy()
     rows = made.drop_duplicates(_ENTRY)
-    tensors += [(op, shape, dtype, "") for op, shape, dtype in rows[_ENTRY[:3]].itertuples(index=False)]
+    tensors += list(rows[_ENTRY[:3]].itertuples(index=False, name=None))
     is_cast = np.append(False, rows["cast"].to_numpy(dtype=bool))
     made = made[_KEY].assign(entry=entries + 1)
     made["place"], made["number"] = _places(made, _KEY)
@@ -123,15 +123,14 @@ def _places(table: pd.DataFrame, key: list[str]) -> tuple[pd.Series, pd.Series]:
 
 
 def _seen(blocks: Blocks, known: Known) -> None:
-    """Set category and name of the blocks in which tensors were seen."""
+    """Set category and tensor of the blocks in which tensors were seen."""
     numbers = {}
     for each, number in _holding(blocks.replay, known):
-        op, length, kind, _ = blocks.tensors[blocks.tensor[number]]
-        tensor = (op, each["shape"] or length, each["dtype"] or kind, each["name"])
-        if tensor not in numbers:
-            numbers[tensor] = len(blocks.tensors)
+        op, length, kind = blocks.tensors[blocks.tensor[number]]
+        tensor = (op, each["shape"] or length, each["dtype"] or kind)
+        blocks.tensor[number] = numbers.setdefault(tensor, len(blocks.tensors))
+        if numbers[tensor] == len(blocks.tensors):
             blocks.tensors.append(tensor)
-        blocks.tensor[number] = numbers[tensor]
         blocks.category[number] = CATEGORIES.index(each["category"])
 
 
@@ -204,7 +203,7 @@ def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarr
     cast = casts[replay.stack] & _half_of(replay.size, np.unique(replay.size[weights]))
     category[cast & (category == ACTIVATIONS)] = CAST_WEIGHTS
     category[_of_cublas(replay, kind)] = WORKSPACE
-    return Blocks(replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "", "")])
+    return Blocks(replay, parts, category, part, np.zeros(len(part), dtype=np.int64), [("", "", "")])
 
 
 def rebound(replay: Replay, parts: Parts, kind: np.ndarray, kept: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ ACTIONS += ("segment_unmap", "oom", "snapshot", "other")
 ALLOC, FREE_REQUESTED, FREE_COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
 GROWS = tuple(ACTIONS.index(name) for name in ("segment_alloc", "segment_map"))
 SHRINKS = tuple(ACTIONS.index(name) for name in ("segment_free", "segment_unmap"))
-MAP, UNMAP, OOM = (ACTIONS.index(name) for name in ("segment_map", "segment_unmap", "oom"))
+OOM = ACTIONS.index("oom")
 
 _CODES = {name: code for code, name in enumerate(ACTIONS)}
 _OTHER = len(ACTIONS) - 1
@@ -125,9 +125,8 @@ class Device:
     """One device's history and its memory at the end of it.
 
     Events, in order: action (code in ACTIONS), address (of "oom": free bytes of the device), size, time and stack
-    (number in Snapshot.stacks, -1: none). Blocks at the end: block_address, block_size, block_requested, block_active
-    (waiting to be free included), block_stack and block_segment, which counts rows of segments: (segments, 3) address,
-    size and stream. reserved: bytes of the device that PyTorch held at the end.
+    (number in Snapshot.stacks, -1: none). Blocks at the end: block_address, block_requested, block_active (waiting to
+    be free included) and block_stack. reserved: bytes of the device that PyTorch held at the end.
     """
 
     number: int
@@ -137,14 +136,10 @@ class Device:
     time: np.ndarray
     stack: np.ndarray
     block_address: np.ndarray
-    block_size: np.ndarray
     block_requested: np.ndarray
     block_active: np.ndarray
     block_stack: np.ndarray
-    block_segment: np.ndarray
-    segments: np.ndarray
     reserved: int = 0
-    expandable: bool = False
 
     @property
     def seconds(self) -> np.ndarray | None:
@@ -189,51 +184,36 @@ def _snapshot(root: object, columns: Columns) -> Snapshot:
         raise ValueError(f"its outermost object is a {type(root).__name__}")
     if "segments" not in root and "device_traces" not in root:
         raise ValueError("it has neither segments nor device_traces")
-    segments = _dicts(root.get("segments", []), "segments")
     traces = _each_once(_list(root.get("device_traces", []), "device_traces"))
-    rows = [_rows(_list(trace, "a device's trace"), columns) for trace in traces]
+    rows = {number: _rows(_list(trace, "a device's trace"), columns) for number, trace in enumerate(traces)}
+    segments = _dicts(root.get("segments", []), "segments")
     _each_once([segment.get("blocks") for segment in segments])
-    blocks = [_blocks(segment, columns) for segment in segments]
+    blocks: dict[int, list[tuple]] = {}
+    reserved: dict[int, list[int]] = {}
+    for segment in segments:
+        number = _integer(segment.get("device", 0))
+        blocks.setdefault(number, []).extend(_blocks(segment, columns))
+        reserved.setdefault(number, []).append(_integer(segment.get("total_size", 0)))
     stacks, frames = _stacks(columns)
     events = {name: np.array(getattr(columns, name), dtype=kind, copy=False) for name, kind in _KINDS.items()}
-    numbers = sorted({number for number, own in enumerate(traces) if own} | {_device(each) for each in segments})
     devices = []
-    for number in numbers:
-        own = rows[number] if 0 <= number < len(rows) else slice(0, 0)
-        mine = [each for each, segment in zip(blocks, segments, strict=True) if _device(segment) == number]
-        columns_of_blocks = [np.array([row[at] for each in mine for row in each], dtype=np.int64) for at in range(5)]
-        columns_of_blocks[3] = columns_of_blocks[3].astype(bool)
-        columns_of_blocks.append(np.repeat(np.arange(len(mine)), [len(each) for each in mine]))
-        owned = [segment for segment in segments if _device(segment) == number]
-        kinds = ("address", "total_size", "stream")
-        owned_rows = [[_integer(segment.get(key, 0)) for key in kinds] for segment in owned]
-        columns_of_blocks.append(np.array(owned_rows, dtype=np.int64).reshape(-1, len(kinds)))
-        parts = [events[name][own] for name in _KINDS]
-        reserved = [_integer(segment.get("total_size", 0)) for segment in owned]
-        _check_sizes(parts[0], parts[2], columns_of_blocks, reserved)
-        mapped = np.isin(parts[0], (MAP, UNMAP)).any()
-        devices.append(
-            Device(
-                number,
-                *parts,
-                *columns_of_blocks,
-                reserved=sum(reserved),
-                expandable=bool(mapped) or any(segment.get("is_expandable") is True for segment in owned),
-            )
-        )
+    for number in sorted({number for number, trace in enumerate(traces) if trace} | blocks.keys()):
+        own = {name: values[rows.get(number, slice(0, 0))] for name, values in events.items()}
+        address, requested, active, stack = np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
+        held = reserved.get(number, [])
+        added = own["size"][own["action"] != OOM]  # what was asked for in vain may be any number
+        _check_sizes({"an event": added, "an allocation": requested, "a segment": np.array(held, dtype=np.int64)})
+        devices.append(Device(number, *own.values(), address, requested, active.astype(bool), stack, sum(held)))
     return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
 
 
-def _check_sizes(action: np.ndarray, size: np.ndarray, blocks: list[np.ndarray], reserved: list[int]) -> None:
-    """Refuse sizes of a device's events, blocks and segments that are negative or too large to be added up."""
-    added = size[action != OOM]  # what was asked for in vain may be any number
-    _, rounded, requested, *_ = blocks  # address, size, requested, …
-    sizes = {"an event": size, "a block": rounded, "an allocation": requested, "a segment": np.array(reserved)}
+def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
+    """Refuse sizes that are negative or too large to be added up."""
     for what, each in sizes.items():
         if (each < 0).any():
             raise ValueError(f"{what} has a negative size")
-    if any(each.sum(dtype=np.float64) >= _MOST_BYTES for each in (added, rounded, requested, sizes["a segment"])):
-        raise ValueError("its sizes add up to more than there can be")
+        if each.sum(dtype=np.float64) >= _MOST_BYTES:
+            raise ValueError("its sizes add up to more than there can be")
 
 
 _KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}
@@ -247,9 +227,9 @@ def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
     return np.concatenate([np.arange(each.start, each.stop) for each in trace])
 
 
-def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, int]]:
-    """(address, size, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address of its own and
-    what was requested stood in its history."""
+def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, bool, int]]:
+    """(address, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address of its own and what
+    was requested stood in its history."""
     found, address = [], _integer(segment.get("address", 0))
     for block in _dicts(segment.get("blocks", []), "blocks"):
         size = _integer(block.get("size", 0))
@@ -258,26 +238,24 @@ def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, int, bool, 
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
         stack = columns.number_of(block.get("frames", past.get("frames")))
         active = _text(block.get("state", "inactive")).startswith("active")
-        found.append((_integer(block.get("address", address)), size, requested, active, stack))
+        found.append((_integer(block.get("address", address)), requested, active, stack))
         address += size
     return found
 
 
 def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
-    numbers: dict[int, int] = {}  # by identity: a frame is one dict, however many stacks it is in
-    frames: list[Frame] = []
+    """Stacks as numbers of frames; a frame is one dict, however many stacks it is in."""
+    frames = {id(frame): frame for stack in columns.stacks for frame in stack}
+    numbers = {key: number for number, key in enumerate(frames)}
+    return [tuple(numbers[id(frame)] for frame in stack) for stack in columns.stacks], list(
+        map(_frame, frames.values())
+    )
 
-    def number(frame: object) -> int:
-        found = numbers.get(id(frame))
-        if found is None:
-            if not isinstance(frame, dict):
-                raise ValueError(f"a frame is a {type(frame).__name__}")
-            found = numbers[id(frame)] = len(frames)
-            file, function = _text(frame.get("filename", "")), _text(frame.get("name", ""))
-            frames.append(Frame(file, _integer(frame.get("line", 0)), function))
-        return found
 
-    return [tuple(number(frame) for frame in stack) for stack in columns.stacks], frames
+def _frame(frame: object) -> Frame:
+    if not isinstance(frame, dict):
+        raise ValueError(f"a frame is a {type(frame).__name__}")
+    return Frame(_text(frame.get("filename", "")), _integer(frame.get("line", 0)), _text(frame.get("name", "")))
 
 
 def _annotations(entries: object) -> list[Annotation]:
@@ -292,10 +270,6 @@ def _annotations(entries: object) -> list[Annotation]:
         if entry.get("stage") in ("START", "END")
     ]
     return sorted(found, key=lambda each: each.time)
-
-
-def _device(segment: dict) -> int:
-    return _integer(segment.get("device", 0))
 
 
 def _integer(value: object) -> int:
@@ -326,8 +300,7 @@ def _dicts(value: object, what: str) -> list[dict]:
 
 def _each_once(items: list) -> list:
     """The items, unless one is in the list twice: with shared lists in lists a small file can ask for endless work."""
-    if len({id(item) for item in items if isinstance(item, list | dict)}) < sum(
-        isinstance(item, list | dict) for item in items
-    ):
+    shared = [id(item) for item in items if isinstance(item, list | dict)]
+    if len(set(shared)) < len(shared):
         raise ValueError("one object is in it several times")
     return items

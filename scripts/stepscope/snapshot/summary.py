@@ -31,7 +31,7 @@ def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
     lines = [
         f"Device {row['device']}: peak {_mib(row['peak'])} MiB {when}" + (f" ({', '.join(where)})" if where else ""),
         f"  {_reserved(row, own['timeline'])}"
-        f"active at the start {_mib(row['base'])} MiB, at the end {_mib(row['end'])} MiB",
+        f"active at the start {_mib(row['start'])} MiB, at the end {_mib(row['end'])} MiB",
         f"  active is in requested bytes; the peak takes at least {_mib(row['peak_rounded'])} MiB as allocated",
     ]
     lines += [f"  {line}" for line in cautions(row)]

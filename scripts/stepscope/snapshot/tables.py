@@ -21,7 +21,6 @@ _BOUNDARIES = 800  # rows of the timeline that changes of phase may take
 MOST_LINES, MOST_GROUPS = 200, 40
 NAMED = 5  # categories with a column of their own in the timeline; the rest is `other`
 MIN_BLOCK = 512  # bytes
-OTHER = "other"
 _NUMBER = re.compile(r"\.\d+(?=[./]|$)")
 
 
@@ -39,13 +38,11 @@ class Device:
         self.lines, self.python = lines, python
         self.seconds = self.replay.device.seconds
         self.number = self.replay.device.number
-        modules = [collapsed(name) for name in self.parts.module]
         # One number for each text, so that groups are made of numbers.
-        self.module, self.modules = _coded(modules)
+        self.module, self.modules = _coded([collapsed(name) for name in self.parts.module])
         self.phase, self.phases = _coded(self.parts.phase)
         self.line, self.line_names = _coded(lines[:-1])
-        tensors = [(op, shape, kind, collapsed(name)) for op, shape, kind, name in blocks.tensors]
-        self.tensor, self.tensor_names = _coded(tensors)
+        self.tensor, self.tensor_names = _coded(blocks.tensors)
 
     def time(self, event: int) -> float | None:
         """Seconds since the first event; None where times were not recorded."""
@@ -59,30 +56,25 @@ class Device:
 
 def _coded(texts: list) -> tuple[np.ndarray, list]:
     """(the number of each text and at the end of none, the different texts); number 0 is that of none."""
-    empty = ("", "", "", "") if texts and isinstance(texts[0], tuple) else ""
+    empty = ("", "", "") if texts and isinstance(texts[0], tuple) else ""
     names = {empty: 0}
     return np.array([*(names.setdefault(text, len(names)) for text in texts), 0]), list(names)
 
 
-def summary(device: Device, annotations: int, cut: bool) -> pd.DataFrame:
+def summary(device: Device, cut: bool) -> pd.DataFrame:
     """One row."""
-    replay, events = device.replay, device.replay.device
-    peak = replay.peak_event
+    replay, peak = device.replay, device.replay.peak_event
     step, phase, module = device.part(peak)
-    recorded = replay.recorded
+    recorded, alive = replay.recorded, replay.alive_after(peak)
     allocated = int(replay.size[recorded].sum())
     without = int(replay.size[recorded & ~device.python[replay.stack]].sum())
-    inactive = ~events.block_active
-    rounding = (events.block_size - events.block_requested)[events.block_active]
-    alive_unknown = replay.alive_after(peak) & (device.blocks.category == UNKNOWN)
-    unknown = replay.size[alive_unknown].sum()
+    unknown = alive & (device.blocks.category == UNKNOWN)
     row = {
         "device": device.number,
         "events": replay.events,
         "duration": device.time(replay.events - 1) if replay.events else None,
         "cut": cut,
-        "base": int(replay.active[0]),
-        "start": int(replay.active[min(1, replay.events)]),
+        "start": int(replay.active[0]),
         "end": int(replay.active[-1]),
         "peak": replay.peak_bytes,
         "peak_event": peak,
@@ -90,19 +82,12 @@ def summary(device: Device, annotations: int, cut: bool) -> pd.DataFrame:
         "peak_step": step,
         "peak_phase": phase,
         "peak_module": module,
+        "peak_rounded": int(rounded(replay.size[alive]).sum()),
         "peak_reserved": int(replay.reserved.max()),
         "reserved_at_peak": int(replay.reserved[peak + 1]),
-        "unused_at_peak": int(replay.reserved[peak + 1] - replay.peak_bytes),
-        "largest_unused_block": int(events.block_size[inactive].max(initial=0)),
-        "rounding": int(rounding.sum()),
-        "expandable_segments": events.expandable,
-        "allocations": int(recorded.sum()),
         "allocated": allocated,
-        "unknown_share": _share(unknown, replay.peak_bytes),
-        "without_frames": _share(without, allocated),
-        "annotations": annotations,
-        "peak_rounded": int(rounded(replay.size[replay.alive_after(peak)]).sum()),
-        "unknown_before": int(replay.size[alive_unknown & ~recorded].sum()),
+        "without_frames": without / allocated if allocated else None,
+        "unknown_before": int(replay.size[unknown & ~recorded].sum()),
     }
     return pd.DataFrame([row | _ooms(device)])
 
@@ -230,34 +215,31 @@ def largest(device: Device) -> pd.DataFrame:
     alive = replay.alive_after(replay.peak_event)[own]
     keys, at_peak, counts, groups = _groups(columns, alive.astype(np.int64))
     order = np.lexsort((*keys[:0:-1], -counts, keys[0]))[:MOST_GROUPS]
-    rows = []
-    for rank, at in enumerate(order, 1):
-        op, shape, dtype, _ = device.tensor_names[keys[5][at]]
-        members = own[groups == at]
-        lived = members[replay.end[members] < replay.events]
-        lifetime = None
-        if device.seconds is not None and len(lived):
-            lifetime = float(
-                np.median(device.seconds[replay.end[lived]] - device.seconds[np.maximum(replay.start[lived], 0)])
-            )
-        rows.append(
-            {
-                "device": device.number,
-                "rank": rank,
-                "bytes": -int(keys[0][at]),
-                "count": int(counts[at]),
-                "alive": int(at_peak[at]),
-                "category": CATEGORIES[keys[1][at]],
-                "phase": device.phases[keys[2][at]],
-                "module": device.modules[keys[3][at]],
-                "frame": device.line_names[keys[4][at]],
-                "op": op,
-                "shape": shape,
-                "dtype": dtype,
-                "lifetime": lifetime,
-            }
-        )
-    return pd.DataFrame(rows)
+    tensors = [device.tensor_names[each] for each in keys[5][order]]
+    return pd.DataFrame(
+        {
+            "device": device.number,
+            "rank": np.arange(1, len(order) + 1),
+            "bytes": -keys[0][order],
+            "count": counts[order],
+            "alive": at_peak[order],
+            "category": [CATEGORIES[each] for each in keys[1][order]],
+            "phase": [device.phases[each] for each in keys[2][order]],
+            "module": [device.modules[each] for each in keys[3][order]],
+            "frame": [device.line_names[each] for each in keys[4][order]],
+            **{name: [each[at] for each in tensors] for at, name in enumerate(("op", "shape", "dtype"))},
+            "lifetime": [_lifetime(device, own[groups == at]) for at in order],
+        }
+    )
+
+
+def _lifetime(device: Device, blocks: np.ndarray) -> float | None:
+    """The median of seconds that blocks lived, of those that did not outlive the recording."""
+    start, end = device.replay.start[blocks], device.replay.end[blocks]
+    ended = end < device.replay.events
+    if device.seconds is None or not ended.any():
+        return None
+    return float(np.median(device.seconds[end[ended]] - device.seconds[np.maximum(start[ended], 0)]))
 
 
 def saved(known: Known) -> pd.DataFrame:
@@ -308,7 +290,3 @@ def _groups(columns: list[np.ndarray], values: np.ndarray) -> tuple:
     one[group] = np.arange(len(values))
     sums = np.bincount(group, weights=values, minlength=number).astype(np.int64)
     return [column[one] for column in columns], sums, np.bincount(group, minlength=number), group
-
-
-def _share(part: float, whole: float) -> float | None:
-    return float(part) / float(whole) if whole else None

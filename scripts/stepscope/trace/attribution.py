@@ -26,8 +26,8 @@ class Attribution:
     thread; innermost, the innermost nested range of the launching thread; innermost_phase, the position in `phases` of
     the shortest one around it. parent: for each range the range around it on its thread. operator: for each name
     whether it is autograd's rather than a module's. phases: names in the order of their first start. occurrence: for
-    each phase, which of its ranges each operation was launched in; own_thread: whether by the thread that opened it.
-    taken: for each phase the names that its ranges have in the file.
+    each phase, which of its ranges each operation was launched in. taken: for each phase the names that its ranges have
+    in the file.
     """
 
     trace: Trace
@@ -40,7 +40,6 @@ class Attribution:
     operator: np.ndarray
     phases: list[str]
     occurrence: dict[str, np.ndarray]
-    own_thread: dict[str, np.ndarray]
     innermost_phase: np.ndarray
     taken: dict[str, list[str]]
 
@@ -119,12 +118,12 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     choice = named(trace, parent, operator_names(trace), phases)
     trace, chosen = choice.trace, choice.phases
     operator = operator_names(trace)
-    occurrence, own_thread = {}, {}
+    occurrence = {}
     shortest, innermost_phase = np.full(len(launch), np.iinfo(np.int64).max), np.full(len(launch), -1)
     length = np.append((trace.ranges["end"] - trace.ranges["start"]).to_numpy(), 0)
     for position, name in enumerate(chosen):
         own = trace.ranges[trace.ranges["name"] == trace.names.index(name)]
-        occurrence[name], own_thread[name] = locate(own, process, thread, time, linked)
+        occurrence[name] = locate(own, process, thread, time, linked)
         around = length[occurrence[name]]
         closer = (occurrence[name] >= 0) & (around <= shortest)
         innermost_phase[closer], shortest[closer] = position, around[closer]
@@ -139,7 +138,6 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
         operator=operator,
         phases=chosen,
         occurrence=occurrence,
-        own_thread=own_thread,
         innermost_phase=innermost_phase,
         taken=choice.taken,
     )
@@ -161,16 +159,9 @@ def join_launches(trace: Trace) -> np.ndarray:
 
 def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """One number for each pair of numbers, alike in two tables; -1 where the second of the pair is negative."""
-    (first, first_wanted), (second, second_wanted) = columns
-    known, codes = np.unique(np.concatenate([first, first_wanted]), return_inverse=True)
-    span = max(int(part.max(initial=0)) for part in (second, second_wanted)) + 1
-    if len(known) * span >= 2**62:  # ids too large to be packed: number them
-        second, second_wanted = np.split(
-            np.unique(np.concatenate([second, second_wanted]), return_inverse=True)[1], [len(second)]
-        )
-        span = len(second) + len(second_wanted) + 1
-    keys = codes[: len(first)] * span + second, codes[len(first) :] * span + second_wanted
-    return tuple(np.where(part >= 0, key, -1) for key, part in zip(keys, (second, second_wanted), strict=True))
+    pairs = pd.DataFrame({number: np.concatenate(column) for number, column in enumerate(columns)})
+    keys = np.where(pairs[1] >= 0, pairs.groupby([0, 1], sort=False).ngroup(), -1)
+    return keys[: len(columns[0][0])], keys[len(columns[0][0]) :]
 
 
 def is_operator(name: str) -> bool:

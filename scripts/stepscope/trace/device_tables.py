@@ -124,5 +124,5 @@ def host_gaps(found: Attribution, phase: str) -> np.ndarray:
     start, end, process, thread = (calls[key].to_numpy() for key in ("start", "end", "process", "thread"))
     group = np.zeros(len(calls), dtype=np.int64)
     if phase != ALL:
-        group = locate(found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool))[0]
+        group = locate(found.occurrences(phase), process, thread, start, np.ones(len(calls), dtype=bool))
     return np.concatenate([_gaps(start[own], end[own], group[own]) for _, own in groups(thread)])

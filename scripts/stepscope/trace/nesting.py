@@ -86,22 +86,20 @@ def _around(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
 
 def locate(
     own: pd.DataFrame, process: np.ndarray, thread: np.ndarray, time: np.ndarray, linked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each launch: in which of these ranges (their labels) it lies, -1 outside; whether its own thread opened that.
+) -> np.ndarray:
+    """For each launch: in which of these ranges (their labels) it lies, -1 outside.
 
     A range of the launching thread goes before one of another thread of the process, and of ranges within each other
     the outermost one counts.
     """
-    found, same = np.full(len(time), -1), np.zeros(len(time), dtype=bool)
-    launches = np.flatnonzero(linked)
-    for column, of_launch, is_own in (("process", process, False), ("thread", thread, True)):
+    found, launches = np.full(len(time), -1), np.flatnonzero(linked)
+    for column, of_launch in (("process", process), ("thread", thread)):
         launches_of = {key: launches[part] for key, part in groups(of_launch[launches])}
         for key, part in groups(own[column].to_numpy()):
             launched = launches_of.get(key, np.empty(0, dtype=np.int64))
             at = containing(own.iloc[part], time[launched])
-            inside = at >= 0
-            found[launched[inside]], same[launched[inside]] = at[inside], is_own
-    return found, same
+            found[launched[at >= 0]] = at[at >= 0]
+    return found
 
 
 def containing(own: pd.DataFrame, time: np.ndarray) -> np.ndarray:

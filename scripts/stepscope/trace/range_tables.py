@@ -1,5 +1,7 @@
 """What happens inside the named ranges of a step, on the host and on the GPU."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -53,24 +55,33 @@ def cuda_calls(found: Attribution) -> pd.DataFrame:
 def by_any_thread(found: Attribution, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """For each name: (kernels, ns of all operations) that any thread of a process launched while it had a range of that
     name open, each once; of the kept ranges (a mask)."""
-    ranges, names = found.trace.ranges, len(found.trace.names)
-    code, process, start, end = (ranges[key].to_numpy()[kept] for key in ("name", "process", "start", "end"))
-    kernels, gpu = np.zeros(names, dtype=np.int64), np.zeros(names, dtype=np.int64)
+    ranges = found.trace.ranges[kept]
+    code, start, end = (ranges[key].to_numpy() for key in ("name", "start", "end"))
+    result = np.zeros((2, len(found.trace.names)), dtype=np.int64)
+    for own, launched_within in _launches(found, ranges["process"], found.launch_process):
+        for name, part in groups(code[own]):
+            within = launched_within(*union(start[own[part]], end[own[part]]), found.is_kernel, found.durations)
+            result[:, name] += within.sum(axis=1)
+    return result[0], result[1]
+
+
+def _launches(found: Attribution, owner: pd.Series, of_launch: np.ndarray) -> Iterator[tuple[np.ndarray, Callable]]:
+    """For each owner of ranges (a process or a thread) that launched anything: its ranges, and a function from starts,
+    ends and values of operations to the sums of what it launched in each of these times, a row a value."""
     linked = np.flatnonzero(found.launch >= 0)
     linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
-    launches_of = {key: linked[part] for key, part in groups(found.launch_process[linked])}
-    for key, own in groups(process):
-        launched = launches_of.get(key)
-        if launched is None:
-            continue
+    launches_of = {key: linked[part] for key, part in groups(of_launch[linked])}
+    for key, own in groups(owner.to_numpy()):
+        launched = launches_of.get(key, linked[:0])
         times = found.launch_time[launched]
-        totals = [np.append(0, np.cumsum(values[launched])) for values in (found.is_kernel, found.durations)]
-        for name, part in groups(code[own]):
-            starts, ends = union(start[own[part]], end[own[part]])
+
+        def within(starts, ends, *values, launched=launched, times=times) -> np.ndarray:
             first, last = np.searchsorted(times, starts, "left"), np.searchsorted(times, ends, "left")
-            for result, total in zip((kernels, gpu), totals, strict=True):
-                result[name] += int((total[last] - total[first]).sum())
-    return kernels, gpu
+            totals = [np.append(0, np.cumsum(each[launched])) for each in values]
+            return np.array([total[last] - total[first] for total in totals])
+
+        if len(launched):
+            yield own, within
 
 
 def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.DataFrame:
@@ -120,26 +131,16 @@ def range_times(found: Attribution) -> pd.DataFrame:
     )
 
 
-def inclusive(found: Attribution) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What each range's thread launched while it was open: (kernels, ns of all operations, ns of matmul)."""
+def inclusive(found: Attribution) -> np.ndarray:
+    """What each range's thread launched while it was open: rows of kernels, ns of all operations, ns of matmul."""
     ranges = found.trace.ranges
     starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
     is_matmul = np.array([category_of(name) == "matmul" for name in found.trace.names], dtype=bool)
     matmul_time = found.durations * is_matmul[found.trace.operations["name"].to_numpy()]
-    count, time, matmul = (np.zeros(len(ranges), dtype=np.int64) for _ in range(3))
-    linked = np.flatnonzero(found.launch >= 0)
-    linked = linked[np.argsort(found.launch_time[linked], kind="stable")]
-    launches_of = {thread: linked[part] for thread, part in groups(found.launch_thread[linked])}
-    for thread, own in groups(ranges["thread"].to_numpy()):
-        if thread not in launches_of:
-            continue
-        launched = launches_of[thread]
-        times = found.launch_time[launched]
-        first, last = np.searchsorted(times, starts[own], "left"), np.searchsorted(times, ends[own], "left")
-        for result, values in ((count, found.is_kernel), (time, found.durations), (matmul, matmul_time)):
-            total = np.concatenate([[0], np.cumsum(values[launched])])
-            result[own] = total[last] - total[first]
-    return count, time, matmul
+    result = np.zeros((3, len(ranges)), dtype=np.int64)
+    for own, within in _launches(found, ranges["thread"], found.launch_thread):
+        result[:, own] = within(starts[own], ends[own], found.is_kernel, found.durations, matmul_time)
+    return result
 
 
 def top_kernels(found: Attribution, kept: np.ndarray) -> dict[int, tuple[str, int]]:

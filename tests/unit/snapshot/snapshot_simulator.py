@@ -128,3 +128,15 @@ def written(content, path: Path, protocol=4) -> Path:
     raw = pickle.dumps(content, protocol)
     path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
     return path
+
+
+def runs(found):
+    """Stretches of events in one phase of one step, as the timeline has them: columns step, phase, start and end (the
+    first and the last event), and what is active after the end."""
+    table = found["memory_timeline"]
+    table = table[table["event"] >= 0]
+    step = table["step"].fillna(-1)
+    new = (table["phase"] != table["phase"].shift()) | (step != step.shift())
+    groups = table.groupby(new.cumsum())
+    columns = {"step": ("step", "first"), "phase": ("phase", "first"), "start": ("event", "first")}
+    return groups.agg(**columns, end=("event", "last"), active=("active", "last")).reset_index(drop=True)

@@ -6,11 +6,21 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from snapshot_simulator import AUTOGRAD, BATCH, FORWARD, MADE, OPTIMIZER, SEGMENT, Simulator, python_frame, written
+from snapshot_simulator import (
+    AUTOGRAD,
+    BATCH,
+    FORWARD,
+    MADE,
+    OPTIMIZER,
+    SEGMENT,
+    Simulator,
+    python_frame,
+    runs,
+    written,
+)
 from stepscope.recordings.tables import write_tables
-from stepscope.snapshot import analysis, phases, stacks
+from stepscope.snapshot import CATEGORIES, analysis, phases, stacks
 from stepscope.snapshot.events import ACTIONS, Frame
-from stepscope.snapshot.table_names import CATEGORIES, COLUMNS, FURTHER, TABLES
 
 ENGINE = [python_frame("torch::autograd::Engine::evaluate_function(std::shared_ptr)", 0, "??")]
 CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
@@ -39,14 +49,13 @@ def training(steps=2):
 
 def test_categories_from_stacks_and_lives(analyse):
     found = analyse(training().snapshot())
-    row = found["timeline"].set_index("event").loc[8]  # segment, 2 before, 6 of the first step: all of it is alive
-    held = dict(zip(CATEGORIES, row[[name.replace(" ", "_") for name in CATEGORIES]], strict=True))
-    assert held == {
-        **{"parameters": 1000, "gradients": 1010, "optimizer state": 0, "activations": 400 + 500 + 60},
-        **{"cast weights": 500, "buffers": 0, "workspace": 70, "unknown": 300},
-    }
-    assert found["timeline"]["optimizer_state"].max() == 2000
-    told = found["phases"][found["phases"]["phase"] != ""]
+    row = found["memory_timeline"].set_index("event").loc[8]  # segment, 2 before, 6 of the first step: all is alive
+    assert row[["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]].tolist() == [
+        *(1000, 1010, 0, 400 + 500 + 60, 500, 70 + 300)  # other: workspace and unknown
+    ]
+    assert found["memory_timeline"]["optimizer_state"].max() == 2000
+    told = runs(found)
+    told = told[told["phase"] != ""]
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [0] * 3 + [1] * 3
 
@@ -58,7 +67,7 @@ def test_a_backward_pass_in_python_is_one(analyse):
     made = simulator.alloc(30, [python_frame("backward", 35, "/home/user/loss.py"), AUTOGRAD_FUNCTION])
     simulator.alloc(4, OPTIMIZER)
     simulator.free(made)
-    held = analyse(simulator.snapshot())["peak"].set_index("category")["bytes"]
+    held = analyse(simulator.snapshot())["memory_peak"].set_index("category")["bytes"]
     assert held[["activations", "gradients", "optimizer state"]].tolist() == [1000, 30, 4]
 
 
@@ -68,8 +77,8 @@ def test_what_is_held_is_at_least_what_is_active(analyse):
     simulator.free(simulator.alloc(1 << 20), simulator.alloc(1 << 20))
     content = simulator.snapshot(first=1)
     content["segments"][0]["total_size"] = 4096
-    row = analyse(content)["summary"].iloc[0]
-    assert row["reserved_at_peak_bytes"] == row["peak_bytes"] == 2 << 20 and row["unused_at_peak_bytes"] == 0
+    row = analyse(content)["memory_summary"].iloc[0]
+    assert row["reserved_at_peak"] == row["peak"] == 2 << 20
 
 
 def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(analyse):
@@ -80,7 +89,7 @@ def test_what_a_backward_pass_leaves_when_memory_runs_out_is_unknown(analyse):
     for ran_out in (False, True):
         if ran_out:
             simulator.oom(1 << 40, 0, AUTOGRAD)
-        held = analyse(simulator.snapshot())["peak"].set_index("category")["bytes"]
+        held = analyse(simulator.snapshot())["memory_peak"].set_index("category")["bytes"]
         assert held[["gradients", "unknown"]].tolist() == ([0, 1010] if ran_out else [1010, 0])
         assert held["activations"] == 500 and made
 
@@ -90,9 +99,9 @@ def test_without_stacks_or_annotations_all_is_unknown(analyse):
     for part in (*content["device_traces"][0], *content["segments"][0]["blocks"]):
         del part["frames"]
     found = analyse(content)
-    assert found["summary"].iloc[0]["unknown_share_at_peak"] == 1
-    assert found["summary"].iloc[0]["without_frames_share"] == 1
-    assert set(found["phases"]["phase"]) == {""}
+    assert found["memory_peak"].set_index("category").loc["unknown", "bytes"] == found["memory_summary"].iloc[0]["peak"]
+    assert found["memory_summary"].iloc[0]["without_frames"] == 1
+    assert set(runs(found)["phase"]) == {""}
 
 
 def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
@@ -102,7 +111,7 @@ def test_stacks_of_the_final_state_tell_of_what_is_left(analyse):
     content = simulator.snapshot()
     for event in content["device_traces"][0]:
         del event["frames"]
-    held = analyse(content)["peak"].set_index("category")["bytes"]
+    held = analyse(content)["memory_peak"].set_index("category")["bytes"]
     assert held[["parameters", "optimizer state", "unknown"]].tolist() == [1000, 2000, 1 << 19]
 
 
@@ -123,12 +132,12 @@ def test_annotations_alone_tell_phases_and_categories(analyse):
         simulator.free(gradient)
         simulator.annotate(f"ProfilerStep#{step}", "END")
     found = analyse(simulator.snapshot(first=1))
-    told = found["phases"][found["phases"]["phase"] != ""]
+    told = runs(found)
+    told = told[told["phase"] != ""]
     assert told["phase"].tolist() == ["forward", "backward", "optimizer"] * 2
     assert told["step"].tolist() == [7] * 3 + [8] * 3
-    held = found["peak"].set_index("category")["bytes"]
+    held = found["memory_peak"].set_index("category")["bytes"]
     assert held[["activations", "gradients"]].tolist() == [500, 100]
-    assert found["summary"].iloc[0]["annotations"] == 8
 
 
 def test_annotations_before_the_first_event_prove_a_cut(analyse):
@@ -140,8 +149,8 @@ def test_annotations_before_the_first_event_prove_a_cut(analyse):
         simulator.free(simulator.alloc(500))
         simulator.annotate("backward", "END")
     one = 3
-    assert not analyse(simulator.snapshot(first=1))["summary"].iloc[0]["cut"]
-    assert analyse(simulator.snapshot(first=1 + one))["summary"].iloc[0]["cut"]
+    assert not analyse(simulator.snapshot(first=1))["memory_summary"].iloc[0]["cut"]
+    assert analyse(simulator.snapshot(first=1 + one))["memory_summary"].iloc[0]["cut"]
 
 
 def test_names_of_ranges():
@@ -163,10 +172,10 @@ def test_older_layouts_lack_fields(analyse, gone):
         if gone == "requested_size" and block["state"] != "inactive":
             block["history"] = [{"addr": block["address"], "real_size": requested, "frames": block.pop("frames")}]
     found = analyse(content)
-    row = found["summary"].iloc[0]
-    assert row["peak_bytes"] == max(training().active[3:]) and row["base_bytes"] == 1300
-    assert row["end_bytes"] == training().active[-1] and row["reserved_at_peak_bytes"] == SEGMENT
-    assert pd.isna(row["peak_ms"]) == (gone == "time_us")
+    row = found["memory_summary"].iloc[0]
+    assert row["peak"] == max(training().active[3:]) and row["start"] == 1300
+    assert row["end"] == training().active[-1] and row["reserved_at_peak"] == SEGMENT
+    assert pd.isna(row["peak_time"]) == (gone == "time_us")
 
 
 def test_segments_without_a_history(analyse):
@@ -176,19 +185,15 @@ def test_segments_without_a_history(analyse):
     content = simulator.snapshot()
     for without in (content["segments"], content | {"device_traces": []}, content | {"device_traces": [[]]}):
         found = analyse(without)
-        row = found["summary"].iloc[0]
-        assert (row["events"], row["peak_bytes"], row["base_bytes"], row["peak_event"]) == (0, 1000, 1000, -1)
-        assert row["rounding_bytes"] == 24 and row["largest_unused_block_bytes"] == 1 << 20
-        assert found["peak"].set_index("category").loc["parameters", "bytes"] == 1000
-        assert found["timeline"]["event"].tolist() == [-1]
-        assert found["phases"].empty
+        row = found["memory_summary"].iloc[0]
+        assert (row["events"], row["peak"], row["start"], row["peak_event"]) == (0, 1000, 1000, -1)
+        assert found["memory_peak"].set_index("category").loc["parameters", "bytes"] == 1000
+        assert found["memory_timeline"]["event"].tolist() == [-1]
 
 
 def test_a_snapshot_of_nothing_has_tables_without_rows(analyse):
     found = analyse({"segments": [], "device_traces": [[], []]})
-    assert set(found) == set(TABLES) and all(table.empty for table in found.values())
-    assert {name: tuple(table.columns) for name, table in found.items()} == COLUMNS
-    assert {name: tuple(table.columns) for name, table in analysis.empty().items()} == COLUMNS
+    assert all(table.empty for table in found.values())
 
 
 def test_each_device_has_its_own_rows(analyse):
@@ -200,13 +205,13 @@ def test_each_device_has_its_own_rows(analyse):
     content = one | {"segments": one["segments"] + two["segments"]}
     content["device_traces"] = [*one["device_traces"], two["device_traces"][1]]
     found = analyse(content)
-    rows = found["summary"].set_index("device")
-    assert rows["peak_bytes"].to_dict() == {0: max(first.active), 1: 77}
+    rows = found["memory_summary"].set_index("device")
+    assert rows["peak"].to_dict() == {0: max(first.active), 1: 77}
     assert rows["ooms"].to_dict() == {0: 0, 1: 2}
-    assert rows.loc[1, ["oom_requested_bytes", "oom_free_bytes"]].tolist() == [1 << 33, 4096]
+    assert rows.loc[1, ["oom_requested", "oom_free"]].tolist() == [1 << 33, 4096]
     assert rows.loc[1, "oom_frame"] == "model.py:20 forward"
-    for name in ("timeline", "phases", "peak", "peak_lines", "largest", "churn"):
-        assert set(found[name]["device"]) == {0, 1}
+    for name in ("timeline", "peak", "largest"):
+        assert set(found[f"memory_{name}"]["device"]) == {0, 1}
 
 
 def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
@@ -217,28 +222,23 @@ def test_a_long_timeline_keeps_the_peak_and_its_extremes(analyse):
             simulator.free(simulator.alloc(1 << 19))
         simulator.free(made)
     found = analyse(simulator.snapshot())
-    timeline = found["timeline"]
+    timeline = found["memory_timeline"]
     assert len(timeline) <= 2000 and timeline["event"].is_monotonic_increasing and timeline["event"].is_unique
     assert timeline["event"].iloc[0] == -1 and timeline["event"].iloc[-1] == len(simulator.events) - 1
-    assert timeline["active_bytes"].max() == max(simulator.active)
-    assert found["summary"].iloc[0]["peak_event"] in set(timeline["event"])
-    assert timeline["active_bytes"].tolist() == [simulator.active[event + 1] for event in timeline["event"]]
-    categories = [name.replace(" ", "_") for name in CATEGORIES]
-    assert (timeline[categories].sum(axis=1) == timeline["active_bytes"]).all()
+    assert timeline["active"].max() == max(simulator.active)
+    assert found["memory_summary"].iloc[0]["peak_event"] in set(timeline["event"])
+    assert timeline["active"].tolist() == [simulator.active[event + 1] for event in timeline["event"]]
+    categories = [*(name.replace(" ", "_") for name in CATEGORIES[:5]), "other"]
+    assert (timeline[categories].sum(axis=1) == timeline["active"]).all()
 
 
-def test_many_lines_are_put_together(analyse):
+def test_the_largest_lines_and_allocations_stand(tmp_path):
     simulator = Simulator()
     for number in range(63):
         simulator.alloc(100 + number, [python_frame("f", number), *FORWARD])
-    found = analyse(simulator.snapshot())
-    rows = found["peak_lines"]
-    assert len(rows) == 61 and rows["category"].iloc[-1] == "other"
-    assert (rows["blocks"].iloc[-1], rows["bytes"].iloc[-1]) == (3, 100 + 101 + 102)
-    assert rows["bytes"].iloc[0] == 162 and rows["share"].sum() == pytest.approx(1)
-    largest = found["largest"]
-    assert len(largest) == 40 and largest["bytes"].tolist() == list(range(162, 122, -1))
-    assert len(found["churn"]) == 40 and found["churn"]["bytes"].iloc[0] == 162
+    found = analysis.analyse_any(written(simulator.snapshot(), tmp_path / "a.pickle"))
+    assert found["memory_lines"]["bytes"].tolist() == list(range(162, 99, -1))
+    assert found["memory_largest"]["bytes"].tolist() == list(range(162, 122, -1))
 
 
 def test_equal_allocations_are_one_row_with_their_median_life(analyse):
@@ -248,10 +248,10 @@ def test_equal_allocations_are_one_row_with_their_median_life(analyse):
         for _ in range(waits):
             simulator.free(simulator.alloc(1))
         simulator.free(made)
-    row = analyse(simulator.snapshot())["largest"].iloc[0]
-    assert (row["count"], row["bytes"], row["alive_at_peak"]) == (3, 5000, 1)
+    row = analyse(simulator.snapshot())["memory_largest"].iloc[0]
+    assert (row["count"], row["bytes"], row["alive"]) == (3, 5000, 1)
     # Between allocation and completed free: the waits, of three events each, and two more; an event takes 10 us.
-    assert row["lifetime_ms"] == pytest.approx((2 * 3 + 2) * 0.01)
+    assert row["lifetime"] == pytest.approx((2 * 3 + 2) * 10e-6)
     assert row["frame"] == "model.py:20 forward"
 
 
@@ -294,7 +294,7 @@ def test_actions_of_a_newer_pytorch_do_no_harm(analyse):
     simulator._event("workspace_snapshot", 0, 0)
     simulator.free(simulator.alloc(9))
     assert "workspace_snapshot" not in ACTIONS
-    assert analyse(simulator.snapshot())["summary"].iloc[0]["peak_bytes"] == 9
+    assert analyse(simulator.snapshot())["memory_summary"].iloc[0]["peak"] == 9
 
 
 def test_the_program(run_analyze, tmp_path):
@@ -302,12 +302,36 @@ def test_the_program(run_analyze, tmp_path):
     done = run_analyze(path, "--out", tmp_path / "new" / "out")
     assert done.returncode == 0 and done.stderr == ""
     assert "Device 0: peak" in done.stdout and "parameters" in done.stdout and "after event" in done.stdout
-    for name, columns in {**COLUMNS, **FURTHER}.items():
-        assert tuple(pd.read_csv(tmp_path / "new" / "out" / f"{name}.csv").columns) == columns
+    written_files = {path.stem for path in (tmp_path / "new" / "out").glob("*.csv")}
+    assert written_files == {f"memory_{name}" for name in ("summary", "timeline", "peak", "largest", "lines")}
     assert (tmp_path / "new" / "out" / "summary.txt").read_text() == done.stdout
-    assert (
-        len(list((tmp_path / "new" / "out").iterdir())) == len(COLUMNS) + len(FURTHER) + 3
-    )  # the summary, the picture twice
+
+
+def test_two_snapshots_are_compared_by_category_and_line(run_analyze, tmp_path):
+    """The second one's layer 2 keeps 300 bytes more, layer 3 is new, and a constructor's 1000 bytes are gone."""
+    paths = []
+    for side, sizes in (("a", {1: 100, 2: 200}), ("b", {1: 100, 2: 500, 3: 50})):
+        simulator = Simulator()
+        if side == "a":
+            simulator.alloc(1000, MADE)
+        for line, size in sizes.items():
+            simulator.alloc(size, [python_frame("forward", line, "/home/user/model.py"), *FORWARD[1:]])
+        paths.append(written(simulator.snapshot(), tmp_path / f"{side}.pickle"))
+    done = run_analyze(*paths, "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "out" / "compared.csv", keep_default_na=False)
+    rows = [tuple(row) for row in table[["kind", "category", "name", "before", "after", "difference"]].to_numpy()]
+    assert rows == [
+        ("peak", "", "", 1300, 650, -650),
+        ("category", "parameters", "", 1000, 0, -1000),
+        ("category", "activations", "", 300, 650, 350),
+        ("line", "parameters", "train.py:7 main", 1000, 0, -1000),
+        ("line", "activations", "model.py:2 forward", 200, 500, 300),
+        ("line", "activations", "model.py:3 forward", 0, 50, 50),
+        ("line", "activations", "model.py:1 forward", 100, 100, 0),
+    ]
+    assert (tmp_path / "out" / "after" / "memory_lines.csv").is_file()
+    assert run_analyze(*paths, paths[0], "--out", tmp_path / "out").returncode == 2
 
 
 def test_the_program_needs_no_torch():

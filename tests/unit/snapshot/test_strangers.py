@@ -11,11 +11,10 @@ from snapshot_simulator import (
     FORWARD,
     MADE,
     OPTIMIZER,
-    SEGMENT,
-    SLOT,
     USER,
     Simulator,
     python_frame,
+    runs,
     written,
 )
 from stepscope.snapshot import SnapshotError, analysis, stacks
@@ -35,7 +34,7 @@ def tables(tmp_path):
 
 
 def peak(found):
-    return found["peak"].set_index("category")["bytes"]
+    return found["memory_peak"].set_index("category")["bytes"]
 
 
 @pytest.mark.parametrize("midway", [0, 3])
@@ -74,11 +73,11 @@ def rebinding(steps, moment=False):
 
 @pytest.mark.parametrize(("steps", "moment"), [(1, False), (3, False), (1, True), (3, True)])
 def test_parameters_that_an_optimizer_rebinds_stay_parameters(tables, steps, moment):
-    timeline = tables(rebinding(steps, moment).snapshot())["timeline"].set_index("event")
-    assert timeline.loc[3, ["parameters", "unknown"]].tolist() == [2000, 0]  # in the first forward pass
+    timeline = tables(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
+    assert timeline.loc[3, ["parameters", "other"]].tolist() == [2000, 0]  # in the first forward pass
     last = timeline.iloc[-1]
     assert (last["parameters"], last["optimizer_state"]) == (2000, 2000 if moment else 0)
-    assert timeline["unknown"].max() == 0
+    assert timeline["other"].max() == 1000  # scratch of a parameter
 
 
 def test_a_model_that_is_deleted_leaves_moments_what_they_are(tables):
@@ -90,7 +89,7 @@ def test_a_model_that_is_deleted_leaves_moments_what_they_are(tables):
     simulator.free(activation)
     simulator.free(simulator.alloc(50, FORWARD))
     simulator.free(parameter)
-    timeline = tables(simulator.snapshot())["timeline"]
+    timeline = tables(simulator.snapshot())["memory_timeline"]
     assert timeline.iloc[-1][["parameters", "optimizer_state"]].tolist() == [0, 1000]
 
 
@@ -154,8 +153,8 @@ def test_what_was_allocated_before_the_recording_is_told(tables, run_analyze, tm
     simulator.alloc(1 << 18, BATCH)
     content = simulator.snapshot(first=2)
     found = tables(content)
-    row = found["summary"].iloc[0]
-    assert row["unknown_before_recording_bytes"] == 1 << 19 and peak(found)["unknown"] == 3 << 18
+    row = found["memory_summary"].iloc[0]
+    assert row["unknown_before"] == 1 << 19 and peak(found)["unknown"] == 3 << 18
     done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
     assert "unknown, 0.5 MiB of it allocated before the recording began" in done.stdout
 
@@ -165,8 +164,8 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(tables, run_analyze,
     for size in (1, 512, 513):
         simulator.alloc(size)
     content = simulator.snapshot()
-    row = tables(content)["summary"].iloc[0]
-    assert (row["peak_bytes"], row["peak_rounded_bytes"]) == (1026, 512 + 512 + 1024)
+    row = tables(content)["memory_summary"].iloc[0]
+    assert (row["peak"], row["peak_rounded"]) == (1026, 512 + 512 + 1024)
     done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
     assert "in requested bytes; the peak takes at least 0.0 MiB as allocated" in done.stdout
 
@@ -186,8 +185,7 @@ def passes(kept):
 @pytest.mark.parametrize(("kept", "phase"), [(3, "inference"), (9, "inference"), (10, "forward"), (40, "forward")])
 def test_a_forward_pass_that_keeps_its_activations_is_no_inference(tables, kept, phase):
     """Those of the first `kept` layers live on while 32 others are made, up to the 18th: 10 of 50 are a fifth."""
-    found = tables(passes(kept).snapshot())["phases"]
-    assert set(found["phase"]) - {""} == {phase}
+    assert set(runs(tables(passes(kept).snapshot()))["phase"]) - {""} == {phase}
 
 
 def test_a_pass_without_gradients_is_told_by_its_decorator(tables):
@@ -195,7 +193,7 @@ def test_a_pass_without_gradients_is_told_by_its_decorator(tables):
     for frames, phase in (([*FORWARD, context], "inference"), (FORWARD, "forward")):
         simulator = Simulator()
         simulator.free(simulator.alloc(100, frames))
-        assert set(tables(simulator.snapshot())["phases"]["phase"]) - {""} == {phase}
+        assert set(runs(tables(simulator.snapshot()))["phase"]) - {""} == {phase}
 
 
 @pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])
@@ -207,13 +205,12 @@ def test_frames_that_are_missing_are_said(run_analyze, tmp_path, without, said):
     assert ("91.0 % of the allocated bytes have no line of Python" in done.stdout) == said
 
 
-def test_whole_stacks_and_segments(tables):
+def test_whole_stacks(tables):
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     simulator.alloc(500, FORWARD)
     simulator.alloc(600, FORWARD)
-    found = tables(simulator.snapshot())
-    rows = found["stacks"]
+    rows = tables(simulator.snapshot())["memory_lines"]
     assert rows["bytes"].tolist() == [1100, 1000] and rows["blocks"].tolist() == [2, 1]
     assert rows["stack"].iloc[0] == " ← ".join(
         [
@@ -222,10 +219,6 @@ def test_whole_stacks_and_segments(tables):
             "/home/user/train.py:7 main",
         ]
     )
-    row = found["segments"].iloc[0]  # 1024, 512 and 1024 bytes of slots of 1 MiB
-    assert (row["bytes"], row["active_bytes"], row["unused_bytes"]) == (SEGMENT, 2560, SEGMENT - 2560)
-    assert (row["largest_unused_bytes"], row["active_blocks"]) == (SLOT, 3)
-    assert row["unused_share"] == pytest.approx(1 - 2560 / SEGMENT)
 
 
 def shared(levels):
