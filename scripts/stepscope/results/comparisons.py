@@ -11,19 +11,19 @@ from stepscope.results.cells import Cell
 PLACE = ["mode", "phase", "length", "direction"]
 PAIR = ["cell", "a", "b", *PLACE]
 FAMILY = ["machine", "study"]  # whose false discoveries are controlled together
+ALIKE = [*FAMILY, "limits", "in_turns"]  # within which pairs lend each other their spread
 
 
 def of(cells: list[Cell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
-    """All rows, in the order of the pairs. samples: by series.samples(); series: by series.of(), for what limits."""
+    """All rows, in the order of the pairs. samples: by series.prepared(); series: by series.of(), for what limits."""
     ratios = of_processes(pairs(cells), samples)
     found = ratios.groupby(PAIR, sort=False).agg(processes=("process", "count"), rounds=("rounds", "sum"))
     found = found.reset_index().merge(_limits(series), on=["cell", "a", "b", *PLACE], how="left")
     place = pd.DataFrame([{"cell": cell.name, **cell.place} for cell in cells]).drop(columns="mode")
     found = found.merge(place, on="cell").set_index(PAIR)
-    logs = ratios.set_index(PAIR).join(found[[*FAMILY, "limits"]]).set_index([*FAMILY, "limits"], append=True)["ratio"]
-    between = statistics.between_processes(logs, [*PAIR, *FAMILY, "limits"], [*FAMILY, "limits"])
-    between = between.droplevel([*FAMILY, "limits"]).reindex(found.index)
     found["in_turns"] = found["rounds"] > 0
+    logs = ratios.set_index(PAIR).join(found[ALIKE]).set_index(ALIKE, append=True)["ratio"]
+    between = statistics.between_processes(logs, [*PAIR, *ALIKE], ALIKE).droplevel(ALIKE).reindex(found.index)
     is_of_gpu = found["in_turns"] & (found["limits"] == "gpu")
     margins = np.where(is_of_gpu, verdicts.MARGIN_OF_GPU, verdicts.MARGIN)
     judged = verdicts.judged(between, margins, found["machine"] + "/" + found["study"])

@@ -50,11 +50,12 @@ class PublishedError(ValueError):
 
 
 def rows(paths: list[Path], series: pd.DataFrame) -> list[dict]:
-    """All files' rows in the columns of PUBLISHED; in `measured` ours by series.of(), where there is one."""
+    """All files' rows in the columns of PUBLISHED, one for each machine that has ours (series.of()) beside a figure."""
     figures = [figure for path in paths for figure in read(path)]
     sizes = {place[1] for figure in figures for place in _places(figure)}
-    known = _known(series[series["size"].isin(sizes)])
-    return [_row(figure, known) for figure in figures]
+    by_machine = series[series["size"].isin(sizes)].groupby("machine", sort=False)
+    known = [_known(own) for _, own in by_machine]
+    return [row for figure in figures for row in _rows(figure, known)]
 
 
 def read(path: Path) -> list[dict]:
@@ -97,11 +98,15 @@ def _number(where: str, text: str) -> float | None:
     return found
 
 
-def _row(figure: dict, known: dict[tuple, tuple]) -> dict:
+def _rows(figure: dict, known: list[dict[tuple, tuple]]) -> list[dict]:
+    found = [next((own[key] for key in _places(figure) if key in own), None) for own in known]
+    return [_row(figure, *ours) for ours in found if ours] or [_row(figure, "", {})]
+
+
+def _row(figure: dict, cell: str, numbers: dict[str, float]) -> dict:
     unit, factor = SI[figure["unit"]]
     value = None if figure["value"] is None else figure["value"] * factor
     statistic = figure["statistic"] or "value"
-    cell, numbers = next((known[key] for key in _places(figure) if key in known), ("", {}))
     measured = numbers.get(statistic, numbers.get("median"))
     is_impossible = figure["impossible"].lower() == "true"
     made = {

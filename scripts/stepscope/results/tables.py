@@ -6,7 +6,7 @@ import pandas as pd
 
 from stepscope.results.schema import FLAG, NUMBER, PLACE, TABLES
 
-_OF_CELL = (*(each.name for each in PLACE), "options", "mode")
+_OF_CELL = (*(each.name for each in PLACE if each.name != "machine"), "options", "mode")
 
 
 class Tables:
@@ -44,12 +44,15 @@ class Tables:
         return list(dict.fromkeys(self["cells"]["machine"]))
 
     def _placed(self, frame: pd.DataFrame) -> pd.DataFrame:
-        if self.machine and "machine" in frame:
-            frame = frame[frame["machine"] == self.machine].reset_index(drop=True)
+        if "machine" not in frame:  # published figures: "" where nothing of ours is beside one
+            frame = frame.assign(machine=frame["cell"].str.split("/").str[0])
+        if self.machine:
+            frame = frame[frame["machine"].isin([self.machine, ""])].reset_index(drop=True)
         missing = [column for column in _OF_CELL if column not in frame]
         if "cell" not in frame or not missing:
             return frame
-        return frame.merge(self["cells"][["cell", *missing]], on="cell", how="left")
+        placed = frame.merge(self["cells"][["cell", *missing]], on="cell", how="left")
+        return placed.fillna(dict.fromkeys(set(missing) - {"context", "batch"}, ""))
 
 
 def read(path: Path, name: str) -> pd.DataFrame:

@@ -267,4 +267,6 @@ def test_one_machine_is_read_alone(results, monkeypatch):
     run(results, monkeypatch)
     folder = results.folder / "tables"
     assert Tables(folder).machines == ["lab", "other"]
-    assert set(Tables(folder, "other")["series"]["machine"]) == {"other"}
+    other = Tables(folder, "other")
+    assert set(other["series"]["machine"]) == {"other"}
+    assert other["published"].empty

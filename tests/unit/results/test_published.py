@@ -66,7 +66,7 @@ def test_what_is_no_csv_file_is_told_in_one_line(tmp_path):
 
 def ours(**row) -> pd.DataFrame:
     """Series with one row: 40 ms of a step of medium at 128 in fp32."""
-    plain = {"study": "timing", "size": "medium", "context": 128.0, "batch": 4.0, "precision": "fp32"}
+    plain = {"machine": "a", "study": "timing", "size": "medium", "context": 128.0, "batch": 4.0, "precision": "fp32"}
     plain |= {"variant": "step", "options": "", "mode": "step", "phase": "step", "direction": "", "quantity": "time"}
     plain |= {"median": 0.04, "mean": 0.05, "std": 0.001, "status": "ok", "cell": "a/cell"}
     return pd.DataFrame([plain | row]).reindex(columns=SERIES.names)
