@@ -130,7 +130,7 @@ def facts(data: Data) -> Memory | None:
         state=state,
         gradients=scaled(where.parameters, 4, "B"),
         floor=scaled(where.parameters, 16, "B"),
-        phase=phase,
+        phase=_phase(data, cell, phase),
         is_early=is_below(by_name.get("gradients") or Quantity(0.0, "B"), scaled(where.parameters, 4, "B"), EARLY),
         alive=(*alive, whole) if whole else (),
         all=whole,
@@ -158,6 +158,15 @@ def facts(data: Data) -> Memory | None:
 
 def _order(where: Place) -> tuple:
     return (where.precision == "bf16", where.parameters.value if where.parameters else 0, where.context)
+
+
+def _phase(data: Data, cell: str, said: str) -> str:
+    """The phase in which most is alive in the recorded step; without a recording of it what the table says."""
+    rows = data.rows("memory_timeline", cell=cell)
+    if rows.empty:
+        return said
+    alive = rows[["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]].sum(axis=1)
+    return str(rows["phase"][alive.idxmax()])
 
 
 def _bytes(row: dict) -> float:
