@@ -83,9 +83,9 @@ def arguments() -> argparse.Namespace:
 
 def page_of(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The page as HTML."""
-    from stepscope.report.anybody import page  # needs what the report needs, and seconds to load
+    from stepscope.report import recordings  # needs what the report needs, and seconds to load
 
-    return page.of_trace(tables, title, TEMPLATES)
+    return recordings.of_trace(tables, title, TEMPLATES)
 
 
 def analysed(traces: list[Path], given: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:

@@ -1,8 +1,8 @@
 """What filled the memory, when and made by which line: the tables of a PyTorch memory snapshot, without a browser.
 
 Works on what torch.cuda.memory._dump_snapshot writes, of any program; torch need not be installed, and nothing in the
-file is run. Prints a summary, and writes it as summary.txt, a CSV a table and, where matplotlib is there, memory.svg
-and .png: what is active over time. A known.json beside the snapshot, as StepScope's memory study writes it, gives
+file is run. Prints a summary, and writes it as summary.txt, a CSV a table and, where matplotlib is there, memory.svg:
+what is active over time. A known.json beside the snapshot, as StepScope's memory study writes it, gives
 phases, parts of the model and categories; without it they come from annotations and stacks. Of two snapshots the first
 one is compared with the second: what grew at the peak, by category and by line of code.
 """
@@ -36,11 +36,11 @@ def main() -> None:
         for folder, tables in made.items():
             write_tables(tables, given.out / folder)
         files.write_whole({given.out / "summary.txt": [text]})
-        if len(found) == 1 and (given.html or importlib.util.find_spec("matplotlib")):
+        if given.html or (len(found) == 1 and importlib.util.find_spec("matplotlib")):
             most = most_of(given.snapshots[0], given)
-            pictures, page = limits.within(most, str(given.snapshots[0]), lambda: drawn(found[0], given), ())
-            if pictures:
-                files.write_whole({given.out / f"memory.{suffix}": pictures[suffix] for suffix in ("svg", "png")})
+            picture, page = limits.within(most, str(given.snapshots[0]), lambda: drawn(made[""], given), ())
+            if picture:
+                files.write_whole({given.out / "memory.svg": picture})
             if given.html:
                 files.write_whole({given.html: [page]})
     except (SnapshotError, limits.LimitError) as error:
@@ -62,8 +62,8 @@ def arguments() -> argparse.Namespace:
     given = flags.parse_args()
     if len(given.snapshots) > 2:
         flags.error(f"{len(given.snapshots)} snapshots are given; give one, or two to compare")
-    if len(given.snapshots) > 1 and (given.known or given.html):
-        flags.error("--known and --html are for one snapshot; omit them to compare two")
+    if len(given.snapshots) > 1 and given.known:
+        flags.error("--known is for one snapshot; omit it to compare two")
     return given
 
 
@@ -78,16 +78,13 @@ def tables_of(path: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
     return limits.within(most, str(path), lambda: analysis.analyse_any(path, given.known), (SnapshotError,))
 
 
-def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[dict[str, bytes] | None, str]:
-    """(the memory over time by suffix, `svg` and `png` among them, the page as HTML if it is wanted)."""
-    from stepscope.report.anybody import pictures  # needs what the report needs, and seconds to load
+def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[bytes | None, str]:
+    """(the memory over time as SVG, the page as HTML if it is wanted)."""
+    from stepscope.report import recordings  # needs what the report needs, and seconds to load
 
-    page = ""
-    if given.html:
-        from stepscope.report.anybody import page as pages
-
-        page = pages.of_snapshot(tables, given.snapshots[0].name, TEMPLATES)
-    return pictures.memory_over_time(tables), page
+    title = " and ".join(path.name for path in given.snapshots)
+    page = recordings.of_snapshot(tables, title, TEMPLATES) if given.html else ""
+    return recordings.memory_picture(tables, title), page
 
 
 if __name__ == "__main__":

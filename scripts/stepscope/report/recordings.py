@@ -13,69 +13,56 @@ from stepscope.report.kit import html
 from stepscope.report.kit.quantity import Quantity
 from stepscope.report.kit.view import escaped, table
 from stepscope.snapshot import summary as snapshot_summary
-from stepscope.snapshot.table_names import CATEGORY_COLUMNS
 from stepscope.trace import summary as trace_summary
 
 ROWS = 30
 OF_SNAPSHOT = {  # table → its heading and columns
-    "grown": ("What grew", "category: category; module: module; line: frame; before: before_bytes; after: after_bytes; "
-              "more: difference_bytes"),
-    "peak": ("At the peak, by what it is for", "device: device; category: category; memory: bytes; blocks: blocks; "
-             "share: share"),
-    "peak_lines": ("At the peak, by line", "category: category; module: module; line: frame; memory: bytes; "
-                   "blocks: blocks; share: share"),
-    "phases": ("Phases", "step: step; phase: phase; at its start: start_bytes; most: peak_bytes; "
-               "at its end: end_bytes; allocations: allocations; allocated: allocated_bytes"),
-    "largest": ("The largest allocations", "each: bytes; how many: count; at the peak: alive_at_peak; "
-                "category: category; module: module; line: frame; phase: step_phase"),
-    "stacks": ("Whole stacks at the peak", "memory: bytes; blocks: blocks; share: share; category: category; "
-               "stack: stack"),
-    "segments": ("Segments at the end, those with the most unused memory first", "address: address; size: bytes; "
-                 "in use: active_bytes; unused: unused_bytes; unused share: unused_share; blocks: blocks"),
+    "compared": ("What grew", "kind: kind; category: category; line: name; before: before; after: after; "
+                 "more: difference"),
+    "memory_peak": ("At the peak, by what it is for", "device: device; category: category; memory: bytes; "
+                    "blocks: blocks"),
+    "memory_lines": ("At the peak, by line", "category: category; module: module; line: frame; memory: bytes; "
+                     "blocks: blocks"),
+    "memory_largest": ("The largest allocations", "each: bytes; how many: count; at the peak: alive; "
+                       "category: category; module: module; line: frame; phase: phase"),
 }  # fmt: skip
+BYTES = ("bytes", "before", "after", "difference", "peak", "peak_reserved")
 
 
 def of_trace(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> str:
     """The page of a trace, or of two that are compared, from the tables that analyze_nsys.py makes."""
     text = trace_summary.markdown(tables, plain(title))
-    timeline = tables.get("timeline", pd.DataFrame())
-    if timeline.empty:
-        return _page(text, title, templates)
-    rows = timeline.assign(start=timeline["start_us"] / 1e6, end=timeline["end_us"] / 1e6)
-    drawn = theme.render(lambda frame: timeline_figures.of_recording(frame, plain(title)), rows)
-    return _page(
-        text, title, templates, drawn, "One step: ranges and calls of the host above, kernels of the GPU below."
-    )
+    rows = tables.get("timeline", pd.DataFrame())
+    drawn = None if rows.empty else theme.render(lambda own: timeline_figures.of_recording(own, plain(title)), rows)
+    caption = "One step: ranges and calls of the host above, kernels of the GPU below."
+    return _page(text, title, templates, drawn, caption)
 
 
 def of_snapshot(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> str:
-    """The page of a memory snapshot, from the tables that analyze_snapshot.py makes."""
-    parts = [f"# {escaped(plain(title))}", *map(_device, tables["summary"].to_dict("records"))]
+    """The page of a memory snapshot, or of two that are compared, from the tables that analyze_snapshot.py makes."""
+    summary = tables.get("memory_summary", pd.DataFrame())
+    parts = [f"# {escaped(plain(title))}", *map(_device, summary.to_dict("records"))]
     for name, (heading, columns) in OF_SNAPSHOT.items():
         rows = tables.get(name, pd.DataFrame()).head(ROWS).to_dict("records")
         shown = table([_row(row) for row in rows], columns)
         parts += [f"## {heading}", shown] if shown else []
-    return _page("\n\n".join(parts), title, templates, memory_picture(tables, title),
-                 "What is active after each allocation and release, by what it is for.")  # fmt: skip
+    caption = "What is active after each allocation and release, by what it is for."
+    return _page("\n\n".join(parts), title, templates, memory_picture(tables, title), caption)
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
     """The memory over time as SVG; None without a history."""
-    timeline = tables["timeline"]
-    if timeline.empty:
-        return None
-    rows = timeline.assign(time=timeline["time_ms"] / 1e3, reserved=timeline["reserved_bytes"])
-    rows = rows[["time", "reserved", "phase", *CATEGORY_COLUMNS]]
-    return theme.render(lambda frame: memory_figures.of_recording(frame, plain(title)), rows)
+    rows = tables.get("memory_timeline", pd.DataFrame())
+    return None if rows.empty else theme.render(lambda own: memory_figures.of_recording(own, plain(title)), rows)
 
 
 def _device(row: dict) -> str:
     """What a reader has to know first of a device."""
     made = _row(row)
-    lines = [f"Device {row['device']}: at its peak {made['peak_bytes']} are active, of those that were asked for."]
-    if made["peak_reserved_bytes"]:
-        lines.append(f"At most {made['peak_reserved_bytes']} are reserved.")
-    return "\n\n".join([" ".join(lines), *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))])
+    said = f"Device {row['device']}: at its peak {made['peak']} are active, of those that were asked for."
+    if made["peak_reserved"] and made["peak_reserved"].value > made["peak"].value:
+        said += f" At most {made['peak_reserved']} are reserved."
+    return "\n\n".join([said, *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))])
 
 
 def _row(row: dict) -> dict:
@@ -83,16 +70,15 @@ def _row(row: dict) -> dict:
 
 
 def _value(name: str, value: object) -> object:
-    """A number as a quantity, by the end of its column's name; anything else as harmless text."""
+    """A number as a quantity, anything else as harmless text."""
     if isinstance(value, str):
         return plain(value)
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    unit = "B" if name.endswith("bytes") else "share" if name.endswith("share") else "count"
-    return Quantity(float(value), unit)
+    return Quantity(float(value), "B" if name in BYTES else "count")
 
 
-def _page(text: str, title: str, templates: Path, drawn: bytes | None = None, caption: str = "") -> str:
+def _page(text: str, title: str, templates: Path, drawn: bytes | None, caption: str) -> str:
     """One file; the picture stands below the first heading."""
     if drawn:
         heading, _, rest = text.partition("\n")

@@ -91,6 +91,10 @@ def test_a_table_has_one_unit_a_column_and_no_empty_one():
     ]
 
 
+def test_names_alone_are_no_table():
+    assert table([{"a": "x", "b": None}], "name: a; time: b") is None
+
+
 def test_a_column_of_several_units_names_each():
     rows = [{"a": Quantity(1.0, "s")}, {"a": Quantity(2e9, "B/s")}]
     assert f"| 2.00{NBSP}GB/s |" in table(rows, "a: a")

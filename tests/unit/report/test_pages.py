@@ -96,6 +96,19 @@ def test_names_of_records_do_no_harm(folders, request_for):
     assert "Accelerator &lt;A&gt;" in html and "<A>" not in html
 
 
+def test_a_model_of_ones_own_is_not_told_as_ours(gpu, request_for, folders):
+    less = Data(gpu.folder, gpu.machine)
+    less._read = {name: gpu[name] for name in TABLES}
+    own = {"reference": "models/gpt.py:build", "class": "GPT", "d_model": float("nan"), "flop_from": "counter"}
+    less._read["models"] = gpu["models"].assign(**own)
+    made = pages(less, request_for(folders["none"]))
+    assert "the model as it was built" in made["page_one"].markdown
+    assert "SwiGLU" not in made["setup"].markdown and "GPT" in made["setup"].markdown
+    assert not any("largest batch" in each.markdown for each in made.values())  # no closed form of its memory
+    for each in made.values():
+        assert_sound(each.markdown)
+
+
 def test_figures_stand_where_they_were_drawn(folders, request_for):
     request = request_for(folders["gpu"])
     svg = '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg"><path d="M0 0h1"/></svg>'

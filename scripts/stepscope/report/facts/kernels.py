@@ -90,6 +90,7 @@ class Kernels:
     worst: Limited | None = None
     graphs: tuple[Graphs, ...] = ()
     top: tuple[Kernel, ...] = ()
+    has_adamw: bool = False
     overhead: Maybe = None
 
 
@@ -132,7 +133,8 @@ def facts(data: Data) -> Kernels | None:
         limited=limited,
         worst=max(limited, key=lambda each: each.clock.value / _least(each).value, default=None),
         graphs=tuple(_graphs(each) for each in reversed(climbed) if each.rung("graphs")),
-        top=_top(data, own),
+        top=(top := _top(data, own)),
+        has_adamw=any(name in kernel.name for kernel in top for name in ("addcdiv", "addcmul", "lerp")),
         overhead=over(own.wall, own.clock),
     )
 

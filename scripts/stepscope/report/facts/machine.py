@@ -67,7 +67,8 @@ class Place:
     """A size at a context and batch, in a precision.
 
     arithmetic: its FLOP at the ceiling. optimizer_fused, optimizer_written: AdamW's bytes at the copy's rate, in one
-    pass and as one operation after another. scores: what naive attention moves for its scores, likewise.
+    pass and as one operation after another. scores: what naive attention moves for its scores, likewise. is_own: of a
+    model of one's own.
     """
 
     size: Name
@@ -82,6 +83,7 @@ class Place:
     optimizer_fused: Maybe
     optimizer_written: Maybe
     scores: Maybe
+    is_own: bool
 
     @property
     def name(self) -> Name:
@@ -130,4 +132,5 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
         optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
         scores=scores,
+        is_own=bool(model.get("reference")),
     )

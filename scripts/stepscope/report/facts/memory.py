@@ -10,6 +10,7 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, is_below, minus, plus, scaled, share
 
 CLOSE = 0.01  # a prediction that is off by less holds
+EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
 STANDING = ("parameters", "optimizer state")
 
 
@@ -61,9 +62,11 @@ class Memory:
     gradients: Maybe = None
     floor: Maybe = None
     phase: str = ""
+    is_early: bool = False
     alive: tuple[Alive, ...] = ()
     all: Alive | None = None
     holds: bool = False
+    is_renamed: bool = False
     activations: Maybe = None
     activations_share: Maybe = None
     casts: Maybe = None
@@ -127,10 +130,12 @@ def facts(data: Data) -> Memory | None:
         state=state,
         gradients=scaled(where.parameters, 4, "B"),
         floor=scaled(where.parameters, 16, "B"),
-        phase=phase,
+        phase=_phase(data, cell, phase),
+        is_early=is_below(by_name.get("gradients") or Quantity(0.0, "B"), scaled(where.parameters, 4, "B"), EARLY),
         alive=(*alive, whole) if whole else (),
         all=whole,
         holds=whole is not None and whole.gap is not None and abs(whole.gap.value) < CLOSE,
+        is_renamed=any(each.gap is None or abs(each.gap.value) > CLOSE for each in alive),
         activations=by_name.get("activations"),
         activations_share=share(by_name.get("activations"), asked),
         casts=by_name.get("cast weights") if where.is_mixed else None,
@@ -153,6 +158,15 @@ def facts(data: Data) -> Memory | None:
 
 def _order(where: Place) -> tuple:
     return (where.precision == "bf16", where.parameters.value if where.parameters else 0, where.context)
+
+
+def _phase(data: Data, cell: str, said: str) -> str:
+    """The phase in which most is alive in the recorded step; without a recording of it what the table says."""
+    rows = data.rows("memory_timeline", cell=cell)
+    if rows.empty:
+        return said
+    alive = rows[["parameters", "gradients", "optimizer_state", "activations", "cast_weights", "other"]].sum(axis=1)
+    return str(rows["phase"][alive.idxmax()])
 
 
 def _bytes(row: dict) -> float:

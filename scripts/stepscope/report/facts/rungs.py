@@ -5,10 +5,10 @@ import shlex
 from dataclasses import dataclass
 from functools import cached_property
 
-from stepscope.report.facts.machine import Machine, Place, place
+from stepscope.report.facts.machine import MIXED, Machine, Place, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, joined, minus, over, plus, share, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, minus, over, plus, scaled, share, time_of
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 LABELS = {
@@ -31,7 +31,8 @@ class Rung:
     """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
 
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before,
-    won: the seconds that it won. predicted_gain: by its mechanism alone. peak: reserved bytes.
+    won: the seconds that it won. predicted_gain: by its mechanism alone. peak: reserved bytes. difference: of loss and
+    gradients from the first rung's, relative.
     """
 
     name: Name
@@ -59,6 +60,8 @@ class Rung:
     launches: Maybe
     kernels: Maybe
     compile_time: Maybe
+    difference: Maybe
+    differs: bool
     limits: str
 
     @property
@@ -95,7 +98,7 @@ class Ladder:
     @cached_property
     def plain(self) -> Rung:
         """The baseline of page one: 16 bits, nothing else changed."""
-        return next((rung for rung in self.rungs if rung.kind in ("bf16", "fp16") and rung.step), self.start)
+        return next((rung for rung in self.rungs if rung.kind in MIXED and rung.step), self.start)
 
     @cached_property
     def top(self) -> Rung:
@@ -116,6 +119,17 @@ class Ladder:
     def without_gain(self) -> list[Rung]:
         """Those that were not."""
         return [rung for rung in self.after_plain if rung.gain and not rung.is_gain]
+
+    @property
+    def most_different(self) -> Maybe:
+        """How far loss and gradients of a rung are off the first rung's at most; None where a rung was not checked."""
+        known = [rung.difference for rung in self.rungs if rung is not self.start]
+        return max(known, key=lambda each: each.value) if known and all(known) else None
+
+    @property
+    def differing(self) -> list[Rung]:
+        """Rungs whose loss or gradients differ by more than rounding."""
+        return [rung for rung in (*self.rungs, *self.asides) if rung.differs]
 
     def rung(self, kind: str) -> Rung | None:
         """The rung or aside that makes this change and ran."""
@@ -159,7 +173,10 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     names = list(declared) or list(dict.fromkeys(row["variant"] for row in rows))
     changes = _changes(names, declared, comparisons)
     first = names[0]
-    sixteen = next((each for each in changes.values() if each["precision"] in ("bf16", "fp16")), changes[first])
+    ran = {row["variant"] for row in rows if row["quantity"] == "time" and row["status"] == "ok"}
+    sixteen = next(
+        (changes[name] for name in names if name in ran and changes[name]["precision"] in MIXED), changes[first]
+    )
     where = place(data, own, rows[0], sixteen["precision"])
     made: dict[str, Rung] = {}
     for name in names:
@@ -168,7 +185,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
     if not any(rung.step for rung in made.values()):
         return None
-    plain = next((rung for rung in made.values() if rung.kind in ("bf16", "fp16")), None)
+    plain = next((rung for rung in made.values() if rung.kind in MIXED), None)
     pair = next((row for row in comparisons if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
     return Ladder(
         place=where,
@@ -190,7 +207,7 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
     before = {}
     for row in comparisons:  # the rung before comes first among those that a variant is compared with
         before.setdefault(row["b"], row["a"])
-    for position, name in enumerate(names):
+    for name in names:
         said = declared.get(name, {})
         after = said.get("after", "") if declared else before.get(name, "")
         based = options.get(after, START)
@@ -198,10 +215,18 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
         full = (START if declared else based) | own
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
         value = full[changed[0]]
-        is_aside = bool(after) and position > 0 and any(options[other]["after"] == after for other in options)
         kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
-        options[name] = full | {"after": after, "kind": kind, "is_aside": is_aside}
-    return options
+        options[name] = full | {"after": after, "kind": kind}
+    main = _longest_chain(options)
+    return {name: full | {"is_aside": name not in main} for name, full in options.items()}
+
+
+def _longest_chain(options: dict[str, dict]) -> list[str]:
+    """The rungs: the longest way from the first variant along `after`; what branches off it is an aside."""
+    ways: dict[str, list[str]] = {}
+    for name, full in options.items():
+        ways[name] = [*ways.get(full["after"], []), name]
+    return max(ways.values(), key=len)
 
 
 def _by_name(name: str) -> dict:
@@ -228,7 +253,7 @@ def _rung(
     step, rate = of("time", "step"), own.rate(change["precision"])
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
     reached = over(where.flop, step, "FLOP/s")
-    kind = change["kind"]
+    kind, difference = change["kind"], of("difference")
     label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
     return Rung(
         name=Name(label),
@@ -244,7 +269,7 @@ def _rung(
         optimizer=of("time", "optimizer"),
         gain=of_ratio(pair) if pair else None,
         verdict=pair["verdict"] if pair else "",
-        won=minus(before.step, step) if before else None,
+        won=_won(before, step, pair) if before else None,
         predicted_gain=_predicted(kind, before, where, own) if before and before.step else None,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
@@ -256,8 +281,17 @@ def _rung(
         launches=of("launches"),
         kernels=of("kernels"),
         compile_time=of("compile_time"),
+        difference=scaled(difference, 1.0, "error") if difference else None,
+        differs=is_below(of("tolerance"), difference),
         limits=own_step.get("limits", ""),
     )
+
+
+def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:
+    """Seconds of the rung before that a change takes away: by the ratio of both in turns, else their difference."""
+    if pair is None or before.step is None:
+        return minus(before.step, step)
+    return scaled(Quantity(before.step.value, "s", cells=before.step.cells), 1 - 1 / pair["ratio"])
 
 
 def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:

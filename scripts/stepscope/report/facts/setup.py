@@ -31,7 +31,6 @@ class Own:
     reference: Name
     kind: Name
     parameters: Maybe
-    attention: Name
     inputs: Name
     loss: Name
     unknown: Name
@@ -56,7 +55,8 @@ class Setup:
 
 def facts(data: Data) -> Setup | None:
     """Of all models that a cell of the machine has."""
-    rows = data.dicts("models")
+    trained = data.rows("cells", study=["timing", "ladder", "profile", "memory"])["size"]
+    rows = data.dicts("models", size=set(trained))
     if not rows:
         return None
     own = machine(data)
@@ -100,7 +100,6 @@ def _own(row: dict) -> Own:
         reference=Name(row["reference"]),
         kind=Name(row["class"]),
         parameters=number(row, "parameters", "parameters"),
-        attention=Name(row["attention"]),
         inputs=Name(row["inputs"]),
         loss=Name(row["loss"]),
         unknown=Name(row["unknown"]),

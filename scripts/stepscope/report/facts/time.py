@@ -60,6 +60,7 @@ class Time:
     phases: tuple[Phase, ...] = ()
     by_phase: dict[str, Phase] | None = None
     backward_ratio: Maybe = None
+    is_backward_cheap: bool = False
     sum_gap: Maybe = None
     inference: Maybe = None
     grad: Maybe = None
@@ -93,6 +94,7 @@ def facts(data: Data) -> Time | None:
         phases=phases,
         by_phase={str(each.phase): each for each in phases},
         backward_ratio=over(measured["backward"], measured["forward"]),
+        is_backward_cheap=is_below(measured["backward"], measured["forward"], 2 * (1 - CLOSE)),
         sum_gap=gap(plus(*measured.values()), step),
         inference=inference,
         grad=over(of("forward", "forward"), inference),

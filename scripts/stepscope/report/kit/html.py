@@ -14,7 +14,7 @@ from mdit_py_plugins.anchors import anchors_plugin
 from stepscope import colours
 from stepscope.figures import svg
 
-_FIGURE = re.compile(r'<p><img src="([^"]+)" alt="([^"]*)"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
+_FIGURE = re.compile(r'<p><img src="([^"]+)" alt="[^"]*"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
 
 
 def slug(title: str) -> str:
@@ -41,9 +41,10 @@ def body(markdown: str, figures: Path | dict[str, str]) -> str:
     return _FIGURE.sub(lambda found: _figure(*found.groups(), figures, next(numbers)), text)
 
 
-def _figure(path: str, label: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
+def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
     source = figures[path] if isinstance(figures, dict) else Path(os.path.normpath(figures / path)).read_text()
-    drawn = svg.inline(source, number, html.unescape(label))
+    label = html.unescape(re.sub(r"<[^>]+>", "", caption))  # the picture's name says nothing
+    drawn = svg.inline(source, number, label)
     return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
 
 

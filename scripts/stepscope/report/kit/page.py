@@ -74,7 +74,7 @@ def environment(folder: Path, figures: Callable[[str], str | None]) -> jinja2.En
     def figure(name: str, caption: str) -> str | None:
         """A figure with its caption, if it was drawn."""
         path = figures(name) if name else None
-        return f"![{caption}]({path})\n*{caption}*" if path else None
+        return f"![{name}]({path})\n*{caption}*" if path else None
 
     made.filters |= {"table": table, "bare": _bare, "listed": listed}
     made.globals |= {"figure": figure}

@@ -7,7 +7,7 @@ NOTHING = "–"
 
 
 def table(rows, columns: str, caption: str = "") -> str | None:
-    """A Markdown table, with its caption below it; None without rows.
+    """A Markdown table, with its caption below it; None without rows, or where the first column alone is left.
 
     columns: `label: name; label: name`, in their order; a name may be a path (`place.size`). A column that no row has
     a value of is left out, and its unit stands behind its label.
@@ -15,7 +15,7 @@ def table(rows, columns: str, caption: str = "") -> str | None:
     named = [[part.strip() for part in column.split(":")] for column in columns.split(";")]
     found = [(label, [_value(row, name) for row in rows or ()]) for label, name in named]
     shown = [_column(label, values) for label, values in found if any(value is not None for value in values)]
-    if not shown:
+    if len(shown) < min(2, len(named)):
         return None
     text = "\n".join(f"| {' | '.join(line)} |" for line in zip(*shown, strict=True))
     return f"{text}\n\n*{caption}*" if caption else text
