@@ -19,7 +19,6 @@ PACKAGE = "stepscope"
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
     "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases, a backend
-    "stepscope.confidence": False,  # what is said of numbers that are measured
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
