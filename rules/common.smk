@@ -94,11 +94,11 @@ def templates():
     return sorted(os.path.relpath(path) for path in found if "example" not in path.parts)
 
 
-def ab_page(wildcards):
-    """What was found of two sides that were measured in turns; ends the run if no sides were given."""
-    if AB is None:
-        sys.exit(f"config keys a_commit and b_commit: give what is to be measured in turns, {turns.HOW}")
-    return f"results/ab/{AB.name}/ab.txt"
+def compared_with(wildcards):
+    """The results folder that `compare` sets ours beside; ends the run where the configuration names none."""
+    if refused := hardware.wrong_baseline(config, compares=True, reports=False):
+        sys.exit(refused)
+    return config["baseline"]
 
 
 def write_plan(path, log):

@@ -73,9 +73,8 @@ rule compare:
     conda:
         "../envs/report.yaml"
     params:
-        baseline=config["baseline"] or "",
-        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")]
-        + ["--strict"] * config["strict"],
+        baseline=compared_with,
+        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")],
     message:
         "Comparing the results with {params.baseline}"
     shell:

@@ -2,7 +2,7 @@
 
 BASELINE and RESULTS are folders `results/`, or folders that hold one, with their tables. Judged is what repeats on any
 host: times without the host, launches, and bytes. Times by the clock are listed without a verdict: compare two variants
-in turns instead (snakemake --cores 1 ab).
+in turns instead (scripts/ab.py).
 
 Exit code: 0, nothing is worse; 1, something is; 2, there is nothing to compare.
 """

@@ -9,7 +9,6 @@ from stepscope.files import replacing
 
 # Folders of results/ that hold no cells, so that none of them is a machine's label.
 OTHER_FOLDERS = ("tables", "figures", "report", "slurm", "archive", "site", "ab", "compare")
-OF_CELLS = ("_samples", "_timeline")  # ends of the names of tables whose rows the cells' own files hold
 _MEASURED = ("record.json", "samples.csv")
 
 
@@ -29,11 +28,6 @@ def pack(results: Path, path: Path, label: str | None = None) -> int:
         for file, name in sorted(cells + pages, key=lambda pair: pair[1]):
             archive.write(file, name)
     return len(cells + pages)
-
-
-def is_of_cells(table: str) -> bool:
-    """Whether a table's rows stand in the cells' own files too: samples, and events of a trace or a snapshot."""
-    return table.endswith(OF_CELLS)
 
 
 def _of_cells(folder: Path) -> Iterator[Path]:

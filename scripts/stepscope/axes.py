@@ -69,7 +69,6 @@ MODES = {
         Mode("step", "step", ("forward", "backward", "optimizer"), "step"),
     )
 }
-STEP_PHASES = MODES["step"].phases
 
 # How the same model is run, with the value that stands neither in a path nor in a spec.
 NEUTRAL = {

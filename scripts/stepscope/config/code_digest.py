@@ -19,13 +19,12 @@ PACKAGE = "stepscope"
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
     "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases, a backend
-    "stepscope.confidence": False,  # what is said of numbers that are measured
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
     "stepscope.model.flops": False,  # operations by formula; a measured time is divided by them afterwards
-    "stepscope.model.traffic": False,  # bytes moved by formula, for the roofline
+    "stepscope.model.traffic": False,  # bytes that an optimizer moves, for the report
     "stepscope.model.footprint": False,  # memory by formula, shown beside the measured peak
     "stepscope.model.footprint_formulas": False,  # the text of these formulas
     "stepscope.model.footprint_peak": False,  # the predicted peak

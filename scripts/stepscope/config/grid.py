@@ -110,7 +110,7 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def options_path(options: dict) -> str:
-    """`/batch=64/repeat=2` for the options that are not neutral; empty if all are."""
+    """`/batch=64/window=128` for the options that are not neutral; empty if all are."""
     return "".join(f"/{key}={value}" for key, value in options.items())
 
 

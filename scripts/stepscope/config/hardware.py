@@ -48,7 +48,7 @@ def hardware_of(config: dict, results: Path = Path("results")) -> list[Hardware]
     if baseline and baseline not in entries and not is_of_results(baseline):
         raise ConfigError(
             f"config key baseline: there is no hardware {baseline!r}; choose from {', '.join(entries)}, or, for "
-            "snakemake compare, give a results folder or an archive that is there"
+            "snakemake compare, give a results folder that is there"
         )
     return sorted(found, key=lambda one: one.label != baseline) if baseline else found
 
@@ -62,10 +62,10 @@ def wrong_baseline(config: dict, compares: bool, reports: bool) -> str | None:
     """One line where the baseline is not of the kind that a run's targets take; else None."""
     baseline = config["baseline"]
     if compares and not baseline:
-        return "config key baseline: compare needs a results folder or an archive; give --config baseline=PATH"
+        return "config key baseline: compare needs a results folder; give --config baseline=PATH"
     if compares and not is_of_results(baseline):
         return (
-            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder or an archive; give "
+            f"config key baseline: {baseline!r} is a machine, but compare needs a results folder; give "
             "--config baseline=PATH"
         )
     if reports and baseline and baseline not in config["hardware"] and is_of_results(baseline):

@@ -13,11 +13,6 @@ from stepscope.axes import CHOSEN_BY_NAME, IMPLEMENTATIONS
 MODELS = "stepscope.measure.models"  # a module for each kind of model
 
 
-def chosen_of(spec: dict) -> dict[str, str]:
-    """The implementations that a cell which runs the model loads by name, by option."""
-    return {name: axes.option(spec, name) for name in CHOSEN_BY_NAME}
-
-
 def modules_of(spec: dict) -> list[str]:
     """Names of the modules that a cell loads by name, sorted: what its code digest covers beside what its program
     imports. A model of one's own at neutral attention runs what it was written with, none of ours."""

@@ -2,7 +2,7 @@
 
 Chen et al. 2016 (Training Deep Nets with Sublinear Memory Cost, section 4.3): n blocks in groups of k keep n / k inputs
 of groups, and while a group runs backward, what its k blocks save. With b bytes of a boundary and a bytes saved by a
-block that is (n / k) b + k a, least at k = sqrt(n b / a); the paper's sqrt(n) is the case a = b.
+block that is (n / k) b + k a.
 
 `peak_bytes` counts every tensor as `stepscope.model.footprint_peak` does, of the code as it is written: what a compiler
 keeps is its own choice.
@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from stepscope.model import footprint, footprint_peak
 from stepscope.model.footprint import Setup
 
-ALIKE = 0.01  # peaks so near each other count as one
-
 
 def boundary_bytes(setup: Setup) -> int:
     """A group's input: one version of the residual stream."""
@@ -26,23 +24,6 @@ def block_bytes(setup: Setup) -> int:
     """What a block's forward pass saves for its backward pass, autocast's copies of its weights included: they go and
     come back with it."""
     return footprint.total(footprint.saved_by_block(setup)) + footprint.total(footprint.cast_weights(setup))
-
-
-def best_by_rule(setup: Setup) -> float:
-    """sqrt(n b / a): the k with the least memory kept, not rounded."""
-    return math.sqrt(setup.shape.num_layers * boundary_bytes(setup) / block_bytes(setup))
-
-
-def best_by_peak(setup: Setup, mode: str) -> int:
-    """The k that keeps least, of those whose peak is within ALIKE of the lowest."""
-    layers = setup.shape.num_layers
-    peaks = {every: peak_bytes(setup, mode, every) for every in range(1, layers + 1)}
-    near = [every for every, size in peaks.items() if size <= (1 + ALIKE) * min(peaks.values())]
-
-    def kept(every: int) -> int:
-        return math.ceil(layers / every) * boundary_bytes(setup) + every * block_bytes(setup)
-
-    return min(near, key=kept)
 
 
 def peak_bytes(setup: Setup, mode: str, every: int) -> int:

@@ -145,7 +145,7 @@ def test_a_name_may_have_64_characters():
         ("hardware={gpu: {measure: false}}", ("hardware", "gpu", "measure"), False),
         ("hardware={gpu: {threads: 4}}", ("hardware", "gpu", "threads"), 4),
         ("timing={time_limit: 7}", ("timing", "time_limit"), 7),
-        ("strict=true", ("strict",), True),
+        ("paired={a: b}", ("paired", "a"), "b"),
     ],
 )
 def test_what_stands_inside_a_mapping_of_the_command_line_is_no_text(written, key, value, project_root):

@@ -1,7 +1,5 @@
 """Memory with checkpoints in closed form: against sums by hand, the plain peak, and every allocation of torch."""
 
-import math
-
 import pytest
 from stepscope.model import footprint, footprint_checkpoint, footprint_peak
 from stepscope.model.footprint import Setup
@@ -21,7 +19,6 @@ def test_what_a_block_saves_by_hand():
     numbers = 64 + (64 + 1) + 64 + (64 + 64 + 192 + 64 + 4) + 64 + (64 + 1) + 64 + 4 * 128
     assert footprint_checkpoint.block_bytes(setup(attention="sdpa")) == 4 * tokens * numbers
     assert footprint_checkpoint.boundary_bytes(setup()) == 4 * tokens * 64
-    assert footprint_checkpoint.best_by_rule(setup(attention="sdpa")) == pytest.approx(math.sqrt(6 * 64 / numbers))
 
 
 def test_autocasts_copies_come_and_go_with_a_block():
@@ -46,31 +43,16 @@ def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
     assert footprint_checkpoint.peak_bytes(long, "forward-backward", 6) == last
 
 
-def test_the_best_k_of_equal_parts_is_the_root():
-    """If a block saved as much as a boundary, the rule would give the paper's square root."""
-    equal = setup()
-    ratio = footprint_checkpoint.block_bytes(equal) / footprint_checkpoint.boundary_bytes(equal)
-    assert footprint_checkpoint.best_by_rule(equal) * math.sqrt(ratio) == pytest.approx(math.sqrt(6))
-
-
-def test_the_best_k_has_one_of_the_lowest_peaks():
-    deep = setup(shape=ModelShape(64, 128, 40, 4, 200), attention="sdpa", context=256)
-    best = footprint_checkpoint.best_by_peak(deep, "step")
-    peaks = [footprint_checkpoint.peak_bytes(deep, "step", every) for every in range(1, 41)]
-    assert peaks[best - 1] <= 1.01 * min(peaks) and best < 40
-    assert abs(best - footprint_checkpoint.best_by_rule(deep)) < 2
-
-
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
 def test_the_closed_form_is_what_torch_allocates(every, attention):
     """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of the targets."""
     torch = pytest.importorskip("torch")
-    from stepscope.measure.ladder_workload import OptimisedWorkload
+    from stepscope.measure.workload import Workload
 
     spec = {"d_model": 64, "d_ff": 128, "num_layers": 6, "num_heads": 4, "vocab_size": 200, "context": 128, "batch": 2}
     spec |= {"precision": "fp32", "attention": attention, "seed": 0, "device": "cpu", "checkpoint": every}
-    work = OptimisedWorkload(spec)
+    work = Workload(spec)
 
     def step():
         work.clear_gradients()

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.model import flops, footprint, traffic
+from stepscope.model import flops, footprint
 from stepscope.model.footprint import Setup
 from stepscope.model.footprint_formulas import formula_of
 from stepscope.model.shape import ModelShape
@@ -99,17 +99,3 @@ def test_formulas_name_the_heads_of_k_and_v():
     }
     plain = Setup(shape(), 3, 7)
     assert formula_of(plain, 4 * 72 * 24, (72, 24), "float32", "parameters") == "3 d_model × d_model × 4 B"
-
-
-def test_bytes_moved_by_attention_with_keys_of_its_own():
-    """Q and O: 4 heads x 5 queries x 8; K and V: 2 heads x 9 keys x 8; of 3 sequences."""
-    q, k = 3 * 4 * 5 * 8, 3 * 2 * 9 * 8
-    assert traffic.attention_bytes(3, 4, 5, 8, "bf16", "forward", 2, 9) == 2 * (2 * q + 2 * k)
-    assert traffic.attention_bytes(3, 4, 5, 8, "fp32", "backward", 2, 9) == 4 * (4 * q + 4 * k)
-
-
-def test_bytes_of_a_step_follow_the_heads_of_k_and_v():
-    """Of each block K, V and their part of the projection's result are half as large, and so are their weights."""
-    full, half = (Setup(shape(key_value_heads=heads), 2, 6) for heads in (0, 2))
-    weights, stream = 3 * 2 * 12 * 24, 3 * 12 * (2 * 12)
-    assert traffic.forward_bytes(full) - traffic.forward_bytes(half) == 4 * (weights + stream)
