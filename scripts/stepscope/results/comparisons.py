@@ -9,9 +9,13 @@ from stepscope.results import statistics, verdicts
 from stepscope.results.cells import Cell
 
 PLACE = ["mode", "phase", "length", "direction"]
-PAIR = ["cell", "a", "b", *PLACE]
+PAIR = ["cell", "a", "b", *PLACE, "quantity"]
 FAMILY = ["machine", "study"]  # whose false discoveries are controlled together
 ALIKE = [*FAMILY, "limits", "in_turns"]  # within which pairs lend each other their spread
+QUANTITIES = {
+    "free": "time",
+    "host-free": "host_free_time",
+}  # of a kind of steps; of a ladder those of whole steps alone
 
 
 def of(cells: list[Cell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
@@ -19,15 +23,18 @@ def of(cells: list[Cell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.Dat
     ratios = of_processes(pairs(cells), samples)
     found = ratios.groupby(PAIR, sort=False).agg(processes=("process", "count"), rounds=("rounds", "sum"))
     found = found.reset_index().merge(_limits(series), on=["cell", "a", "b", *PLACE], how="left")
+    is_host_free = found["quantity"] == "host_free_time"
+    found["limits"] = found["limits"].mask(is_host_free, "gpu")
     place = pd.DataFrame([{"cell": cell.name, **cell.place} for cell in cells]).drop(columns="mode")
     found = found.merge(place, on="cell").set_index(PAIR)
     found["in_turns"] = found["rounds"] > 0
     logs = ratios.set_index(PAIR).join(found[ALIKE]).set_index(ALIKE, append=True)["ratio"]
     between = statistics.between_processes(logs, [*PAIR, *ALIKE], ALIKE).droplevel(ALIKE).reindex(found.index)
-    is_of_gpu = found["in_turns"] & (found["limits"] == "gpu")
+    is_repeatable = found["in_turns"] | (found.index.get_level_values("quantity") == "host_free_time")
+    is_of_gpu = is_repeatable & (found["limits"] == "gpu")
     margins = np.where(is_of_gpu, verdicts.MARGIN_OF_GPU, verdicts.MARGIN)
     judged = verdicts.judged(between, margins, found["machine"] + "/" + found["study"])
-    found = found.join(judged).reset_index().assign(quantity="time")
+    found = found.join(judged).reset_index()
     found["length"] = found["length"].where(found["length"] > 0)
     return found
 
@@ -35,11 +42,13 @@ def of(cells: list[Cell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.Dat
 def of_processes(pairs: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
     """By PAIR and process: the median over rounds of the logarithm of time of a over time of b, and `rounds`.
 
-    A variant's time in a round is the median of its free steps. Where there are no turns a process is one round.
+    A variant's time in a round is the median of its steps. Where there are no turns a process is one round.
     """
-    free = samples[(samples["kind"] == "free") & ~samples["warmup"].astype(bool)]
-    where = ["cell", "variant", "process", "round", *PLACE]
-    times = free.groupby(where, observed=True, sort=False)["seconds"].median().reset_index()
+    is_compared = samples["kind"].isin(QUANTITIES) & samples["mode"].isin(["", "step"])
+    steps = samples[is_compared & ~samples["warmup"].astype(bool)]
+    steps = steps.assign(quantity=steps["kind"].astype(str).map(QUANTITIES))
+    where = ["cell", "variant", "process", "round", *PLACE, "quantity"]
+    times = steps.groupby(where, observed=True, sort=False)["seconds"].median().reset_index()
     times[["cell", "variant", "mode", "phase", "direction"]] = times[
         ["cell", "variant", "mode", "phase", "direction"]
     ].astype(str)

@@ -156,7 +156,7 @@ COMPARISONS = Table(
         PHASE,
         LENGTH,
         DIRECTION,
-        text("quantity", "quantity", "what is compared: `time`"),
+        text("quantity", "quantity", "what is compared: `time`, or `host_free_time`, replayed from a CUDA graph"),
         text("a", "a", "the variant that `b` is compared with"),
         text("b", "b", "the variant that is judged"),
         number("ratio", "times as fast", "1", "time of a over time of b: above 1, b is faster", "low", "high"),

@@ -93,7 +93,8 @@ def test_a_difference_within_two_percent_is_one_only_where_the_gpu_limits_both_i
     rows = turns({"fp32": 1.017, "sdpa": 1.0}, noise=0.0005)
     rows += [sample(name, 1, 1.0, kind="host-free") for name in ("fp32", "sdpa")]
     ladder(results, rows, device)
-    (got,) = compared(results).to_dict("records")
+    found = compared(results)
+    (got,) = found[found["quantity"] == "time"].to_dict("records")
     assert (got["verdict"], got["limits"]) == (verdict, "gpu" if device == "cuda" else "cpu")
 
 
@@ -116,3 +117,18 @@ def test_all_implementations_of_attention_are_compared_at_each_length(results):
 def test_without_variants_there_is_nothing_to_compare(results):
     results.add("lab/timing/nano/ctx32/fp32", SHAPE | {"precision": "fp32"}, [sample()])
     assert compared(results).empty
+
+
+def test_steps_without_the_host_are_compared_where_launches_hide_what_differs(results):
+    """Clocks that differ by 30 % between processes, replays by 0.1 %: only the replays tell a true 1.5."""
+    clock, replays = {1: 1.3, 2: 1.0, 3: 0.7}, {1: 1.001, 2: 1.0, 3: 0.999}
+    rows = []
+    for process in (1, 2, 3):
+        rows += [sample("fp32", process, 0.05 * clock[process], round=1), sample("sdpa", process, 0.05, round=1)]
+        rows += [sample("fp32", process, 0.015 * replays[process], kind="host-free")]
+        rows += [sample("sdpa", process, 0.01, kind="host-free")]
+    ladder(results, rows, "cuda")
+    got = compared(results).query("a == 'fp32' and b == 'sdpa'").set_index("quantity")
+    assert got["verdict"].to_dict() == {"time": "unclear", "host_free_time": "faster"}
+    assert got.loc["host_free_time", "ratio"] == pytest.approx(1.5, rel=1e-3)
+    assert got.loc["host_free_time", "limits"] == "gpu"
