@@ -74,8 +74,7 @@ rule compare:
         "../envs/report.yaml"
     params:
         baseline=config["baseline"] or "",
-        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")]
-        + ["--strict"] * config["strict"],
+        flags=[word for old, new in config["paired"].items() for word in ("--paired", f"{old}={new}")],
     message:
         "Comparing the results with {params.baseline}"
     shell:
