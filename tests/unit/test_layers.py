@@ -1,31 +1,17 @@
-"""Who may import whom: packages in one direction, and no study from another's folder."""
+"""Who may import whom: packages in one direction, and no kind of figure from another."""
 
 import ast
 from pathlib import Path
-
-import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "archive", "archive_making", "axes", "confidence", "machine", "kernels", "model", "config"),
-    *("recordings", "trace", "snapshot"),
-    *(
-        "measure",
-        "results",
-        "tables",
-        "colours",
-        "report/kit",
-        "report/data",
-        "figures",
-        "report/studies",
-        "report/chapters",
-    ),
-    "report",
+    *("files", "archive", "axes", "machine", "kernels", "model", "config", "recordings", "trace", "snapshot"),
+    *("measure", "results", "colours", "figures", "report/kit", "report/facts", "report"),
 )
-# Modules of the figures that are no study's.
-SHARED_FIGURES = {"__init__", "theme", "facets", "marks", "labels"}
+# Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient besides.
+SHARED_FIGURES = {"__init__", "theme", "marks", "svg", "words", "places", "steps", "where"}
 
 
 def imported(path: Path) -> set[str]:
@@ -59,28 +45,26 @@ def test_packages_import_in_one_direction():
     assert wrong == []
 
 
-def study_of(name: str, folder: str) -> str | None:
-    """NAME of `FOLDER/NAME/…`; None for what is elsewhere or no study's."""
-    first = name.removeprefix(f"{folder}/").partition("/")[0] if name.startswith(f"{folder}/") else None
-    return None if first in SHARED_FIGURES else first
+def test_every_layer_is_there():
+    assert [name for name in LAYERS if not any(name == each or each.startswith(f"{name}/") for each in MODULES)] == []
 
 
-@pytest.mark.parametrize("folder", ["report/studies", "figures"])
-def test_no_study_imports_from_another(folder):
-    studies = {study_of(module, folder) for module in MODULES} - {None}
-    assert {"timing", "memory", "hardware"} <= studies
+def test_no_kind_of_figure_imports_from_another():
+    shared = {f"figures/{name}" for name in SHARED_FIGURES}
+    figures = {module for module in MODULES if module.startswith("figures/")}
+    assert {"figures/ladder", "figures/memory", *shared} <= figures
     wrong = [
         f"{module} imports {name}"
-        for module, names in MODULES.items()
-        for name in names
-        if (own := study_of(module, folder)) and (other := study_of(name, folder)) in studies and other != own
+        for module in figures - shared
+        for name in MODULES[module]
+        if any(name == each or name.startswith(f"{each}/") for each in figures - shared)
     ]
     assert wrong == []
 
 
 def test_reporting_and_planning_do_without_torch():
     heavy = {"torch", "triton", "einops"}
-    for folder in ("config", "machine", "results", "tables", "report", "figures", "trace", "snapshot"):
+    for folder in ("config", "machine", "recordings", "results", "report", "figures", "trace", "snapshot"):
         for path in (LIBRARY / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_bytes())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
