@@ -30,9 +30,8 @@ def main() -> None:
             if not memory.is_out_of_memory(error):
                 raise
             sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
-        for name, table in summary["tables"].items():
-            if name != "course":
-                _say(table)
+        for table in summary["tables"].values():
+            _say(table)
         found = Found()
         found.status(spec["probe"], summary["status"], summary["reason"])
         running.finish([found], [spec["probe"]], {"tables": summary["tables"]})
