@@ -1,31 +1,15 @@
-"""Who may import whom: packages in one direction, and no study from another's folder."""
+"""Who may import whom: packages in one direction."""
 
 import ast
 from pathlib import Path
-
-import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
-    *("files", "archive", "archive_making", "axes", "confidence", "machine", "kernels", "model", "config"),
-    *("recordings", "trace", "snapshot"),
-    *(
-        "measure",
-        "results",
-        "tables",
-        "colours",
-        "report/kit",
-        "report/data",
-        "figures",
-        "report/studies",
-        "report/chapters",
-    ),
-    "report",
+    *("files", "archive", "axes", "machine", "kernels", "model", "config", "recordings", "trace", "snapshot"),
+    *("measure", "results", "figures", "report"),
 )
-# Modules of the figures that are no study's.
-SHARED_FIGURES = {"__init__", "theme", "facets", "marks", "labels"}
 
 
 def imported(path: Path) -> set[str]:
@@ -59,28 +43,9 @@ def test_packages_import_in_one_direction():
     assert wrong == []
 
 
-def study_of(name: str, folder: str) -> str | None:
-    """NAME of `FOLDER/NAME/…`; None for what is elsewhere or no study's."""
-    first = name.removeprefix(f"{folder}/").partition("/")[0] if name.startswith(f"{folder}/") else None
-    return None if first in SHARED_FIGURES else first
-
-
-@pytest.mark.parametrize("folder", ["report/studies", "figures"])
-def test_no_study_imports_from_another(folder):
-    studies = {study_of(module, folder) for module in MODULES} - {None}
-    assert {"timing", "memory", "hardware"} <= studies
-    wrong = [
-        f"{module} imports {name}"
-        for module, names in MODULES.items()
-        for name in names
-        if (own := study_of(module, folder)) and (other := study_of(name, folder)) in studies and other != own
-    ]
-    assert wrong == []
-
-
 def test_reporting_and_planning_do_without_torch():
     heavy = {"torch", "triton", "einops"}
-    for folder in ("config", "machine", "results", "tables", "report", "figures", "trace", "snapshot"):
+    for folder in ("config", "machine", "results", "report", "figures", "trace", "snapshot"):
         for path in (LIBRARY / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_bytes())):
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -19,7 +19,6 @@ PACKAGE = "stepscope"
 COUNTS = {
     "stepscope.archive": False,  # packs results that are there
     "stepscope.axes": True,  # what runs under a name: a precision's type, a mode's phases, a backend
-    "stepscope.confidence": False,  # what is said of numbers that are measured
     "stepscope.files": False,  # how files are written
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
@@ -31,7 +30,6 @@ COUNTS = {
     "stepscope.model.footprint_peak": False,  # the predicted peak
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
-    "stepscope.measure.flags": False,  # flags and their help; what comes of them is the spec
     "stepscope.measure.model_in_words": False,  # what the terminal shows of a model of one's own
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
     "stepscope.measure.printing": False,  # what the terminal shows
