@@ -7,8 +7,10 @@ also writes record.json and samples.csv.
 
 import sys
 
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Cell, Settings
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import Cell
 
 
 def main() -> None:

@@ -9,8 +9,10 @@ samples.csv.
 
 import sys
 
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Cell, Settings
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import Cell
 
 
 def main() -> None:
@@ -30,9 +32,8 @@ def main() -> None:
             if not memory.is_out_of_memory(error):
                 raise
             sys.exit(f"error: {memory.reason(error)}; look at a smaller size, or fewer tokens (config key precision)")
-        for name, table in summary["tables"].items():
-            if name != "course":
-                _say(table)
+        for table in summary["tables"].values():
+            _say(table)
         found = Found()
         found.status(spec["probe"], summary["status"], summary["reason"])
         running.finish([found], [spec["probe"]], {"tables": summary["tables"]})

@@ -11,10 +11,12 @@ import sys
 from pathlib import Path
 
 from stepscope.axes import option
+from stepscope.config import flags
+from stepscope.config.flags import Settings
 from stepscope.config.profilers import tools
 from stepscope.machine import identity
-from stepscope.measure import flags, nsys, process
-from stepscope.measure.cell import Settings, cell
+from stepscope.measure import nsys, process
+from stepscope.measure.cell import cell
 
 
 def main() -> None:

@@ -12,8 +12,10 @@ import pickle
 import sys
 from pathlib import Path
 
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Settings, cell
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import cell
 
 
 def main() -> None:

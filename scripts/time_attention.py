@@ -9,8 +9,10 @@ GPU it prints at the shortest length for how long a call keeps the host busy: of
 import sys
 
 from stepscope.axes import CAUSAL, IMPLEMENTATIONS
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Cell, Settings
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import Cell
 
 
 def main() -> None:

@@ -12,8 +12,10 @@ name of the rung that it is compared with as `after`.
 import sys
 
 from stepscope.axes import NEUTRAL, PRECISIONS
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Settings, cell
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import cell
 from stepscope.model.chosen import names
 
 OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")

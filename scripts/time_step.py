@@ -8,8 +8,10 @@ CUDA graph, the energy, and in the last process launches and kernels. Prints tim
 
 import sys
 
-from stepscope.measure import flags, process
-from stepscope.measure.cell import Settings, cell
+from stepscope.config import flags
+from stepscope.config.flags import Settings
+from stepscope.measure import process
+from stepscope.measure.cell import cell
 
 
 def main() -> None:

@@ -75,8 +75,6 @@ NEUTRAL = {
     **{"mode": "step", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0, "repeat": 1},
     **{"key_value_heads": 0, "window": 0},  # as many as heads; all positions before one
 }
-# Those of them that change what the GPU computes.
-WAYS = ("attention", "compile", "optimizer", "checkpoint", "key_value_heads", "window")
 # option -> package that holds one module for each of the option's values
 CHOSEN_BY_NAME = {
     "attention": "stepscope.model.attention",
@@ -109,11 +107,6 @@ FULL, CAUSAL, LOWER_RIGHT = MASKS = ("full", "causal", "causal-lower-right")
 def option(spec: dict, name: str) -> str | int:
     """The value of an option in a spec, which lacks the neutral ones."""
     return spec.get(name, NEUTRAL[name])
-
-
-def mask_of(spec: dict) -> str:
-    """Which of MASKS a spec of the attention study has; the plain causal one stands in it as `causal: yes`."""
-    return CAUSAL if spec.get("causal") == "yes" else spec.get("mask", FULL)
 
 
 def modes_up_to(last: str) -> list[str]:

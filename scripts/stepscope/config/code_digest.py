@@ -30,7 +30,6 @@ COUNTS = {
     "stepscope.model.footprint_peak": False,  # the predicted peak
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
-    "stepscope.measure.flags": False,  # flags and their help; what comes of them is the spec
     "stepscope.measure.model_in_words": False,  # what the terminal shows of a model of one's own
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
     "stepscope.measure.printing": False,  # what the terminal shows

@@ -3,8 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, theme, words
+from stepscope.figures import colours, marks, theme, words
 from stepscope.results.tables import Tables
 
 DIRECTIONS = ("forward", "backward")

@@ -3,8 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, theme, words
+from stepscope.figures import colours, marks, theme, words
 from stepscope.results.tables import Tables
 
 WAYS = {"all in the format": "solid", "under autocast": (0, (3, 2))}

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from stepscope import colours
+from stepscope.figures import colours
 from stepscope.figures.theme import LABEL, text_width
 from stepscope.figures.words import plain_tick
 

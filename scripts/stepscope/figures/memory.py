@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme, words
 from stepscope.results.tables import Tables
 
 KINDS = {  # column of memory_timeline, or of a snapshot's → category; from below

@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme, words
 from stepscope.results.tables import Tables
 
 MOST_CELLS = 6

@@ -6,7 +6,7 @@ from collections import Counter
 from html import escape
 from xml.etree import ElementTree
 
-from stepscope import colours
+from stepscope.figures import colours
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 LARGEST, SMALLEST = 1.6, 0.9  # pixels of a point, at which a figure is shown

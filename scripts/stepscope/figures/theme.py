@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D, Transform
 
-from stepscope import colours
+from stepscope.figures import colours
 from stepscope.figures.svg import shorter
 
 LABEL = 7.5  # points of a name at a line

@@ -5,8 +5,7 @@ import pandas as pd
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.where import MERGED, colour
 from stepscope.results.tables import Tables
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, fields
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope import colours
-from stepscope.figures import marks, places, theme, words
+from stepscope.figures import colours, marks, places, theme, words
 from stepscope.results.tables import Tables
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.

@@ -9,11 +9,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from stepscope import files
 from stepscope.config.code_digest import Sources
+from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process, processes, record
@@ -22,14 +22,6 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.model.chosen import modules_of
 
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What does not belong to the spec: the output folder (None: only print) and the time limit in minutes."""
-
-    out: Path | None
-    time_limit: float
 
 
 def cell(program: str, spec: dict, settings: Settings, **more) -> "Cell":

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from types import ModuleType
 
 from stepscope.config import own_models
+from stepscope.config.flags import Settings
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Cell, Settings
+from stepscope.measure.cell import Cell
 from stepscope.measure.found import Found
 from stepscope.measure.model_in_words import lines
 from stepscope.measure.telemetry import Telemetry

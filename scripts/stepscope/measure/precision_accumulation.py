@@ -6,7 +6,6 @@ from stepscope.measure.precision import dtype
 
 ADDEND = 0.01  # has no exact binary form: each format rounds it to another number
 TIMES = 1000
-KEPT_EVERY = 10  # additions, of the course of a sum
 # Name, dtype of the sum, dtype that 0.01 is rounded to, and whether the addend is then cast to the sum's dtype by hand.
 VARIANTS = (
     ("fp32 += fp32", "fp32", "fp32", False),
@@ -20,18 +19,17 @@ VARIANTS = (
 
 
 def measure(spec: dict) -> dict:
-    """The last sum of each variant, with the addend as it was rounded; and the sum after every tenth addition."""
-    course, table = [], []
+    """The last sum of each variant, with the addend as it was rounded and the last addition, counted from 1, that
+    changed the sum: later ones were rounded away."""
+    table = []
     for name, into, of, cast in VARIANTS:
         addend = torch.tensor(ADDEND, dtype=dtype(of), device=spec["device"])
         sums = running_sums(dtype(into), addend.to(dtype(into)) if cast else addend)
-        steps = range(KEPT_EVERY, TIMES + 1, KEPT_EVERY)
-        course += [{"variant": name, "step": step, "sum": sums[step - 1]} for step in steps]
         table.append(
             {"variant": name, "sum_dtype": into, "addend_dtype": of, "times": TIMES, "addend": addend.item()}
-            | {"sum": sums[-1], "exact": ADDEND * TIMES, "last_change": _last_change(sums)}
+            | {"sum": sums[-1], "exact": ADDEND * TIMES, "last_change": 1 + sums.index(sums[-1])}
         )
-    return {"status": "ok", "reason": "", "tables": {"accumulation": table, "course": course}}
+    return {"status": "ok", "reason": "", "tables": {"accumulation": table}}
 
 
 def running_sums(kind: torch.dtype, addend: torch.Tensor) -> list[float]:
@@ -42,8 +40,3 @@ def running_sums(kind: torch.dtype, addend: torch.Tensor) -> list[float]:
         total += addend
         sums.append(total.item())
     return sums
-
-
-def _last_change(sums: list[float]) -> int:
-    """The last addition, counted from 1, that changed the sum: later ones were rounded away."""
-    return max(step for step in range(1, len(sums) + 1) if step == 1 or sums[step - 1] != sums[step - 2])

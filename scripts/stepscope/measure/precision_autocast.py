@@ -2,17 +2,18 @@
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from stepscope.measure import memory, precision
-from stepscope.measure.precision_operators import OperatorLog, missing_operator, name_of, names_of
+from stepscope.measure.precision_operators import OperatorLog, attempt, name_of, names_of, refused
 from stepscope.model import ranges
 from stepscope.model.loss import cross_entropy
 from stepscope.model.shape import ModelShape
-from stepscope.model.transformer import TransformerLM, build_model, random_batch
+from stepscope.model.transformer import build_model, random_batch
 
 FORMATS = ("fp16", "bf16")
 # Parts of attention that are no modules of their own, by the names of their ranges.
@@ -42,9 +43,7 @@ class Watch:
     def module(self, role: str, module: nn.Module) -> None:
         """Note what goes into the module and comes out of it; several modules may have one role."""
         row = self._row(role, type(module).__name__)
-        row["modules"] += 1
         row["parameter"] |= dict.fromkeys(name_of(each.dtype) for each in module.parameters(recurse=False))
-        row["buffer"] |= dict.fromkeys(name_of(each.dtype) for each in module.buffers(recurse=False))
         module.register_forward_hook(lambda _, inputs, output: self.passed(role, inputs, output))
 
     def function(self, role: str, of: str, call):
@@ -72,47 +71,36 @@ class Watch:
         self.rows[role]["parameter_gradient"] |= dict.fromkeys(name_of(each.dtype) for each in found)
 
     def _row(self, role: str, kind: str) -> dict:
-        empty = {key: {} for key in ("parameter", "buffer", "input", "output", "output_gradient", "parameter_gradient")}
-        return self.rows.setdefault(role, {"kind": kind, "modules": 0} | empty)
+        empty = {key: {} for key in ("parameter", "input", "output", "output_gradient", "parameter_gradient")}
+        return self.rows.setdefault(role, {"kind": kind} | empty)
 
-    def table(self, **key: str) -> list[dict]:
-        """The rows as plain values; where calls differ, their dtypes are joined by ` or `."""
+    def table(self, name: str) -> list[dict]:
+        """The rows of autocast in a format as plain values; where calls differ, their dtypes are joined by ` or `."""
 
-        def plain(value: object) -> object:
+        def plain(value: str | dict) -> str:
             return " or ".join(value) if isinstance(value, dict) else value
 
+        key = {"autocast": name, "status": "ok", "reason": ""}
         rows = self.rows.items()
-        return [key | {"role": role} | {name: plain(value) for name, value in row.items()} for role, row in rows]
+        return [key | {"role": role} | {field: plain(value) for field, value in row.items()} for role, row in rows]
 
 
 def measure(spec: dict) -> dict:
-    """For each format the dtypes of both models, and how far loss and gradients are from those in fp32."""
-    tables: dict[str, list[dict]] = {"toy": [], "model": [], "attention": [], "gradients": []}
-    loss, reference = _run(spec, "fp32", Watch())
-    tables["gradients"].append(_compared("fp32", loss, reference, loss, reference))
+    """For each format the dtypes of both models."""
+    tables: dict[str, list[dict]] = {"toy": [], "model": [], "attention": []}
     for name in FORMATS:
-        reason = precision.unsupported(name, "cuda") if spec["device"] == "cuda" else None
         for table, probe in (("toy", _toy), ("model", _model)):
-            try:
-                found = {table: _unsupported(name, reason)} if reason else probe(spec, name, loss, reference)
-            except RuntimeError as error:
-                missing = missing_operator(error)
-                if missing is None:
-                    raise
-                found = {table: _unsupported(name, missing)}
-            for key, rows in found.items():
+            found, reason = attempt(partial(probe, spec, name), refused(name, spec["device"]))
+            missing = {table: [{"autocast": name, "status": "unsupported", "reason": reason}]}
+            for key, rows in (found or missing).items():
                 tables[key] += rows
-    done = [row["status"] == "ok" for row in tables["toy"] + tables["model"]]
-    reasons = [row["reason"] for row in tables["toy"] + tables["model"] if row["reason"]]
-    status = "ok" if any(done) else "unsupported"
-    return {"status": status, "reason": "" if any(done) else reasons[0], "tables": tables}
+    tried = tables["toy"] + tables["model"]
+    if any(row["status"] == "ok" for row in tried):
+        return {"status": "ok", "reason": "", "tables": tables}
+    return {"status": "unsupported", "reason": tried[0]["reason"], "tables": tables}
 
 
-def _unsupported(name: str, reason: str) -> list[dict]:
-    return [{"autocast": name, "status": "unsupported", "reason": reason}]
-
-
-def _toy(spec: dict, name: str, *_) -> dict[str, list[dict]]:
+def _toy(spec: dict, name: str) -> dict[str, list[dict]]:
     """The toy model's layers, in their order, and its loss."""
     torch.manual_seed(spec["seed"])
     device, watch = spec["device"], Watch()
@@ -126,57 +114,37 @@ def _toy(spec: dict, name: str, *_) -> dict[str, list[dict]]:
     value.backward()
     for role, layer in layers.items():
         watch.gradients(role, layer)
-    return {"toy": watch.table(autocast=name, status="ok", reason="")}
+    return {"toy": watch.table(name)}
 
 
-def _model(spec: dict, name: str, loss: float, reference: dict[str, Tensor]) -> dict[str, list[dict]]:
-    """Our model's modules by what they stand for, the operators of its attention, and its gradients against fp32's."""
-    watch = Watch()
-    own_loss, own = _run(spec, name, watch)
-    return {
-        "model": watch.table(autocast=name, status="ok", reason=""),
-        "attention": [{"autocast": name} | row for row in _attention_operators(spec, name)],
-        "gradients": [_compared(name, own_loss, own, loss, reference)],
-    }
+def _model(spec: dict, name: str) -> dict[str, list[dict]]:
+    """Our model's modules by what they stand for, in one forward and backward pass; and the operators of its attention.
 
-
-def _build(spec: dict) -> tuple[TransformerLM, Tensor, Tensor]:
-    shape, device, seed = ModelShape.of(spec), spec["device"], spec["seed"]
+    Raises MemoryError for a model that the memory does not hold.
+    """
+    shape, device, seed, watch = ModelShape.of(spec), spec["device"], spec["seed"], Watch()
     memory.require_room(shape, device)
     model = build_model(shape, spec["context"], "naive", device, seed)
-    return model, *random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
-
-
-def _run(spec: dict, name: str, watch: Watch) -> tuple[float, dict[str, Tensor]]:
-    """Loss, and gradients by parameter, of one forward and backward pass that `watch` looks at."""
-    model, tokens, targets = _build(spec)
-    roles = {_role(path): path for path, module in model.named_modules() if _is_shown(path, module)}
-    members = [(_role(path), module) for path, module in model.named_modules() if _role(path) in roles]
+    tokens, targets = random_batch(shape.vocab_size, spec["batch"], spec["context"], device, seed)
+    named = ((path, module) for path, module in model.named_modules() if path and not isinstance(module, nn.ModuleList))
+    members = [(re.sub(r"^blocks\.\d+", "blocks.*", path), module) for path, module in named]
     for role, module in members:
         watch.module(role, module)
     for block in model.blocks:
         block.attention.attend = watch.function("blocks.*.attention.attend", "attention core", block.attention.attend)
     loss = watch.function("loss", "cross-entropy", cross_entropy)
-    with precision.autocast(name, spec["device"]):
+    with precision.autocast(name, device):
         value = loss(model(tokens), targets)
     value.backward()
     for role, module in members:
         watch.gradients(role, module)
-    return value.item(), {path: each.grad for path, each in model.named_parameters()}
+    with precision.autocast(name, device):  # only the first block: all do the same
+        operators = _attention_operators(lambda: model.blocks[0](model.embedding(tokens)))
+    return {"model": watch.table(name), "attention": [{"autocast": name} | row for row in operators]}
 
 
-def _role(path: str) -> str:
-    """A module's path without its block's number."""
-    return re.sub(r"^blocks\.\d+", "blocks.*", path)
-
-
-def _is_shown(path: str, module: nn.Module) -> bool:
-    return bool(path) and not isinstance(module, nn.ModuleList)
-
-
-def _attention_operators(spec: dict, name: str) -> list[dict]:
-    """Each operator of the first block's attention core, in its order, with its dtypes."""
-    model, tokens, _ = _build(spec)
+def _attention_operators(run: Callable[[], object]) -> list[dict]:
+    """Each operator of the attention core that runs, in its order, with its dtypes."""
     log = OperatorLog()
 
     @contextlib.contextmanager
@@ -187,32 +155,8 @@ def _attention_operators(spec: dict, name: str) -> list[dict]:
 
     ranges.turn_on(opened)
     try:
-        with precision.autocast(name, spec["device"]), log:
-            # Only the first block: all do the same.
-            model.blocks[0](model.embedding(tokens))
+        with log:
+            run()
     finally:
         ranges.turn_on(None)
     return [row for row in log.rows if row["part"] in ATTENTION_PARTS]
-
-
-def _compared(
-    name: str, loss: float, gradients: dict[str, Tensor], loss_fp32: float, reference: dict[str, Tensor]
-) -> dict:
-    """Loss and gradients beside those in fp32.
-
-    The embedding's gradient is left out: most of its rows are zero because no token asked for them. `zero_share` is
-    the share of the other elements that are exactly zero, `error` the norm of the difference over that of fp32's.
-    """
-    own, other = (
-        torch.cat([each.flatten().double() for path, each in of.items() if not path.startswith("embedding")])
-        for of in (gradients, reference)
-    )
-    return {
-        "autocast": name,
-        "loss": loss,
-        "loss_fp32": loss_fp32,
-        "zero_share": (own == 0).double().mean().item(),
-        "not_finite": int((~own.isfinite()).sum()),
-        "error": ((own - other).norm() / other.norm()).item(),
-        "elements": own.numel(),
-    }

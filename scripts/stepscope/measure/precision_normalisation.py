@@ -1,13 +1,14 @@
 """LayerNorm, RMSNorm and softmax: what autocast runs in fp32, and what comes out where 16 bits are forced on them."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.measure import precision
-from stepscope.measure.precision_operators import OperatorLog, missing_operator
+from stepscope.measure.precision_operators import OperatorLog, attempt, refused
 from stepscope.model.loss import cross_entropy
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
@@ -31,32 +32,24 @@ def measure(spec: dict) -> dict:
 
 
 def _operators(spec: dict) -> list[dict]:
-    """Each operator of each operation under autocast, for an input in 16 bits and for one in fp32."""
+    """Each operator of each operation under autocast, in their order, for an input in 16 bits and for one in fp32."""
     device, rows = spec["device"], []
     for name in UNDER_AUTOCAST:
         for given in (name, "fp32"):
             for operation, call in _under_autocast(device).items():
                 key = {"operation": operation, "autocast": name, "given": given}
-                log, reason = OperatorLog(), _bf16_missing(name, device)
-                try:
-                    if not reason:
-                        x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
-                        with torch.autocast(device, dtype=precision.dtype(name)), log:
-                            call(x)
-                except RuntimeError as error:
-                    reason = missing_operator(error)
-                    if reason is None:
-                        raise
+                log, x = OperatorLog(), torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
+                _, reason = attempt(partial(_logged, log, name, call, x), refused(name, device))
                 if reason:
                     rows.append(key | {"status": "unsupported", "reason": reason})
-                    continue
-                operators = [{part: row[part] for part in row if part != "part"} for row in log.rows]
-                rows += [key | {"status": "ok", "order": i} | row for i, row in enumerate(operators, start=1)]
+                else:
+                    rows += [key | {"status": "ok"} | row for row in log.rows]
     return rows
 
 
-def _bf16_missing(name: str, device: str) -> str | None:
-    return precision.unsupported(name, device) if device == "cuda" else None
+def _logged(log: OperatorLog, name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    with torch.autocast(x.device.type, dtype=precision.dtype(name)), log:
+        call(x)
 
 
 def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -83,90 +76,71 @@ def rms_norm(x: Tensor) -> tuple[Tensor, Tensor]:
     return x * torch.rsqrt(mean_square + EPS), mean_square
 
 
-def layer_norm(x: Tensor) -> tuple[Tensor, Tensor]:
-    """(x - mean) / sqrt(var + eps), and the variance, as the mean of squared differences."""
-    centred = x - x.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
+def layer_norm(x: Tensor, of_squares: bool = False) -> tuple[Tensor, Tensor]:
+    """(x - mean) / sqrt(var + eps), and the variance: the mean of squared differences; or, of squares, mean(x^2) -
+    mean(x)^2, which cancels where the mean is large."""
+    mean = x.mean(-1, keepdim=True)
+    centred = x - mean
+    if of_squares:
+        variance = x.square().mean(-1, keepdim=True) - mean.square()
+    else:
+        variance = centred.square().mean(-1, keepdim=True)
     return centred * torch.rsqrt(variance + EPS), variance
 
 
-def layer_norm_of_squares(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The same with the variance as mean(x^2) - mean(x)^2, which cancels where the mean is large."""
-    mean = x.mean(-1, keepdim=True)
-    variance = x.square().mean(-1, keepdim=True) - mean.square()
-    return (x - mean) * torch.rsqrt(variance + EPS), variance
-
-
-def softmax_shifted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(x - max) / sum, and the sum."""
-    exponentials = (x - x.amax(-1, keepdim=True)).exp()
-    total = exponentials.sum(-1, keepdim=True)
-    return exponentials / total, total
-
-
-def softmax_unshifted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(x) / sum, and the sum."""
-    exponentials = x.exp()
-    total = exponentials.sum(-1, keepdim=True)
-    return exponentials / total, total
-
-
-def softmax_one_by_one(x: Tensor) -> tuple[Tensor, Tensor]:
-    """exp(x - max) / sum, with a sum in the dtype of x to which the exponentials are added one after the other."""
-    exponentials = (x - x.amax(-1, keepdim=True)).exp()
-    total = torch.zeros_like(exponentials[:, :1])
-    for column in exponentials.split(1, dim=-1):
-        total += column
+def softmax_of(x: Tensor, is_shifted: bool = True, one_by_one: bool = False) -> tuple[Tensor, Tensor]:
+    """exp(x - max) / sum, and the sum. Not shifted: without the maximum. One by one: a sum in the dtype of x to which
+    the exponentials are added one after the other."""
+    exponentials = (x - x.amax(-1, keepdim=True) if is_shifted else x).exp()
+    if not one_by_one:
+        total = exponentials.sum(-1, keepdim=True)
+    else:
+        total = torch.zeros_like(exponentials[:, :1])
+        for column in exponentials.split(1, dim=-1):
+            total += column
     return exponentials / total, total
 
 
 def _forced(spec: dict) -> Iterator[dict]:
     """One row a case, way of computing and format."""
+    device = spec["device"]
     for operation, quantity, value, x, exact, ways in _cases(spec["seed"]):
         for way, call in ways.items():
-            for name in UNDER_AUTOCAST if way == AUTOCAST else FORMATS:
+            is_autocast = way == AUTOCAST
+            for name in UNDER_AUTOCAST if is_autocast else FORMATS:
                 key = {"operation": operation, "way": way, "format": name, "quantity": quantity, "value": value}
-                try:
-                    found = _outcome(x, name, spec["device"], exact, call, way == AUTOCAST)
-                except RuntimeError as error:
-                    reason = missing_operator(error)
-                    if reason is None:
-                        raise
-                    found = {"status": "unsupported", "reason": reason}
-                yield key | {"elements": x.numel()} | found
+                outcome = partial(_outcome, x, name, device, exact, call, is_autocast)
+                found, reason = attempt(outcome, refused(name, device) if is_autocast else None)
+                yield key | (found or {"status": "unsupported", "reason": reason})
 
 
-def _outcome(x: Tensor, name: str, device: str, exact: Callable, call: Callable, under_autocast: bool) -> dict:
-    """What `call` makes of x rounded to a format, beside what `exact` makes of it in float64.
+def _outcome(x: Tensor, name: str, device: str, exact: Callable, call: Callable | str, is_autocast: bool) -> dict:
+    """What `call` makes of x rounded to a format, beside what `exact` makes of it in float64. Under autocast `call` is
+    the name of an operation.
 
     The input is rounded first, so that the error is that of the arithmetic.
     """
     low = x.to(precision.dtype(name))
-    if not under_autocast:
-        result, inner = (each.double().cpu() for each in call(low.to(device)))
-        return _against(exact(low.double())[0], result) | {
-            "inner": str(inner.item()),
-            "inner_exact": call(low.double())[1].item(),
-        }
-    reason = _bf16_missing(name, device)
-    if reason:
-        return {"status": "unsupported", "reason": reason}
-    with torch.autocast(device, dtype=precision.dtype(name)):
-        result = call(device)(low.to(device))
-    return _against(exact(low.double())[0], result.double().cpu())
+    if is_autocast:
+        with torch.autocast(device, dtype=precision.dtype(name)):
+            result = _under_autocast(device)[call](low.to(device))
+        return _against(exact(low.double())[0], result.double().cpu())
+    result, inner = (each.double().cpu() for each in call(low.to(device)))
+    inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
+    return _against(exact(low.double())[0], result) | inners
 
 
-def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable]]]:
+def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable | str]]]:
     """Operation, what is varied, its value, the input (1, width) in float64, the function that float64 runs, and the
     ways to compute it."""
     torch.manual_seed(seed)
     normal = torch.randn(1, WIDTH, dtype=torch.float64)
     normal = (normal - normal.mean()) / normal.std(correction=0)
     of_largest = normal / normal.abs().max()
-    norms = {PLAIN: rms_norm, AUTOCAST: _named("own RMSNorm")}
-    of_squares = {"variance as mean(x²) − mean(x)²": layer_norm_of_squares}
-    layer_norms = {PLAIN: layer_norm, **of_squares, AUTOCAST: _named("torch LayerNorm")}
-    softmaxes = {PLAIN: softmax_shifted, AUTOCAST: _named("own softmax")}
+    norms = {PLAIN: rms_norm, AUTOCAST: "own RMSNorm"}
+    of_squares = {"variance as mean(x²) − mean(x)²": partial(layer_norm, of_squares=True)}
+    layer_norms = {PLAIN: layer_norm, **of_squares, AUTOCAST: "torch LayerNorm"}
+    softmaxes = {PLAIN: softmax_of, AUTOCAST: "own softmax"}
     for largest in LARGEST:
         yield "RMSNorm", "largest |x|", largest, largest * of_largest, rms_norm, norms
     for largest in LARGEST:
@@ -174,28 +148,22 @@ def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[
     for mean in MEANS:
         yield "LayerNorm", "mean of x", mean, mean + normal, layer_norm, layer_norms
     for length in ROWS_OF_EQUALS:
-        one_by_one = {"sum one by one": softmax_one_by_one} if length <= LONGEST_ONE_BY_ONE else {}
+        one_by_one = {"sum one by one": partial(softmax_of, one_by_one=True)} if length <= LONGEST_ONE_BY_ONE else {}
         logits = torch.zeros(1, length, dtype=torch.float64)
-        yield "softmax", "equal logits", float(length), logits, softmax_shifted, softmaxes | one_by_one
-    without = {"without the maximum": softmax_unshifted}
+        yield "softmax", "equal logits", float(length), logits, softmax_of, softmaxes | one_by_one
+    without = {"without the maximum": partial(softmax_of, is_shifted=False)}
     for largest in LARGEST_LOGITS:
         logits = largest * normal / normal.max()
-        yield "softmax", "largest logit", largest, logits, softmax_shifted, softmaxes | without
-
-
-def _named(operation: str) -> Callable[[str], Callable[[Tensor], Tensor]]:
-    return lambda device: _under_autocast(device)[operation]
+        yield "softmax", "largest logit", largest, logits, softmax_of, softmaxes | without
 
 
 def _against(exact: Tensor, result: Tensor) -> dict:
     """A result (1, width) beside that in float64: `error` is the largest difference over the largest exact value, None
-    where the result is not finite; a sum that JSON may lack is written as a word."""
+    where the result is not finite."""
     finite = bool(result.isfinite().all())
     return {
         "status": "ok",
         "error": ((result - exact).abs().max() / exact.abs().max()).item() if finite else None,
-        "sum": str(result.sum().item()),
-        "sum_exact": exact.sum().item(),
         "infinite": int(result.isinf().sum()),
         "nan": int(result.isnan().sum()),
         "zero": int((result == 0).sum()),

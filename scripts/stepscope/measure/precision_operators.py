@@ -1,8 +1,13 @@
 """Which operators run, and in which dtypes: seen below autocast, where its casts have become operators themselves."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from stepscope.measure import memory, precision
 
 _NAMES = {
     torch.float64: "fp64",
@@ -13,6 +18,7 @@ _NAMES = {
     torch.bool: "bool",
 }
 _UNSUPPORTED = ("not implemented for", "not supported", "does not support", "unsupported")
+Result = TypeVar("Result")
 
 
 def name_of(dtype: torch.dtype) -> str:
@@ -26,12 +32,21 @@ def names_of(value: object) -> str:
     return " + ".join(dict.fromkeys(found))
 
 
-def missing_operator(error: Exception) -> str | None:
-    """The error in one line where the device lacks an operator for a dtype; None if it is any other error."""
-    if not isinstance(error, RuntimeError):  # NotImplementedError is one
-        return None
-    text = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-    return text if any(part in str(error).lower() for part in _UNSUPPORTED) else None
+def refused(name: str, device: str) -> str | None:
+    """Why a GPU cannot run autocast in a format; None if it can. A CPU without its instructions is only slow."""
+    return precision.unsupported(name, device) if device == "cuda" else None
+
+
+def attempt(call: Callable[[], Result], refused: str | None = None) -> tuple[Result | None, str]:
+    """(what `call` gives, ""); or (None, why not) where it is refused, or the device lacks an operator for a dtype."""
+    if refused:
+        return None, refused
+    try:
+        return call(), ""
+    except RuntimeError as error:  # NotImplementedError is one
+        if not any(part in str(error).lower() for part in _UNSUPPORTED):
+            raise
+        return None, memory.reason(error)
 
 
 class OperatorLog(TorchDispatchMode):
@@ -47,16 +62,12 @@ class OperatorLog(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        floats = [leaf for leaf in tree_leaves([args, kwargs, result]) if _is_float(leaf)]
-        if floats and not _is_view(func):
+        leaves = [leaf for leaf in tree_leaves([args, kwargs, result]) if isinstance(leaf, torch.Tensor)]
+        if any(map(torch.is_floating_point, leaves)) and not _is_view(func):
             operator = func._schema.name.removeprefix("aten::")
             entry = {"operator": operator, "input_dtypes": names_of([args, kwargs]), "output_dtype": names_of(result)}
             self.rows.append({"part": self.part} | entry)
         return result
-
-
-def _is_float(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point()
 
 
 def _is_view(func) -> bool:

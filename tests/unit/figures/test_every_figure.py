@@ -7,8 +7,7 @@ from pathlib import Path
 
 import made
 import pytest
-from stepscope import colours
-from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, draw_all, theme
+from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
 NEEDS = {  # tables without which a figure is not drawn; without others it is

@@ -32,7 +32,7 @@ def test_squares_from_256_on_overflow_fp16_and_the_result_is_zero(forced, operat
     before = forced(operation, "all in the format", "fp16", "largest |x|", 255.0)
     after = forced(operation, "all in the format", "fp16", "largest |x|", 256.0)
     assert math.isfinite(float(before["inner"])) and before["zero"] == 0 and before["error"] < 2**-9
-    assert (after["inner"], after["zero"], after["error"]) == ("inf", after["elements"], 1.0)
+    assert (after["inner"], after["zero"], after["error"]) == ("inf", 1024, 1.0)
     for name in ("fp32", "bf16"):
         assert forced(operation, "all in the format", name, "largest |x|", 16384.0)["error"] < 2**-6
     for name, step in (("fp16", 2**-11), ("bf16", 2**-8)):
@@ -58,13 +58,12 @@ def test_a_sum_of_ones_one_by_one_stops_where_one_is_half_a_step(forced):
     for name, stop in (("fp16", 2048.0), ("bf16", 256.0), ("fp32", 8192.0)):
         row = forced("softmax", "sum one by one", name, "equal logits", 8192.0)
         assert float(row["inner"]) == stop
-        assert float(row["sum"]) == pytest.approx(8192 / stop)
         assert row["error"] == pytest.approx(8192 / stop - 1)
 
 
 def test_the_sum_of_65536_ones_is_beyond_fp16(forced):
     row = forced("softmax", "all in the format", "fp16", "equal logits", 65536.0)
-    assert (row["inner"], row["zero"], float(row["sum"])) == ("inf", 65536, 0.0)
+    assert (row["inner"], row["zero"]) == ("inf", 65536)
     assert forced("softmax", "under autocast", "fp16", "equal logits", 65536.0)["error"] < 1e-3
 
 

@@ -11,8 +11,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from mdit_py_plugins.anchors import anchors_plugin
 
-from stepscope import colours
-from stepscope.figures import svg
+from stepscope.figures import colours, svg
 
 _FIGURE = re.compile(r'<p><img src="([^"]+)" alt="[^"]*"[^>]*>\s*<em>(.*?)</em></p>', re.DOTALL)
 

@@ -7,6 +7,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,11 +15,18 @@ from stepscope.axes import FULL, MASKS, MODES, NEUTRAL, PRECISIONS
 from stepscope.config import own_models
 from stepscope.config.profilers import NSYS_NEUTRAL
 from stepscope.machine import identity
-from stepscope.measure.cell import Settings
 from stepscope.model.chosen import names
 from stepscope.model.shape import ModelShape
 
 CONFIG = Path(__file__).resolve().parents[3] / "config.yaml"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What does not belong to the spec: the output folder (None: only print) and the time limit in minutes."""
+
+    out: Path | None
+    time_limit: float
 
 
 def positive(text: str) -> int:
