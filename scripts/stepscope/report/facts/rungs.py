@@ -92,6 +92,11 @@ class Rung:
         return self.gpu_verdict == "slower"
 
     @property
+    def predicted_alone(self) -> Maybe:
+        """The prediction, if it is one of the step without the host."""
+        return self.predicted_gain if self.is_held_alone else None
+
+    @property
     def held(self) -> Maybe:
         """The gain that a prediction is held against."""
         return self.gpu_gain if self.is_held_alone else self.gain
