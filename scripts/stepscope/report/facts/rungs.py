@@ -97,6 +97,11 @@ class Rung:
         return self.predicted_gain if self.is_held_alone else None
 
     @property
+    def predicted_clock(self) -> Maybe:
+        """The prediction, if it is one of the clock."""
+        return None if self.is_held_alone else self.predicted_gain
+
+    @property
     def held(self) -> Maybe:
         """The gain that a prediction is held against."""
         return self.gpu_gain if self.is_held_alone else self.gain
