@@ -38,7 +38,10 @@ def rungs(tables: Tables) -> pd.DataFrame:
 
 
 def ladder(tables: Tables) -> Figure | None:
-    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before."""
+    """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before.
+
+    Where launches limit the first rung, a line shows each step without the host.
+    """
     steps = rungs(tables)
     steps = steps[~steps["variant"].str.contains("checkpoint=", regex=False)]
     if steps["median"].isna().all():
@@ -47,12 +50,19 @@ def ladder(tables: Tables) -> Figure | None:
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
     key = {phase: colours.of("phase", phase) for phase in PHASES}
+    alone = places.free_steps(tables, "host_free_time", "ladder").set_index(["cell", "variant"])["median"]
+    starved = set(steps.drop_duplicates("cell").query("limits == 'launches'")["cell"]) & {
+        cell for cell, _ in alone.index
+    }
     subject = "× how many times as fast as the rung before, or as the one in brackets"
+    subject += "; vertical line: without the host" if starved & set(cells["cell"]) else ""
     height = 0.45 + sum(0.55 + 0.19 * count for count in counts)
     figure, axes = theme.panels(len(cells), 1, height, subject, key, gridspec_kw={"height_ratios": counts})
     for panel, cell in zip(axes[:, 0], cells.to_dict("records"), strict=True):
         own = steps[steps["cell"] == cell["cell"]].to_dict("records")
         _bars(panel, own, phases[phases["cell"] == cell["cell"]])
+        if cell["cell"] in starved:
+            _without_host(panel, [alone.get((row["cell"], row["variant"])) for row in own])
         panel.set_title(words.place(cell))
     axes[-1, 0].set_xlabel("ms a step")
     return figure
@@ -82,6 +92,13 @@ def _bars(panel, steps: list[dict], phases: pd.DataFrame) -> None:
         marks.beside_bar(panel, min(max(step, high), limit), at, f"{cut}{words.number(step)} ms{_told(row)}")
     marks.bar_axis(panel, [words.short(row["variant"], 22) for row in steps])
     panel.set_xlim(0, 1.42 * limit)
+
+
+def _without_host(panel, seconds: list[float | None]) -> None:
+    """A line across each bar at the step without the host."""
+    for at, each in enumerate(seconds):
+        if each is not None:
+            panel.plot([1e3 * each] * 2, [at - 0.46, at + 0.46], color=colours.INK, linewidth=1.6)
 
 
 def _told(row: dict) -> str:

@@ -152,13 +152,14 @@ def waterfall(tables: Tables) -> Figure | None:
     found = waterfall_of(tables)
     if found is None:
         return None
-    names = ["plain step", *(label for label, _ in LOOK.values()), *(["all changes"] if found.top else [])]
+    shown = [part for part in LOOK if any(each and getattr(each, part) for each in (found.plain, found.top))]
+    names = ["plain step", *(LOOK[part][0] for part in shown), *(["all changes"] if found.top else [])]
     subject = words.place(found.row, precision=True) + "; the vertical line is a part's bound"
     figure, axes = theme.panels(1, 1, 0.75 + 0.27 * len(names), subject)
     panel = axes[0, 0]
     left = 0.0
-    for at, (part, (_, category)) in enumerate(LOOK.items(), start=1):
-        before, shade = 1e3 * getattr(found.plain, part), colours.of("category", category)
+    for at, part in enumerate(shown, start=1):
+        before, shade = 1e3 * getattr(found.plain, part), colours.of("category", LOOK[part][1])
         after = 1e3 * getattr(found.top, part) if found.top else before
         for place, width, alpha in ((0, before, 1.0), (at, before, 0.35), (at, after, 1.0)):
             panel.barh(place, width, left=left, height=marks.BAR, color=shade, alpha=alpha, linewidth=0)

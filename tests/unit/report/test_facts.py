@@ -66,6 +66,20 @@ def test_mechanisms_predict_gains(gpu):
     assert predicted["block"] is None
 
 
+def test_what_a_change_won_has_the_interval_of_its_ratio(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    block = own.rung("block")
+    clock = own.before(block).step.value
+    assert block.won.low == near(clock * (1 - 1 / block.gain.low))
+    assert block.won.high == near(clock * (1 - 1 / block.gain.high))
+
+
+def test_a_prediction_is_one_of_the_clock_where_the_gpu_limits(gpu):
+    own = ladders(gpu, machine(gpu))[0]
+    assert not own.is_starved and all(rung.predicted_alone is None for rung in own.rungs)
+    assert own.rung("sdpa").held == own.rung("sdpa").gain
+
+
 def test_a_profiled_step_adds_up_to_the_clock(gpu):
     own = machine(gpu)
     found = profiled(gpu, own)

@@ -37,7 +37,10 @@ class Kernel:
 
 @dataclass(frozen=True, kw_only=True)
 class Limited:
-    """A plain step that launches limit: its clock, the GPU's own time, its launches and the clock's time for each."""
+    """A plain step that launches limit: its clock, the GPU's own time, and its launches.
+
+    each, idle: of each launch, the clock's time and what that exceeds the GPU's own by.
+    """
 
     place: Place
     clock: Maybe
@@ -45,6 +48,7 @@ class Limited:
     busy: Maybe
     launches: Maybe
     each: Maybe
+    idle: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +178,7 @@ def _limited(data: Data, own: Machine) -> tuple[Limited, ...]:
                     busy=busy,
                     launches=launches,
                     each=over(clock, launches, "s"),
+                    idle=data.measured("launch_gap", **same),
                 )
             )
     return tuple(made)
@@ -192,7 +197,7 @@ def _of_ladders(climbed: list[Ladder]) -> dict:
         if rung and ladder.before(rung):
             made |= {name: rung, f"{name}_before": ladder.before(rung), f"{name}_at": ladder.place}
     if "fused" in made:
-        made["fused_gap"] = gap(made["fused"].optimizer, made["fused_at"].optimizer_fused)
+        made["fused_gap"] = gap(made["fused"].optimizer_alone, made["fused_at"].optimizer_fused)
     return made
 
 

@@ -6,7 +6,7 @@ from stepscope.report.facts.machine import Machine, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, gap, over
+from stepscope.report.kit.quantity import Maybe, Quantity, over
 
 COMPILED = ("block", "model", "graphs")
 
@@ -17,18 +17,7 @@ class Step:
 
     rung: Rung
     before: Rung | None
-    gap: Maybe
     pays_after: Maybe
-
-    @property
-    def is_explained(self) -> bool:
-        """Whether the prediction is within a tenth."""
-        return self.gap is not None and abs(self.gap.value) < 0.1
-
-    @property
-    def is_more(self) -> bool:
-        """Whether it won more than predicted, beyond that tenth."""
-        return self.gap is not None and self.gap.value >= 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +77,6 @@ def _step(ladder: Ladder, rung: Rung) -> Step:
     return Step(
         rung=rung,
         before=ladder.before(rung),
-        gap=gap(rung.gain, rung.predicted_gain),
         pays_after=Quantity(pays.value, "count", cells=pays.cells) if pays else None,
     )
 

@@ -215,6 +215,13 @@ def _is_squared(formula: str) -> bool:
     return formula.split(" × ").count("context") > 1
 
 
+def _is_hidden(graphs: Rung, before: Rung) -> bool:
+    """Whether the allocator says less than before, and more is reserved, beyond both intervals."""
+    most, least = before.peak and (before.peak.high or before.peak.value), graphs.peak and graphs.peak.low
+    is_more = is_below(before.peak, graphs.peak) and (least is None or most < least)
+    return is_more and is_below(graphs.allocated, before.allocated)
+
+
 def _of_ladder(ladder: Ladder) -> dict:
     """Every change after the plain rung, and the checkpoints, by reserved bytes."""
     plain = ladder.plain
@@ -235,7 +242,7 @@ def _of_ladder(ladder: Ladder) -> dict:
         "graphs": graphs,
         "graphs_before": before,
         "graphs_hidden": minus(graphs.peak, graphs.allocated) if graphs else None,
-        "is_graphs_more": bool(graphs and before and is_below(before.peak, graphs.peak)),
+        "is_graphs_more": bool(graphs and before) and _is_hidden(graphs, before),
         "fused": (fused := by_kind.get("sdpa") or by_kind.get("triton")),
         "is_fused_less": bool(fused) and is_below(fused.rung.peak, plain.peak, 1 - CLOSE),
         "least": min(remedies, key=lambda each: each.rung.peak.value),

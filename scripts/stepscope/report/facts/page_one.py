@@ -42,7 +42,8 @@ class Fits:
 class PageOne:
     """step: of the baseline at `place`. limit: `launches`, `arithmetic`, `other` (neither), by its share of the step.
 
-    start, end: the profiled baseline and top rung at the place. left: what is beyond the two bounds at the top.
+    start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
+    beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
     """
 
     machine: Machine
@@ -60,6 +61,9 @@ class PageOne:
     optimizer_share: Maybe = None
     others_share: Maybe = None
     memory: Memory | None = None
+    idle: Maybe = None
+    again: Maybe = None
+    gpu_again: Maybe = None
     left: Maybe = None
     sustained: Maybe = None
     reserved: Maybe = None
@@ -113,6 +117,7 @@ def facts(data: Data) -> PageOne | None:
         limit=_limit(limits, arithmetic_share),
         arithmetic_share=arithmetic_share,
         start=start,
+        idle=minus(step, start.busy) if start else None,
         end=profile.top_at(all_profiled, where),
         **_shares(start or largest),
         memory=memory.facts(data) if not own.is_gpu else None,
@@ -124,7 +129,10 @@ def facts(data: Data) -> PageOne | None:
         older=_some([row for row in cells if row["status"] == "ok" and not row["is_current"]]),
         missing=_some([row for row in cells if row["status"] == "missing"]),
     )
-    return replace(facts, **_of_ladder(found, own, facts)) if found else facts
+    if found is None:
+        return facts
+    again = {"again": timed.get("time"), "gpu_again": timed.get("host_free_time")}
+    return replace(facts, **again, **_of_ladder(found, own, facts))
 
 
 def _some(rows: list[dict]) -> Maybe:

@@ -14,7 +14,7 @@ EXACT = 0.001  # a sum that is off by less counts as right
 
 @dataclass(frozen=True, kw_only=True)
 class Speed:
-    """fp32 over another precision, of the same place: a ratio of two cells, without verdict."""
+    """fp32 over another precision, of the same place: ratios of two cells, without verdict. alone: without the host."""
 
     place: Name
     parameters: float
@@ -22,6 +22,7 @@ class Speed:
     forward: Maybe
     backward: Maybe
     step: Maybe
+    alone: Maybe
     limits: str
 
 
@@ -71,6 +72,7 @@ class Precision:
     speeds: tuple[Speed, ...] = ()
     least: Speed | None = None
     most: Speed | None = None
+    starved: Speed | None = None
     sums: tuple[Sum, ...] = ()
     stuck: Sum | None = None
     half: Sum | None = None
@@ -95,7 +97,8 @@ def facts(data: Data) -> Precision | None:
     refused = data.dicts("cells", status="unsupported")
     if not (speeds or sums or forced or types):
         return None
-    by_gain = sorted((each for each in speeds if each.step), key=lambda each: each.step.value)
+    fed = [each for each in speeds if each.step and each.limits != "launches"]
+    by_gain = sorted(fed, key=lambda each: each.step.value)
     stuck = max((each for each in sums if each.error), key=lambda each: abs(each.error.value), default=None)
     find = lambda operation, way, format_: next(  # noqa: E731
         (each for each in forced if (each.operation, each.way, each.format) == (operation, way, format_)), None
@@ -107,6 +110,7 @@ def facts(data: Data) -> Precision | None:
         speeds=_series(speeds),
         least=by_gain[0] if len(by_gain) > 1 else None,
         most=by_gain[-1] if by_gain else None,
+        starved=next((each for each in speeds if each.limits == "launches" and each.alone), None),
         sums=sums,
         stuck=stuck if stuck and abs(stuck.error.value) > EXACT else None,
         half=next((each for each in sums if each.name == "fp16 += fp16"), None),
@@ -146,10 +150,15 @@ def _speeds(data: Data, own: Machine, faster: str) -> tuple[Speed, ...]:
                 forward=gain("forward"),
                 backward=gain("backward"),
                 step=gain("step"),
-                limits=rows[faster, "step"]["limits"],
+                alone=over(*(_alone(data, rows[name, "step"]) for name in ("fp32", faster))),
+                limits=rows[faster, "step"]["limits"].replace("gpu", "GPU"),
             )
         )
     return tuple(sorted(made, key=lambda each: (each.parameters, each.context)))
+
+
+def _alone(data: Data, row: dict) -> Maybe:
+    return data.measured("host_free_time", cell=row["cell"], mode="step", phase="step")
 
 
 def _series(speeds: tuple[Speed, ...]) -> tuple[Speed, ...]:

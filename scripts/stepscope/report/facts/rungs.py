@@ -30,9 +30,11 @@ _OF_VALUE = {
 class Rung:
     """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
 
-    step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before,
-    won: the seconds that it won. predicted_gain: by its mechanism alone. peak: reserved bytes. difference: of loss and
-    gradients from the first rung's, relative.
+    step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
+    the clock, won: the seconds that it won; gpu_gain: without the host. fuses_attention: in place of naive
+    attention. predicted_gain: by its mechanism alone, without
+    the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward. peak:
+    reserved bytes. difference: of loss and gradients from the first rung's, relative.
     """
 
     name: Name
@@ -46,10 +48,15 @@ class Rung:
     forward: Maybe
     backward: Maybe
     optimizer: Maybe
+    optimizer_alone: Maybe
     gain: Maybe
     verdict: str
+    gpu_gain: Maybe
+    gpu_verdict: str
     won: Maybe
+    fuses_attention: bool
     predicted_gain: Maybe
+    is_held_alone: bool
     total_gain: Maybe
     total_verdict: str
     tokens: Maybe
@@ -65,21 +72,47 @@ class Rung:
     limits: str
 
     @property
+    def has_verdict(self) -> bool:
+        """Whether the gain has an interval; without one nothing is judged."""
+        return self.gain is not None and self.gain.has_interval
+
+    @property
     def is_gain(self) -> bool:
         """Judged faster than the rung before."""
         return self.verdict == "faster"
 
     @property
-    def is_loss(self) -> bool:
-        """Judged slower than the rung before."""
-        return self.verdict == "slower"
+    def is_gpu_gain(self) -> bool:
+        """Judged faster than the rung before without the host."""
+        return self.gpu_verdict == "faster"
+
+    @property
+    def is_gpu_loss(self) -> bool:
+        """Judged slower than the rung before without the host."""
+        return self.gpu_verdict == "slower"
+
+    @property
+    def predicted_alone(self) -> Maybe:
+        """The prediction, if it is one of the step without the host."""
+        return self.predicted_gain if self.is_held_alone else None
+
+    @property
+    def predicted_clock(self) -> Maybe:
+        """The prediction, if it is one of the clock."""
+        return None if self.is_held_alone else self.predicted_gain
+
+    @property
+    def held(self) -> Maybe:
+        """The gain that a prediction is held against."""
+        return self.gpu_gain if self.is_held_alone else self.gain
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one.
+    plain: the first rung in 16 bits, else the first one. tensor_cores: its gain over the first; tensor_cores_alone:
+    without the host.
     """
 
     place: Place
@@ -88,6 +121,7 @@ class Ladder:
     failed: tuple[Rung, ...]
     cell: str
     tensor_cores: Maybe
+    tensor_cores_alone: Maybe
     is_throttled: bool
 
     @cached_property
@@ -112,13 +146,23 @@ class Ladder:
 
     @property
     def gains(self) -> list[Rung]:
-        """Those of them that were judged faster, in the order of the ladder."""
-        return [rung for rung in self.after_plain if rung.is_gain]
+        """Those of them that were judged faster, by the clock or without the host, in the order of the ladder."""
+        return [rung for rung in self.after_plain if rung.is_gain or rung.is_gpu_gain]
 
     @property
     def without_gain(self) -> list[Rung]:
-        """Those that were not."""
-        return [rung for rung in self.after_plain if rung.gain and not rung.is_gain]
+        """Those that were judged and were not."""
+        return [rung for rung in self.after_plain if rung.has_verdict and rung not in self.gains]
+
+    @property
+    def unjudged(self) -> list[Rung]:
+        """Those whose gain has no interval."""
+        return [rung for rung in self.after_plain if rung.gain and not rung.has_verdict]
+
+    @property
+    def is_starved(self) -> bool:
+        """Whether launches limit the baseline and the step without the host is known, here and at the top."""
+        return self.plain.limits == "launches" and bool(self.plain.gpu and self.top.gpu)
 
     @property
     def most_different(self) -> Maybe:
@@ -150,6 +194,11 @@ class Ladder:
         """The top rung's gain over the baseline."""
         return over(self.plain.step, self.top.step) if self.plain is not self.top else None
 
+    @property
+    def alone_over_plain(self) -> Maybe:
+        """The same without the host."""
+        return over(self.plain.gpu, self.top.gpu) if self.plain is not self.top else None
+
 
 @once
 def ladders(data: Data, own: Machine) -> list[Ladder]:
@@ -170,6 +219,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     about = data.row("cells", cell=cell)
     declared = {each["name"]: each for each in variants_of(about.get("command", ""))}
     comparisons = data.dicts("comparisons", cell=cell, quantity="time", phase="step")
+    alone = data.dicts("comparisons", cell=cell, quantity="host_free_time", phase="step")
     names = list(declared) or list(dict.fromkeys(row["variant"] for row in rows))
     changes = _changes(names, declared, comparisons)
     first = names[0]
@@ -181,12 +231,12 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     made: dict[str, Rung] = {}
     for name in names:
         own_rows = [row for row in rows if row["variant"] == name]
-        judged = {(row["a"], row["b"]): row for row in comparisons}
+        judged = {(row["quantity"], row["a"], row["b"]): row for row in (*comparisons, *alone)}
         made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
     if not any(rung.step for rung in made.values()):
         return None
     plain = next((rung for rung in made.values() if rung.kind in MIXED), None)
-    pair = next((row for row in comparisons if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
+    pair, pair_alone = (_pair(rows, first, plain) for rows in (comparisons, alone))
     return Ladder(
         place=where,
         rungs=tuple(rung for rung in made.values() if not rung.is_aside and rung.status == "ok"),
@@ -194,8 +244,13 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         failed=tuple(rung for rung in made.values() if rung.status != "ok"),
         cell=cell,
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
+        tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
     )
+
+
+def _pair(rows: list[dict], first: str, plain: Rung | None) -> dict | None:
+    return next((row for row in rows if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
 
 
 def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict]) -> dict[str, dict]:
@@ -216,7 +271,8 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
         value = full[changed[0]]
         kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
-        options[name] = full | {"after": after, "kind": kind}
+        fuses = kind in ("sdpa", "flex", "triton") and based["attention"] == "naive"
+        options[name] = full | {"after": after, "kind": kind, "fuses": fuses}
     main = _longest_chain(options)
     return {name: full | {"is_aside": name not in main} for name, full in options.items()}
 
@@ -248,8 +304,8 @@ def _rung(
         row = next(fits, None)
         return of_series(row) if row and row["status"] == "ok" else None
 
-    pair = judged.get((change["after"], name))
-    whole, before = judged.get((first, name)), made.get(change["after"])
+    pair, alone = (judged.get((quantity, change["after"], name)) for quantity in ("time", "host_free_time"))
+    whole, before = judged.get(("time", first, name)), made.get(change["after"])
     step, rate = of("time", "step"), own.rate(change["precision"])
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
     reached = over(where.flop, step, "FLOP/s")
@@ -267,10 +323,17 @@ def _rung(
         forward=of("time", "forward"),
         backward=of("time", "backward"),
         optimizer=of("time", "optimizer"),
+        optimizer_alone=_positive(minus(step, of("time", mode="forward-backward"))) or of("time", "optimizer"),
         gain=of_ratio(pair) if pair else None,
         verdict=pair["verdict"] if pair else "",
+        gpu_gain=of_ratio(alone) if alone else None,
+        gpu_verdict=alone["verdict"] if alone else "",
         won=_won(before, step, pair) if before else None,
-        predicted_gain=_predicted(kind, before, where, own) if before and before.step else None,
+        fuses_attention=change["fuses"],
+        predicted_gain=_predicted("sdpa" if change["fuses"] else kind, before, where, own)
+        if before and before.step
+        else None,
+        is_held_alone=_is_held_alone(kind, before) if before else False,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
@@ -291,28 +354,42 @@ def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:
     """Seconds of the rung before that a change takes away: by the ratio of both in turns, else their difference."""
     if pair is None or before.step is None:
         return minus(before.step, step)
-    return scaled(Quantity(before.step.value, "s", cells=before.step.cells), 1 - 1 / pair["ratio"])
+    ratio, clock = of_ratio(pair), before.step.value
+    ends = [clock * (1 - 1 / end) for end in (ratio.low, ratio.high)] if ratio.has_interval else [None, None]
+    return Quantity(clock * (1 - 1 / ratio.value), "s", *ends, cells=before.step.cells)
 
 
 def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:
     """Times as fast by the mechanism alone: what it takes away goes, the rest of the step stays.
 
     A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the optimizer becomes
-    its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it.
+    its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it, or what the optimizer, which they
+    leave out, takes to launch. Where launches limit, the first two are shares of the step without the host.
     """
     saved = None
+    whole = before.gpu if _is_held_alone(kind, before) else before.step
     if kind in own.rates and before.kind in own.rates:
         saved = minus(time_of(where.flop, own.rate(before.kind)), time_of(where.flop, own.rate(kind)))
     elif kind == "sdpa":
         saved = where.scores
     elif kind == "fused":
-        saved = minus(before.optimizer, where.optimizer_fused)
-    elif kind == "graphs":
-        saved = minus(before.step, before.gpu)
-    left = minus(before.step, saved)
+        saved = minus(before.optimizer_alone, where.optimizer_fused)
+    elif kind == "graphs" and before.gpu:
+        known = [each for each in (before.gpu, before.optimizer) if each]
+        saved = minus(before.step, max(known, key=lambda each: each.value))
+    left = minus(whole, saved)
     if left is None or left.value <= 0:
         return None
-    return Quantity(before.step.value / left.value, "1", cells=joined(before.step, saved))
+    return Quantity(whole.value / left.value, "1", cells=joined(whole, saved))
+
+
+def _is_held_alone(kind: str, before: Rung) -> bool:
+    """Whether a prediction is one of the GPU's own time: not of changes that take out the host or the optimizer."""
+    return before.limits == "launches" and before.gpu is not None and kind not in ("graphs", "fused")
+
+
+def _positive(time: Maybe) -> Maybe:
+    return time if time and time.value > 0 else None
 
 
 def left_over(ladder: Ladder) -> Maybe:
