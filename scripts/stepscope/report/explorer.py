@@ -1,0 +1,215 @@
+"""The explorer: all tables of one or several runs in one page that needs no network; and links to its views.
+
+Each table is columns of JSON, gzipped, in base64: a column that rows are chosen by is its values in their order, and for
+each row the index of its own; any other column of numbers is the numbers, to DIGITS significant ones, whole ones in full.
+"""
+
+import base64
+import dataclasses
+import gzip
+import json
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from stepscope import colours
+from stepscope.report.kit.printing import UNITS
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
+from stepscope.results.tables import Tables
+
+FILE = "explorer.html"
+DIGITS = 5
+NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
+SHARES = ("share", "mfu")  # printed as percent
+MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
+LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
+FILES = {  # of a cell: what it is → where it lies in the cell's folder, or in one below it
+    "log": "measure.log",
+    "record": "record.json",
+    "samples": "samples.csv",
+    "trace": "trace.json.gz",
+    "snapshot": "snapshot.pickle",
+}
+SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
+RUN = text("run", "run", "which of the results beside each other")
+# Figure → the view of what it shows; one that is not here links to the start.
+FIGURES = {
+    "waterfall": {"show": "chart", "of": "series.time", "study": "ladder", "rows": "variant", "columns": "context"},
+    "ladder": {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant", "columns": "phase"},
+    "checkpoint": {"show": "rows", "table": "series", "study": "ladder", "quantity": "time|peak_allocated"},
+    "machines": {"show": "pivot", "of": "series.time", "study": "timing", "rows": "size", "columns": "machine"},
+    "step_parts": {"show": "pivot", "of": "series.time", "study": "timing", "rows": "size", "columns": "phase"},
+    "time_by_context": {"show": "chart", "of": "series.time", "study": "timing", "rows": "size", "columns": "context"},
+    "precision_speedup": {"show": "pivot", "of": "series.time", "study": "timing", "columns": "precision"},
+    "sums": {"show": "rows", "table": "sums"},
+    "forced": {"show": "rows", "table": "forced"},
+    "categories": {"show": "pivot", "of": "categories.time", "rows": "category", "columns": "size"},
+    "launches": {"show": "rows", "table": "series", "quantity": "time|host_free_time|busy_time", "phase": "step"},
+    "timeline": {"show": "rows", "table": "timeline"},
+    "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
+    "first_step": {"show": "pivot", "of": "first_step.first", "rows": "part", "columns": "cell"},
+    "published": {"show": "rows", "table": "published"},
+    "attention_time": {"show": "chart", "of": "series.time", "study": "attention", "columns": "length"},
+    "attention_rates": {"show": "chart", "of": "series.rate", "study": "attention", "columns": "length"},
+    "memory_over_step": {"show": "rows", "table": "memory_timeline"},
+    "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
+}
+_ROOT = Path(__file__).resolve().parents[3] / "report"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder of tables under a name, which is shown where there are several."""
+
+    name: str
+    tables: Path
+
+
+def explorer_link(**state: str) -> str:
+    """The address of a view, beside the report.
+
+    show: `pivot`, `chart` or `rows`. of: what the first two show, `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and
+    `columns`, in a chart also by `facet`. table: of rows. card: a cell. Any column of the table: its value, or several
+    with | between.
+    """
+    return f"{FILE}#{urlencode(state, quote_via=quote)}"
+
+
+def link_of_figure(name: str) -> str:
+    """The view of what a figure shows."""
+    return explorer_link(**FIGURES.get(name, {}))
+
+
+def link_of_cells(cells: list[str]) -> str:
+    """The view of what these cells measured: the card of one, the rows of a few, else the rows of their studies."""
+    if len(cells) == 1:
+        return explorer_link(card=cells[0])
+    if len(cells) <= 6:
+        return explorer_link(show="rows", table="series", cell="|".join(cells))
+    named = {
+        key: "|".join(dict.fromkeys(cell.split("/")[at] for cell in cells))
+        for at, key in enumerate(("machine", "study"))
+    }
+    return explorer_link(show="rows", table="series", **named)
+
+
+def document(runs: list[Run], out: Path, command: str, folder: Path = _ROOT) -> str:
+    """The whole page. out: the folder that it will lie in; folder: where its template, style and scripts are."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((folder / "explorer/page.html").read_text())
+    about, data = _embedded([(each.name, Tables(each.tables)) for each in runs])
+    about["files"] = {name: paths for each in runs for name, paths in _files(each, out, len(runs) > 1).items()}
+    about["colours"] = [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")]
+    scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
+    libraries = [(name, _packed((folder / f"vendor/{name}.min.js").read_bytes())) for name in ("d3", "plot")]
+    styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
+    return template.render(
+        style=Markup(colours.css() + "\n".join(styles)),
+        about=Markup(json.dumps(about, ensure_ascii=False).replace("</", "<\\/")),
+        data=[*data.items(), *libraries],
+        script=Markup("\n".join(scripts)),
+        tables=os.path.relpath(runs[0].tables, out),
+        command=command,
+    )
+
+
+def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
+    """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
+    about = {"tables": {}, "units": _units(), "runs": [name for name, _ in runs], "more": {}}
+    data, left = {}, MOST_BYTES
+    for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
+        frame, columns = _together(name, runs)
+        if frame.empty:
+            continue
+        text_ = _packed(json.dumps([_values(each, frame) for each in columns], separators=(",", ":")).encode())
+        about["tables"][name] = {
+            "row": TABLES[name].row,
+            "count": len(frame),
+            "columns": [dataclasses.asdict(each) | {"chosen": _is_chosen_by(each)} for each in columns],
+        }
+        if len(text_) <= left:
+            data[name] = text_
+            left -= len(text_)
+        if "cell" in frame and name != "cells":
+            for cell, count in Counter(_identities(frame)).items():
+                about["more"].setdefault(cell, {})[name] = count
+    quantities = [dataclasses.asdict(each) for each in QUANTITIES.values()]
+    about["quantities"] = {each["name"]: each | {"unit": _unit(each["name"], each["unit"])} for each in quantities}
+    return about, data
+
+
+def _together(name: str, runs: list[tuple[str, Tables]]) -> tuple[pd.DataFrame, list[Column]]:
+    """A table of all runs, with the places of its cells; the columns that say something of any row."""
+    frame = pd.concat([tables[name].assign(run=run) for run, tables in runs], ignore_index=True)
+    known = TABLES[name].by_name
+    of_cell = TABLES["cells"].by_name
+    columns = [*([RUN] if len(runs) > 1 else []), *known.values()]
+    columns += [of_cell[each] for each in frame if each not in known and each in of_cell]
+    columns = [dataclasses.replace(each, unit=_unit(each.name, each.unit)) for each in columns]
+    return frame, [each for each in columns if frame[each.name].replace("", None).notna().any()]
+
+
+def _identities(frame: pd.DataFrame) -> list[str]:
+    """The cell of each row; of several runs behind the run's name, as the script does."""
+    several = frame["run"].nunique() > 1
+    return [f"{run}: {cell}" if several else cell for run, cell in zip(frame["run"], frame["cell"], strict=True)]
+
+
+def _unit(name: str, unit: str) -> str:
+    return "share" if name in SHARES else unit
+
+
+def _units() -> dict[str, dict]:
+    """How each unit is printed, for the script."""
+    return {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
+
+
+def _is_chosen_by(column: Column) -> bool:
+    return column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
+
+
+def _values(column: Column, frame: pd.DataFrame) -> list:
+    """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none."""
+    values = frame[column.name]
+    if not _is_chosen_by(column):
+        return [_short(value) for value in values]
+    if column.kind == NUMBER:
+        values = ["" if value is None else value for value in map(_short, values)]
+        keys = sorted(set(values), key=lambda value: -math.inf if value == "" else value)
+    else:
+        values = [str(value) for value in values]
+        keys = list(dict.fromkeys(values))
+    place = {key: index for index, key in enumerate(keys)}
+    return [keys, [place[value] for value in values]]
+
+
+def _short(value: float) -> float | int | None:
+    """To DIGITS significant digits, a whole number in full; what is no finite number is missing."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.{DIGITS}g}")
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+
+
+def _files(run: Run, out: Path, several: bool) -> dict[str, dict[str, str]]:
+    """Cell → what it is → the path from `out`, of what is there beside the tables."""
+    found = {}
+    for cell in Tables(run.tables)["cells"]["cell"]:
+        folder = run.tables.parent / cell
+        named = {}
+        for what, name in FILES.items():
+            places = [folder / name, *(each for each in folder.glob(f"*/{name}") if "=" not in each.parent.name)]
+            named |= {what: os.path.relpath(each, out) for each in places if each.exists()}
+        if named:
+            found[f"{run.name}: {cell}" if several else cell] = named
+    return found
