@@ -47,7 +47,7 @@ async function partOf(name, id, columns) {
   const shown = columns.map((each) => table.columns[each]).filter((each) => each && !isEmpty(each, rows));
   const body = rows.map((row) => element("tr", {}, ...shown.map((column) => {
     const value = valueOf(column, row);
-    if (column.keys) return element("td", { class: column.kind === "number" ? "number" : "text" }, column.name === "quantity" ? about.quantities[value]?.label ?? value : String(value));
+    if (column.keys) return textField(column, (column.name === "quantity" && about.quantities[value]?.label) || value);
     const unit = column.unit === "of the row" ? about.quantities[valueOf(table.columns.quantity, row)]?.unit ?? "" : column.unit;
     const scale = scaleFor(unit.includes(" or ") ? valueOf(table.columns.unit, row) : unit, [value]);
     const [low, high] = [column.low, column.high].map((end) => table.columns[end]?.values[row]);

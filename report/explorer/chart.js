@@ -28,10 +28,10 @@ async function showChart(state) {
     const { value, low, high } = numbers.of(row);
     const shown = printed(value, scale, low, high);
     return { x: valueOf(across, row), y: value / scale.divisor, low: (low ?? value) / scale.divisor, high: (high ?? value) / scale.divisor,
-      line: String(valueOf(table.columns[byRows], row)) || "(none)", panel: facet ? String(valueOf(table.columns[facet], row)) : "",
+      line: named(valueOf(table.columns[byRows], row)), panel: facet ? named(valueOf(table.columns[facet], row)) : "",
       cell: cellOf(table, row), text: `${shown.text} ${scale.suffix} ${shown.interval}` };
   }).filter((point) => point.x !== "" && (point.y > 0 || !isLogY));
-  const lines = table.columns[byRows].keys.map((key) => String(key) || "(none)").filter((key) => points.some((point) => point.line === key));
+  const lines = table.columns[byRows].keys.map(named).filter((key) => points.some((point) => point.line === key));
   const several = points.length > new Set(points.map((point) => `${point.x}\n${point.line}\n${point.panel}`)).size;
   const encoding = { x: "x", stroke: "line", ...(facet ? { fx: "panel" } : {}) };
   const ticks = isNumeric ? [...new Set(points.map((point) => point.x))] : undefined;
@@ -43,7 +43,7 @@ async function showChart(state) {
     x: { type: isNumeric ? (isLogX ? "log" : "linear") : "point", label: across.label, ticks, tickFormat: isNumeric ? String : undefined, tickRotate: isNumeric ? 0 : -35 },
     y: { type: isLogY ? "log" : "linear", label: headed(numbers.label, scale.suffix), grid: true, ...(isLogY ? { ticks: 5, tickFormat: "~g" } : { zero: true }) },
     fx: facet ? { label: table.columns[facet].label } : undefined,
-    color: { domain: lines, range: lines.map((_, at) => about.colours[at % about.colours.length]), legend: facet || lines.length > 8 },
+    color: { domain: lines, range: lines.map((_, at) => about.colours[at % about.colours.length]), legend: Boolean(facet) || lines.length > 8 },
     ariaLabel: `${numbers.label} over ${across.label}, by ${table.columns[byRows].label}`,
     marks: [
       Plot.ruleX(points, { ...encoding, y1: "low", y2: "high", strokeWidth: 1.5, strokeOpacity: 0.6 }),

@@ -36,20 +36,16 @@ function cellOf(table, row) {
   return run ? `${valueOf(run, row)}: ${valueOf(cell, row)}` : valueOf(cell, row);
 }
 
-/**
- * Rows whose columns have one of the values, given as text with | between. With `blankFits` an empty field fits too, and
- * a column that the table lacks does not count.
- */
+/** A value that rows are chosen by, as it stands in menus, headings and addresses. */
+const named = (key) => (key === "" ? "(none)" : String(key));
+
+/** Rows whose columns have one of the values, given with | between; with `blankFits` an empty field fits, too. */
 function chosenRows(table, rows, filters, blankFits = false) {
   for (const [name, wanted] of Object.entries(filters)) {
     const column = table.columns[name];
-    if (!column?.keys) {
-      if (!blankFits && about.tables[table.name] && name in table.columns) continue;
-      if (blankFits) continue;
-      return [];
-    }
+    if (!column?.keys) continue;
     const texts = new Set(wanted.split("|"));
-    const fits = column.keys.map((key) => texts.has(String(key)) || (blankFits && key === ""));
+    const fits = column.keys.map((key) => texts.has(named(key)) || (blankFits && key === ""));
     rows = rows.filter((row) => fits[column.values[row]]);
   }
   return rows;
@@ -66,19 +62,8 @@ function keysOf(column, rows) {
 
 // A measure is what pivot and chart show: a quantity of `series`, or a column of numbers of another table.
 function measures() {
-  const found = [];
-  for (const [name, table] of Object.entries(about.tables)) {
-    if (name === "series") {
-      for (const each of Object.values(about.quantities)) {
-        found.push({ id: `series.${each.name}`, table: name, column: "median", quantity: each.name, ...each });
-      }
-      continue;
-    }
-    const ends = new Set(table.columns.flatMap((each) => [each.low, each.high]));
-    for (const each of table.columns) {
-      if (each.chosen || (ends.has(each.name) && ["low", "high"].includes(each.name))) continue;
-      found.push({ ...each, id: `${name}.${each.name}`, table: name, column: each.name, quantity: "" });
-    }
-  }
-  return found;
+  const quantities = Object.values(about.quantities).map((each) => ({ ...each, table: "series", column: "median", quantity: each.name }));
+  const others = Object.entries(about.tables).filter(([name]) => name !== "series").flatMap(([table, { columns }]) => columns
+    .filter((each) => !each.chosen && !["low", "high"].includes(each.name)).map((each) => ({ ...each, table, column: each.name })));
+  return [...quantities, ...others].map((each) => ({ ...each, id: `${each.table}.${each.name}` }));
 }

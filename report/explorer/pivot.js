@@ -9,9 +9,9 @@ async function showPivot(state) {
   const [down, across] = [table.columns[byRows], table.columns[byColumns]];
   const places = new Map();
   for (const row of rows) {
-    const key = `${down.keys[down.values[row]]}\n${across.keys[across.values[row]]}`;
-    if (places.has(key)) places.get(key).push(row);
-    else places.set(key, [row]);
+    const key = `${named(valueOf(down, row))}\n${named(valueOf(across, row))}`;
+    if (!places.has(key)) places.set(key, []);
+    places.get(key).push(row);
   }
   const failed = await failures(selection, places);
   const values = rows.map((row) => numbers.of(row).value);
@@ -20,12 +20,12 @@ async function showPivot(state) {
   const [least, most] = [sizes.reduce((a, b) => Math.min(a, b), Infinity), sizes.reduce((a, b) => Math.max(a, b), -Infinity)];
   const warmth = (value) => (value > 0 && most > least ? 4 + (36 * (Math.log(value) - least)) / (most - least) : 0);
   const ordered = (axis, extra) => {
-    const there = new Set([...keysOf(axis, rows).map(({ key }) => String(axis.keys[key])), ...extra]);
-    return axis.keys.map(String).filter((key) => there.has(key));
+    const there = new Set([...keysOf(axis, rows).map(({ key }) => named(axis.keys[key])), ...extra]);
+    return axis.keys.map(named).filter((key) => there.has(key));
   };
   const lines = ordered(down, [...failed.keys()].map((key) => key.split("\n")[0]));
   const heads = ordered(across, [...failed.keys()].map((key) => key.split("\n")[1]));
-  const body = lines.map((line) => element("tr", {}, element("th", { scope: "row" }, line || "(none)"),
+  const body = lines.map((line) => element("tr", {}, element("th", { scope: "row" }, line),
     ...heads.map((head) => placeOf(places.get(`${line}\n${head}`), failed.get(`${line}\n${head}`), { line, head }))));
   function placeOf(found, failure, where) {
     if (!found) return element("td", { class: "number" }, failure ? cardLink(state, failure.cell, failure.status) : "–");
@@ -47,7 +47,7 @@ async function showPivot(state) {
   const common = commonOf(selection);
   const made = element("table", {}, element("caption", {}, [label, common].filter(Boolean).join("; ")),
     element("thead", {}, element("tr", {}, element("th", { scope: "col" }, `${down.label} \\ ${across.label}`),
-      ...heads.map((head) => element("th", { scope: "col", class: "number" }, head || "(none)")))),
+      ...heads.map((head) => element("th", { scope: "col", class: "number" }, head)))),
     element("tbody", {}, ...body));
   const several = [...places.values()].filter((each) => each.length > 1);
   const apart = [...new Set(several.slice(0, 20).flatMap((found) => differing(selection, found)))];
@@ -67,7 +67,7 @@ async function failures(selection, places) {
     const bad = everyRow(table).filter((row) => status.keys[status.values[row]] !== "ok");
     const kept = Object.fromEntries(Object.entries(filters).filter(([key]) => !["quantity", "limits"].includes(key)));
     for (const row of chosenRows(table, bad, kept, true)) {
-      const key = `${valueOf(down, row)}\n${valueOf(across, row)}`;
+      const key = `${named(valueOf(down, row))}\n${named(valueOf(across, row))}`;
       if (!places.has(key) && !found.has(key)) found.set(key, { status: valueOf(status, row), cell: cellOf(table, row) });
     }
   }

@@ -29,6 +29,9 @@ async function showRows(state) {
       ...filters.map(([column, found]) => filterControl(column, found, state[column.name] ?? ALL, false))));
   const chosen = chosenRows(table, all, Object.fromEntries(Object.entries(filtersOf(state)).filter(([key]) => table.columns[key])));
   const columns = Object.values(table.columns).filter((column) => !isEmpty(column, chosen));
+  const constant = columns.filter((column) => chosen.length > 1 && column.keys && column.name !== "cell" && keysOf(column, chosen).length === 1);
+  const drawn = columns.filter((column) => !constant.includes(column));
+  const common = constant.map((column) => `${column.label} ${valueOf(column, chosen[0])}`).join(", ");
   const sorted = sortedBy(table, chosen, state.sort);
   const view = document.getElementById("view");
   let left = sorted;
@@ -37,10 +40,10 @@ async function showRows(state) {
   function draw(words, most = DRAWN) {
     left = words ? found(table, sorted, words) : sorted;
     const shown = left.slice(0, most);
-    const scales = columns.map((column) => (column.keys || column.unit === "of the row" ? null : scaleFor(column.unit, shown.map((row) => column.values[row]))));
-    const heads = columns.map((column, at) => headOf(state, column, scales[at]));
-    const body = shown.map((row) => element("tr", {}, ...columns.map((column, at) => fieldOf(state, table, column, scales[at], row))));
-    view.replaceChildren(scrolled(`Rows of ${name}`, element("table", {}, element("caption", {}, `A row is ${table.row}.`),
+    const scales = drawn.map((column) => (column.keys || column.unit === "of the row" ? null : scaleFor(column.unit, shown.map((row) => column.values[row]))));
+    const heads = drawn.map((column, at) => headOf(state, column, scales[at]));
+    const body = shown.map((row) => element("tr", {}, ...drawn.map((column, at) => fieldOf(state, table, column, scales[at], row))));
+    view.replaceChildren(scrolled(`Rows of ${name}`, element("table", {}, element("caption", {}, `A row is ${table.row}. ${common && `All: ${common}.`}`),
       element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...body))));
     const more = left.length > most ? [element("button", { type: "button", click: () => draw(words, most * 5) }, `Show ${Math.min(most * 5, left.length).toLocaleString("en")}`)] : [];
     say(`${left.length.toLocaleString("en")} of ${table.count.toLocaleString("en")} rows${more.length ? `, the first ${most} drawn` : ""}`, ...more,
@@ -63,33 +66,26 @@ function headOf(state, column, scale) {
 function fieldOf(state, table, column, scale, row) {
   const value = valueOf(column, row);
   if (column.name === "cell") return element("td", {}, cardLink(state, cellOf(table, row), value));
-  if (column.keys) return element("td", { class: column.kind === "number" ? "number" : "text" }, String(value));
+  if (column.keys) return textField(column, value);
   if (value == null) return element("td", { class: "number" }, "");
   const own = scale ?? scaleFor(valueOf(table.columns.unit, row), [value]);
   return element("td", { class: "number" }, `${printed(value, own).text}${scale ? "" : ` ${own.suffix}`}`);
 }
 
+const textField = (column, value) => element("td", { class: column.kind === "number" ? "number" : String(value).length > 36 ? "long" : "short" }, String(value));
+
 function sortedBy(table, rows, sort) {
   const [name, order] = (sort ?? "").split(":");
   const column = table.columns[name];
   if (!column) return rows;
-  const isText = column.keys && column.kind !== "number";
-  const ranks = isText ? rankOf(column.keys) : null;
-  const value = (row) => (isText ? ranks[column.values[row]] : valueOf(column, row));
-  const missing = (each) => each == null || each === "";
+  const ordered = column.keys && [...column.keys].sort((a, b) => (typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true })));
+  const ranks = column.keys?.map((key) => (key === "" ? null : ordered.indexOf(key)));
+  const value = (row) => (ranks ? ranks[column.values[row]] : column.values[row]);
   const sign = order === "down" ? -1 : 1;
   return [...rows].sort((one, other) => {
     const [a, b] = [value(one), value(other)];
-    if (missing(a) || missing(b)) return missing(a) - missing(b);
-    return sign * (a - b);
+    return a === null || b === null ? (a === null) - (b === null) : sign * (a - b); // what is missing comes last
   });
-}
-
-function rankOf(keys) {
-  const order = keys.map((_, at) => at).sort((a, b) => keys[a].localeCompare(keys[b], "en", { numeric: true }));
-  const ranks = [];
-  order.forEach((key, rank) => { ranks[key] = rank; });
-  return ranks;
 }
 
 /** Rows that have all words somewhere in their text. */

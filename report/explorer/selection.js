@@ -3,6 +3,7 @@ const PREFERRED = ["timing", "step", "ok", "all", "time", "forward"];
 const ROW_AXES = ["size", "variant", "a", "category", "module", "name", "part"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
 const MOST_KEYS = 300;
+const UNFILTERED = ["cell", "limits", "verdict"]; // no choice of one value is made for these
 
 async function selectionOf(state) {
   const all = measures();
@@ -16,18 +17,21 @@ async function selectionOf(state) {
   const axes = Object.values(table.columns).filter(
     (each) => each.keys && !["quantity", "unit", "status", "full_name", "command"].includes(each.name),
   );
-  const whole = Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)]));
+  const study = table.columns.study && { study: keysOf(table.columns.study, rows) };
   const filters = filtersOf(state);
   const automatic = {};
   const narrow = (name) => {
     const found = keysOf(table.columns[name], rows);
     if (name in state || found.length < 2) return;
-    automatic[name] = String(table.columns[name].keys[best(table.columns[name], found)]);
+    automatic[name] = named(table.columns[name].keys[best(table.columns[name], found)]);
     rows = chosenRows(table, rows, { [name]: automatic[name] });
   };
-  rows = chosenRows(table, rows, filters);
   const asked = [state.rows, state.columns, state.facet];
-  if (table.columns.study && !asked.includes("study")) narrow("study");
+  const ofStudy = study && filters.study ? { study: filters.study } : {};
+  rows = chosenRows(table, rows, ofStudy);
+  if (study && !asked.includes("study")) narrow("study");
+  const whole = { ...Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)])), ...study };
+  rows = chosenRows(table, rows, filters);
   const varying = axes.filter((axis) => { const n = keysOf(axis, rows).length; return n > 1 && n <= MOST_KEYS; });
   const first = (names, taken) => {
     const there = varying.map((each) => each.name).filter((name) => name !== taken && name !== "limits");
@@ -38,7 +42,7 @@ async function selectionOf(state) {
   const byColumns = valid(state.columns) ?? first(COLUMN_AXES, byRows);
   const facet = valid(state.facet);
   const used = [byRows, byColumns, facet];
-  const others = axes.filter((axis) => !used.includes(axis.name) && !["cell", "limits", "verdict"].includes(axis.name));
+  const others = axes.filter((axis) => !used.includes(axis.name) && !UNFILTERED.includes(axis.name));
   for (const axis of others.filter((each) => whole[each.name].length <= MOST_KEYS)) narrow(axis.name);
   return { measure, all, table, column, rows, axes, whole, automatic, used, byRows, byColumns, facet,
     filters: { ...filters, ...automatic } };
@@ -54,8 +58,8 @@ function selectionControls(state, selection, ...more) {
   const { all, measure, table, axes, whole, automatic, used, byRows, byColumns } = selection;
   const groups = Object.entries(Object.groupBy(all, (each) => each.table));
   const options = groups.map(([name, list]) => [name, list.map((each) => [each.id, each.label])]);
-  const named = axes.filter((axis) => whole[axis.name].length > 1 || used.includes(axis.name));
-  const choices = [["", named.map((axis) => [axis.name, axis.label])]];
+  const choices = [["", axes.filter((axis) => whole[axis.name].length > 1 || used.includes(axis.name)).map((axis) => [axis.name, axis.label])]];
+  const filtered = axes.filter(({ name }) => !used.includes(name) && whole[name].length > 1 && (whole[name].length <= MOST_KEYS && !UNFILTERED.includes(name) || name in state));
   const statistics = table.name === "series" ? ["median", "mean", "std", "processes", "samples"] : [];
   setControls(
     select("quantity", "of", measure.id, options, measure.meaning),
@@ -63,9 +67,7 @@ function selectionControls(state, selection, ...more) {
     select("columns", "columns", byColumns, choices),
     ...(statistics.length ? [select("statistic", "stat", state.stat ?? "median", [["", statistics.map((each) => [each, each])]])] : []),
     ...more,
-    element("fieldset", {}, element("legend", { hidden: true }, "Filters"), ...axes
-      .filter((axis) => !used.includes(axis.name) && whole[axis.name].length > 1 && whole[axis.name].length <= MOST_KEYS)
-      .map((axis) => filterControl(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name] ?? ALL, axis.name in automatic))),
+    element("fieldset", {}, element("legend", { hidden: true }, "Filters"), ...filtered.map((axis) => filterControl(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name] ?? ALL, axis.name in automatic))),
   );
   // another quantity has other axes: what was chosen for the old one goes
   document.getElementById("control-of").addEventListener("change", (event) => {
@@ -75,23 +77,19 @@ function selectionControls(state, selection, ...more) {
 }
 
 /** The numbers of a row in the statistic that was asked for. */
-function numbersOf(selection, state) {
-  const { table, column } = selection;
-  const isMedian = table.name !== "series" || (state.stat ?? "median") === "median";
-  const shown = isMedian ? column : table.columns[state.stat];
-  const [low, high] = isMedian ? [table.columns[column.low], table.columns[column.high]] : [];
-  const isCount = ["processes", "samples"].includes(shown.name) && !isMedian;
-  const ofRow = table.columns.unit;
-  const unit = isCount ? "1" : selection.measure.unit.includes(" or ") ? valueOf(ofRow, selection.rows[0] ?? 0) : selection.measure.unit;
+function numbersOf({ table, column, measure, rows }, state) {
+  const shown = (table.name === "series" && table.columns[state.stat]) || column;
+  const [low, high] = [table.columns[shown.low], table.columns[shown.high]];
+  const unit = shown.unit === "of the row" ? measure.unit : shown.unit;
   return { of: (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] }),
-    unit: unit === "of the row" && ofRow ? valueOf(ofRow, selection.rows[0] ?? 0) : unit,
-    label: table.name === "series" ? `${selection.measure.label}, ${shown.label}` : selection.measure.label };
+    unit: / or |row/.test(unit) && rows.length ? valueOf(table.columns.unit, rows[0]) : unit,
+    label: table.name === "series" ? `${measure.label}, ${shown.label}` : measure.label };
 }
 
 /** In words: what all that is shown has in common. */
 function commonOf({ table, rows, axes, used }) {
-  const common = axes.filter((axis) => !used.includes(axis.name)).map((axis) => [axis, keysOf(axis, rows)]);
-  return common.filter(([axis, found]) => found.length === 1 && axis.keys[found[0].key] !== "")
+  return axes.filter((axis) => !used.includes(axis.name)).map((axis) => [axis, keysOf(axis, rows)])
+    .filter(([axis, found]) => found.length === 1 && axis.keys[found[0].key] !== "")
     .map(([axis, found]) => `${axis.label} ${axis.keys[found[0].key]}`).join(", ");
 }
 

@@ -3,8 +3,7 @@ const OWN = ["show", "of", "rows", "columns", "facet", "stat", "heat", "log", "t
 const ALL = "*";
 
 function readState() {
-  const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-  return { show: state.card && !state.of && !state.table ? "pivot" : "pivot", ...state };
+  return { show: "pivot", ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
 }
 
 function filtersOf(state) {
@@ -22,15 +21,13 @@ function change(changes) {
 }
 
 /** A link to a cell's card, over what is shown. */
-function cardLink(state, cell, text, attributes = {}) {
-  return element("a", { href: addressOf(state, { card: cell }), ...attributes }, text);
-}
+const cardLink = (state, cell, text) => element("a", { href: addressOf(state, { card: cell }) }, text);
 
 function select(label, name, value, options, hint = "") {
   const made = element("select", { id: `control-${name}`, name, title: hint,
     change: (event) => change({ [name]: event.target.value }) });
   for (const [group, members] of options) {
-    const items = members.map(([key, text]) => element("option", { value: key, selected: key === value }, text));
+    const items = members.map(([key, text]) => new Option(text, key));
     made.append(...(group ? [element("optgroup", { label: group }, ...items)] : items));
   }
   made.value = value;
@@ -39,10 +36,7 @@ function select(label, name, value, options, hint = "") {
 
 /** A choice of a column's values; several from an address are one more option. `found`: {key, count} of what is there. */
 function filterControl(column, found, value, automatic) {
-  const options = [[ALL, "all"], ...found.map(({ key, count }) => {
-    const text = String(column.keys[key]);
-    return [text, `${text === "" ? "(none)" : text} · ${count}`];
-  })];
+  const options = [[ALL, "all"], ...found.map(({ key, count }) => [named(column.keys[key]), `${named(column.keys[key])} · ${count}`])];
   if (value !== ALL && !options.some(([key]) => key === value)) options.push([value, value.split("|").join(", ")]);
   const made = select(column.label, column.name, value, [["", options]], column.meaning);
   if (value !== ALL && !automatic) made.querySelector("select").className = "narrowed";

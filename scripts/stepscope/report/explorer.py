@@ -1,7 +1,7 @@
 """The explorer: all tables of one or several runs in one page that needs no network; and links to its views.
 
-Each table is columns of JSON, gzipped, in base64: a column that rows are chosen by is its values in their order, and for
-each row the index of its own; any other column of numbers is the numbers, to DIGITS significant ones, whole ones in full.
+Each table is columns of JSON, gzipped, in base64. A column that rows are chosen by is its values in their order, and
+the index of each row's own; any other one is its numbers, to DIGITS significant ones, whole ones in full.
 """
 
 import base64
@@ -206,10 +206,9 @@ def _files(run: Run, out: Path, several: bool) -> dict[str, dict[str, str]]:
     found = {}
     for cell in Tables(run.tables)["cells"]["cell"]:
         folder = run.tables.parent / cell
-        named = {}
-        for what, name in FILES.items():
-            places = [folder / name, *(each for each in folder.glob(f"*/{name}") if "=" not in each.parent.name)]
-            named |= {what: os.path.relpath(each, out) for each in places if each.exists()}
-        if named:
-            found[f"{run.name}: {cell}" if several else cell] = named
-    return found
+        below = [folder, *(each for each in folder.glob("*/") if "=" not in each.name)]
+        places = {what: [each / name for each in below if (each / name).exists()] for what, name in FILES.items()}
+        found[f"{run.name}: {cell}" if several else cell] = {
+            what: os.path.relpath(there[0], out) for what, there in places.items() if there
+        }
+    return {cell: files for cell, files in found.items() if files}
