@@ -32,13 +32,13 @@ async function showChart(state) {
       cell: cellOf(table, row), text: `${shown.text} ${scale.suffix} ${shown.interval}` };
   }).filter((point) => point.x !== "" && (point.y > 0 || !isLogY));
   const lines = table.columns[byRows].keys.map(named).filter((key) => points.some((point) => point.line === key));
-  const several = points.length > new Set(points.map((point) => `${point.x}\n${point.line}\n${point.panel}`)).size;
+  const several = !areApart(table, rows, selection.used);
   const encoding = { x: "x", stroke: "line", ...(facet ? { fx: "panel" } : {}) };
   const ticks = isNumeric ? [...new Set(points.map((point) => point.x))] : undefined;
   const panels = facet ? new Set(points.map((point) => point.panel)).size : 1;
   const room = document.getElementById("view").clientWidth;
   const drawn = Plot.plot({
-    width: Math.max(340, Math.min(room, 900), Math.min(panels, 6) * 240), height: 440, marginLeft: 60, marginRight: facet ? 20 : 110, marginBottom: isNumeric ? 40 : 90,
+    width: Math.max(340, Math.min(room, 900), Math.min(panels, 6) * 240), height: 440, marginTop: facet ? 50 : 25, marginLeft: 60, marginRight: facet ? 20 : 110, marginBottom: isNumeric ? 40 : 90,
     style: { background: "none", color: "inherit" },
     x: { type: isNumeric ? (isLogX ? "log" : "linear") : "point", label: across.label, ticks, tickFormat: isNumeric ? String : undefined, tickRotate: isNumeric ? 0 : -35 },
     y: { type: isLogY ? "log" : "linear", label: headed(numbers.label, scale.suffix), grid: true, ...(isLogY ? { ticks: 5, tickFormat: "~g" } : { zero: true }) },

@@ -1,6 +1,4 @@
 // Numbers as the report prints them: by the scale of their unit, to the digits that an interval supports.
-const ordinary = { scales: [[0, 1, ""]], digits: 3 };
-
 /** {divisor, suffix, digits} that fit values of a unit: by the middle of their logarithms. */
 function scaleFor(unit, values) {
   const sizes = values.filter((each) => each).map((each) => Math.log(Math.abs(each)));
@@ -8,7 +6,7 @@ function scaleFor(unit, values) {
   if (unit === "1" || unit === "") {
     return { divisor: 1, suffix: "", digits: values.every((each) => each == null || Number.isInteger(each)) ? 0 : 3 };
   }
-  const { scales, digits } = about.units[unit] ?? { ...ordinary, scales: [[0, 1, unit]] };
+  const { scales, digits } = about.units[unit] ?? { scales: [[0, 1, unit]], digits: 3 };
   const [, divisor, suffix] = scales.find(([from]) => middle >= from) ?? scales.at(-1);
   return { divisor, suffix, digits };
 }
@@ -25,12 +23,11 @@ function printed(value, scale, low = null, high = null) {
   if (value == null) return { text: "–", interval: "" };
   const scaled = value / scale.divisor;
   let decimals = scale.digits ? Math.max(0, scale.digits - 1 - exponent(scaled)) : 0;
-  if (low == null || high == null) return { text: fixed(scaled, Math.min(9, decimals)), interval: "" };
+  const isKnown = low != null && high != null;
   const half = (high - low) / 2 / scale.divisor;
-  if (half > 0) decimals = Math.max(0, Math.min(decimals, 1 - exponent(half)));
-  decimals = Math.min(9, decimals);
-  const ends = [low, high].map((end) => fixed(end / scale.divisor, decimals));
-  return { text: fixed(scaled, decimals), interval: `[${ends.join(", ")}]` };
+  if (isKnown && half > 0) decimals = Math.max(0, Math.min(decimals, 1 - exponent(half)));
+  const [text, ...ends] = [value, low ?? 0, high ?? 0].map((each) => fixed(each / scale.divisor, Math.min(9, decimals)));
+  return { text, interval: isKnown ? `[${ends.join(", ")}]` : "" };
 }
 
 const headed = (label, suffix) => (suffix ? `${label} (${suffix})` : label);
@@ -56,20 +53,7 @@ function say(text, ...buttons) {
 }
 
 async function copy(text, what) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    const area = element("textarea", { "aria-hidden": "true" });
-    area.value = text;
-    document.querySelector("dialog[open], body").append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
   const button = document.activeElement;
-  if (button?.tagName === "BUTTON") {
-    const before = button.textContent;
-    button.textContent = `${what} copied`;
-    setTimeout(() => { button.textContent = before; }, 1500);
-  }
+  await navigator.clipboard.writeText(text);
+  button.textContent = `${what} copied`;
 }

@@ -33,17 +33,15 @@ async function showRows(state) {
   const drawn = columns.filter((column) => !constant.includes(column));
   const common = constant.map((column) => `${column.label} ${valueOf(column, chosen[0])}`).join(", ");
   const sorted = sortedBy(table, chosen, state.sort);
-  const view = document.getElementById("view");
-  let left = sorted;
   draw(state.search ?? "");
 
   function draw(words, most = DRAWN) {
-    left = words ? found(table, sorted, words) : sorted;
+    const left = words ? found(table, sorted, words) : sorted;
     const shown = left.slice(0, most);
     const scales = drawn.map((column) => (column.keys || column.unit === "of the row" ? null : scaleFor(column.unit, shown.map((row) => column.values[row]))));
     const heads = drawn.map((column, at) => headOf(state, column, scales[at]));
     const body = shown.map((row) => element("tr", {}, ...drawn.map((column, at) => fieldOf(state, table, column, scales[at], row))));
-    view.replaceChildren(scrolled(`Rows of ${name}`, element("table", {}, element("caption", {}, `A row is ${table.row}. ${common && `All: ${common}.`}`),
+    document.getElementById("view").replaceChildren(scrolled(`Rows of ${name}`, element("table", {}, element("caption", {}, `A row is ${table.row}. ${common && `All: ${common}.`}`),
       element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...body))));
     const more = left.length > most ? [element("button", { type: "button", click: () => draw(words, most * 5) }, `Show ${Math.min(most * 5, left.length).toLocaleString("en")}`)] : [];
     say(`${left.length.toLocaleString("en")} of ${table.count.toLocaleString("en")} rows${more.length ? `, the first ${most} drawn` : ""}`, ...more,

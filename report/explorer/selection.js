@@ -1,6 +1,6 @@
 // What pivot and chart show of the state: a measure, its axes, and one value for each axis that is left.
 const PREFERRED = ["timing", "step", "ok", "all", "time", "forward"];
-const ROW_AXES = ["size", "variant", "a", "category", "module", "name", "part"];
+const ROW_AXES = ["variant", "size", "a", "category", "module", "name", "part"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
 const MOST_KEYS = 300;
 const UNFILTERED = ["cell", "limits", "verdict"]; // no choice of one value is made for these
@@ -43,9 +43,21 @@ async function selectionOf(state) {
   const facet = valid(state.facet);
   const used = [byRows, byColumns, facet];
   const others = axes.filter((axis) => !used.includes(axis.name) && !UNFILTERED.includes(axis.name));
-  for (const axis of others.filter((each) => whole[each.name].length <= MOST_KEYS)) narrow(axis.name);
+  for (const axis of others.filter((each) => whole[each.name].length <= MOST_KEYS)) {
+    if (!areApart(table, rows, used)) narrow(axis.name);
+  }
   return { measure, all, table, column, rows, axes, whole, automatic, used, byRows, byColumns, facet,
     filters: { ...filters, ...automatic } };
+}
+
+/** Whether no two rows have the same values on these axes. */
+function areApart(table, rows, axes) {
+  const columns = axes.filter(Boolean).map((name) => table.columns[name]);
+  const seen = new Set();
+  return rows.every((row) => {
+    const place = columns.reduce((sum, column) => sum * column.keys.length + column.values[row], 0);
+    return !seen.has(place) && seen.add(place);
+  });
 }
 
 /** The key that is taken where none is asked for: a preferred one, else that of most rows. */

@@ -21,12 +21,14 @@ from markupsafe import Markup
 
 from stepscope import colours
 from stepscope.report.kit.printing import UNITS
+from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
 from stepscope.results.tables import Tables
 
 FILE = "explorer.html"
 DIGITS = 5
 NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
+MOST_NAMED = 6  # cells in an address
 SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
@@ -40,24 +42,24 @@ FILES = {  # of a cell: what it is → where it lies in the cell's folder, or in
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
 RUN = text("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
+_TIMES = {"show": "chart", "of": "series.time", "study": "timing", "columns": "context"}
+_ATTENTION = {"show": "chart", "study": "attention", "rows": "variant", "columns": "length"}
+_SPEED = {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant"}
 FIGURES = {
-    "waterfall": {"show": "chart", "of": "series.time", "study": "ladder", "rows": "variant", "columns": "context"},
-    "ladder": {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant", "columns": "phase"},
+    **{name: {"show": "rows", "table": name} for name in ("sums", "forced", "timeline", "published")},
+    "waterfall": _SPEED,
+    "ladder": _SPEED,
     "checkpoint": {"show": "rows", "table": "series", "study": "ladder", "quantity": "time|peak_allocated"},
-    "machines": {"show": "pivot", "of": "series.time", "study": "timing", "rows": "size", "columns": "machine"},
-    "step_parts": {"show": "pivot", "of": "series.time", "study": "timing", "rows": "size", "columns": "phase"},
-    "time_by_context": {"show": "chart", "of": "series.time", "study": "timing", "rows": "size", "columns": "context"},
-    "precision_speedup": {"show": "pivot", "of": "series.time", "study": "timing", "columns": "precision"},
-    "sums": {"show": "rows", "table": "sums"},
-    "forced": {"show": "rows", "table": "forced"},
+    "machines": _TIMES | {"show": "pivot", "rows": "size", "columns": "machine"},
+    "step_parts": _TIMES | {"show": "pivot", "rows": "size", "columns": "phase"},
+    "time_by_context": _TIMES | {"rows": "size"},
+    "precision_speedup": _TIMES | {"show": "pivot", "columns": "precision"},
     "categories": {"show": "pivot", "of": "categories.time", "rows": "category", "columns": "size"},
     "launches": {"show": "rows", "table": "series", "quantity": "time|host_free_time|busy_time", "phase": "step"},
-    "timeline": {"show": "rows", "table": "timeline"},
     "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
     "first_step": {"show": "pivot", "of": "first_step.first", "rows": "part", "columns": "cell"},
-    "published": {"show": "rows", "table": "published"},
-    "attention_time": {"show": "chart", "of": "series.time", "study": "attention", "columns": "length"},
-    "attention_rates": {"show": "chart", "of": "series.rate", "study": "attention", "columns": "length"},
+    "attention_time": _ATTENTION | {"of": "series.time"},
+    "attention_rates": _ATTENTION | {"of": "series.rate"},
     "memory_over_step": {"show": "rows", "table": "memory_timeline"},
     "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
 }
@@ -82,22 +84,39 @@ def explorer_link(**state: str) -> str:
     return f"{FILE}#{urlencode(state, quote_via=quote)}"
 
 
-def link_of_figure(name: str) -> str:
-    """The view of what a figure shows."""
-    return explorer_link(**FIGURES.get(name, {}))
+def linked(templates: jinja2.Environment) -> jinja2.Environment:
+    """The same templates, whose tables and figures have a link to their data at the end of their caption."""
+    table, figure = templates.filters["table"], templates.globals["figure"]
+
+    def linked_table(rows, columns: str, caption: str = "") -> str | None:
+        return table(rows, columns, f"{caption} [Data]({link_of_cells(cells_of(rows))})".strip())
+
+    def linked_figure(name: str, caption: str) -> str | None:
+        drawn = figure(name, caption)
+        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**FIGURES.get(name, {}))})*"
+
+    templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
+    return templates
+
+
+def cells_of(facts: object) -> list[str]:
+    """Cells of all quantities in facts, each once."""
+    if isinstance(facts, Quantity):
+        return list(facts.cells)
+    if dataclasses.is_dataclass(facts):
+        facts = [getattr(facts, each.name) for each in dataclasses.fields(facts)]
+    parts = facts.values() if isinstance(facts, dict) else facts if isinstance(facts, (list, tuple)) else ()
+    return list(dict.fromkeys(cell for part in parts for cell in cells_of(part)))
 
 
 def link_of_cells(cells: list[str]) -> str:
     """The view of what these cells measured: the card of one, the rows of a few, else the rows of their studies."""
     if len(cells) == 1:
         return explorer_link(card=cells[0])
-    if len(cells) <= 6:
-        return explorer_link(show="rows", table="series", cell="|".join(cells))
-    named = {
-        key: "|".join(dict.fromkeys(cell.split("/")[at] for cell in cells))
-        for at, key in enumerate(("machine", "study"))
-    }
-    return explorer_link(show="rows", table="series", **named)
+    if len(cells) <= MOST_NAMED:
+        return explorer_link(show="rows", table="series", **({"cell": "|".join(cells)} if cells else {}))
+    machines, studies = ("|".join(dict.fromkeys(cell.split("/")[at] for cell in cells)) for at in (0, 1))
+    return explorer_link(show="rows", table="series", machine=machines, study=studies)
 
 
 def document(runs: list[Run], out: Path, command: str, folder: Path = _ROOT) -> str:
@@ -122,7 +141,9 @@ def document(runs: list[Run], out: Path, command: str, folder: Path = _ROOT) -> 
 
 def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
-    about = {"tables": {}, "units": _units(), "runs": [name for name, _ in runs], "more": {}}
+    units = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
+    quantities = {each.name: _as_shown(each) for each in QUANTITIES.values()}
+    about = {"tables": {}, "units": units, "quantities": quantities, "more": {}}
     data, left = {}, MOST_BYTES
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
         frame, columns = _together(name, runs)
@@ -132,7 +153,7 @@ def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
         about["tables"][name] = {
             "row": TABLES[name].row,
             "count": len(frame),
-            "columns": [dataclasses.asdict(each) | {"chosen": _is_chosen_by(each)} for each in columns],
+            "columns": [_as_shown(each) for each in columns],
         }
         if len(text_) <= left:
             data[name] = text_
@@ -140,8 +161,6 @@ def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
         if "cell" in frame and name != "cells":
             for cell, count in Counter(_identities(frame)).items():
                 about["more"].setdefault(cell, {})[name] = count
-    quantities = [dataclasses.asdict(each) for each in QUANTITIES.values()]
-    about["quantities"] = {each["name"]: each | {"unit": _unit(each["name"], each["unit"])} for each in quantities}
     return about, data
 
 
@@ -152,7 +171,6 @@ def _together(name: str, runs: list[tuple[str, Tables]]) -> tuple[pd.DataFrame, 
     of_cell = TABLES["cells"].by_name
     columns = [*([RUN] if len(runs) > 1 else []), *known.values()]
     columns += [of_cell[each] for each in frame if each not in known and each in of_cell]
-    columns = [dataclasses.replace(each, unit=_unit(each.name, each.unit)) for each in columns]
     return frame, [each for each in columns if frame[each.name].replace("", None).notna().any()]
 
 
@@ -162,13 +180,10 @@ def _identities(frame: pd.DataFrame) -> list[str]:
     return [f"{run}: {cell}" if several else cell for run, cell in zip(frame["run"], frame["cell"], strict=True)]
 
 
-def _unit(name: str, unit: str) -> str:
-    return "share" if name in SHARES else unit
-
-
-def _units() -> dict[str, dict]:
-    """How each unit is printed, for the script."""
-    return {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
+def _as_shown(column: Column) -> dict:
+    """A column or quantity, with the unit that it is printed in and whether rows are chosen by it."""
+    is_chosen_by = {"chosen": _is_chosen_by(column)}
+    return dataclasses.asdict(column) | is_chosen_by | ({"unit": "share"} if column.name in SHARES else {})
 
 
 def _is_chosen_by(column: Column) -> bool:
