@@ -14,6 +14,7 @@ from pathlib import Path
 import jinja2
 
 from stepscope.files import write_whole
+from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, machines
 from stepscope.report.kit.page import Page
@@ -54,7 +55,7 @@ class Request:
 def write(request: Request) -> list[Path]:
     """Write the report of the first machine as index.html, report.md and facts.json, of each other as MACHINE.html.
 
-    Returns the paths. Raises ReportError where no cell was measured.
+    All data are explorer.html. Returns the paths. Raises ReportError where no cell was measured.
     """
     there = machines(request.tables)
     if not there:
@@ -73,6 +74,8 @@ def write(request: Request) -> list[Path]:
         ]  # fmt: skip
         if position == 0:
             files[request.out / "report.md"] = [markdown]
+    data = explorer.document([explorer.Run("", request.tables)], request.out, request.command, request.templates)
+    files[request.out / explorer.FILE] = [data]
     files[request.out / "facts.json"] = [_json({"command": request.command, "machines": spoken})]
     write_whole(files)
     return list(files)
@@ -104,7 +107,7 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
     made = page.environment(request.templates / "chapters", path)
     made.globals |= {"command": request.command, "example": example(request.templates)}
-    return made
+    return explorer.linked(made)
 
 
 def example(templates: Path) -> dict:

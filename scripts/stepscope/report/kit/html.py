@@ -42,7 +42,7 @@ def body(markdown: str, figures: Path | dict[str, str]) -> str:
 
 def _figure(path: str, caption: str, figures: Path | dict[str, str], number: int) -> str:
     source = figures[path] if isinstance(figures, dict) else Path(os.path.normpath(figures / path)).read_text()
-    label = html.unescape(re.sub(r"<[^>]+>", "", caption))  # the picture's name says nothing
+    label = html.unescape(re.sub(r"<a .*?</a>|<[^>]+>", "", caption).strip())  # the picture's name says nothing
     drawn = svg.inline(source, number, label)
     return f'<figure><div class="figure" tabindex="0">{drawn}</div><figcaption>{caption}</figcaption></figure>'
 

@@ -1,0 +1,229 @@
+"""The explorer: all tables of one or several runs in one page that needs no network; and links to its views.
+
+Each table is columns of JSON, gzipped, in base64. A column that rows are chosen by is its values in their order, and
+the index of each row's own; any other one is its numbers, to DIGITS significant ones, whole ones in full.
+"""
+
+import base64
+import dataclasses
+import gzip
+import json
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import jinja2
+import pandas as pd
+from markupsafe import Markup
+
+from stepscope import colours
+from stepscope.report.kit.printing import UNITS
+from stepscope.report.kit.quantity import Quantity
+from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
+from stepscope.results.tables import Tables
+
+FILE = "explorer.html"
+DIGITS = 5
+NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
+MOST_NAMED = 6  # cells in an address
+SHARES = ("share", "mfu")  # printed as percent
+MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
+LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
+FILES = {  # of a cell: what it is → where it lies in the cell's folder, or in one below it
+    "log": "measure.log",
+    "record": "record.json",
+    "samples": "samples.csv",
+    "trace": "trace.json.gz",
+    "snapshot": "snapshot.pickle",
+}
+SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
+RUN = text("run", "run", "which of the results beside each other")
+# Figure → the view of what it shows; one that is not here links to the start.
+_TIMES = {"show": "chart", "of": "series.time", "study": "timing", "columns": "context"}
+_ATTENTION = {"show": "chart", "study": "attention", "rows": "variant", "columns": "length"}
+_SPEED = {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant"}
+FIGURES = {
+    **{name: {"show": "rows", "table": name} for name in ("sums", "forced", "timeline", "published")},
+    "waterfall": _SPEED,
+    "ladder": _SPEED,
+    "checkpoint": {"show": "rows", "table": "series", "study": "ladder", "quantity": "time|peak_allocated"},
+    "machines": _TIMES | {"show": "pivot", "rows": "size", "columns": "machine"},
+    "step_parts": _TIMES | {"show": "pivot", "rows": "size", "columns": "phase"},
+    "time_by_context": _TIMES | {"rows": "size"},
+    "precision_speedup": _TIMES | {"show": "pivot", "columns": "precision"},
+    "categories": {"show": "pivot", "of": "categories.time", "rows": "category", "columns": "size"},
+    "launches": {"show": "rows", "table": "series", "quantity": "time|host_free_time|busy_time", "phase": "step"},
+    "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
+    "first_step": {"show": "pivot", "of": "first_step.first", "rows": "part", "columns": "cell"},
+    "attention_time": _ATTENTION | {"of": "series.time"},
+    "attention_rates": _ATTENTION | {"of": "series.rate"},
+    "memory_over_step": {"show": "rows", "table": "memory_timeline"},
+    "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
+}
+_ROOT = Path(__file__).resolve().parents[3] / "report"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder of tables under a name, which is shown where there are several."""
+
+    name: str
+    tables: Path
+
+
+def explorer_link(**state: str) -> str:
+    """The address of a view, beside the report.
+
+    show: `pivot`, `chart` or `rows`. of: what the first two show, `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and
+    `columns`, in a chart also by `facet`. table: of rows. card: a cell. Any column of the table: its value, or several
+    with | between.
+    """
+    return f"{FILE}#{urlencode(state, quote_via=quote)}"
+
+
+def linked(templates: jinja2.Environment) -> jinja2.Environment:
+    """The same templates, whose tables and figures have a link to their data at the end of their caption."""
+    table, figure = templates.filters["table"], templates.globals["figure"]
+
+    def linked_table(rows, columns: str, caption: str = "") -> str | None:
+        return table(rows, columns, f"{caption} [Data]({link_of_cells(cells_of(rows))})".strip())
+
+    def linked_figure(name: str, caption: str) -> str | None:
+        drawn = figure(name, caption)
+        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**FIGURES.get(name, {}))})*"
+
+    templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
+    return templates
+
+
+def cells_of(facts: object) -> list[str]:
+    """Cells of all quantities in facts, each once."""
+    if isinstance(facts, Quantity):
+        return list(facts.cells)
+    if dataclasses.is_dataclass(facts):
+        facts = [getattr(facts, each.name) for each in dataclasses.fields(facts)]
+    parts = facts.values() if isinstance(facts, dict) else facts if isinstance(facts, (list, tuple)) else ()
+    return list(dict.fromkeys(cell for part in parts for cell in cells_of(part)))
+
+
+def link_of_cells(cells: list[str]) -> str:
+    """The view of what these cells measured: the card of one, the rows of a few, else the rows of their studies."""
+    if len(cells) == 1:
+        return explorer_link(card=cells[0])
+    if len(cells) <= MOST_NAMED:
+        return explorer_link(show="rows", table="series", **({"cell": "|".join(cells)} if cells else {}))
+    machines, studies = ("|".join(dict.fromkeys(cell.split("/")[at] for cell in cells)) for at in (0, 1))
+    return explorer_link(show="rows", table="series", machine=machines, study=studies)
+
+
+def document(runs: list[Run], out: Path, command: str, folder: Path = _ROOT) -> str:
+    """The whole page. out: the folder that it will lie in; folder: where its template, style and scripts are."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    template = environment.from_string((folder / "explorer/page.html").read_text())
+    about, data = _embedded([(each.name, Tables(each.tables)) for each in runs])
+    about["files"] = {name: paths for each in runs for name, paths in _files(each, out, len(runs) > 1).items()}
+    about["colours"] = [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")]
+    scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
+    libraries = [(name, _packed((folder / f"vendor/{name}.min.js").read_bytes())) for name in ("d3", "plot")]
+    styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
+    return template.render(
+        style=Markup(colours.css() + "\n".join(styles)),
+        about=Markup(json.dumps(about, ensure_ascii=False).replace("</", "<\\/")),
+        data=[*data.items(), *libraries],
+        script=Markup("\n".join(scripts)),
+        tables=os.path.relpath(runs[0].tables, out),
+        command=command,
+    )
+
+
+def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
+    """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
+    units = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
+    quantities = {each.name: _as_shown(each) for each in QUANTITIES.values()}
+    about = {"tables": {}, "units": units, "quantities": quantities, "more": {}}
+    data, left = {}, MOST_BYTES
+    for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
+        frame, columns = _together(name, runs)
+        if frame.empty:
+            continue
+        text_ = _packed(json.dumps([_values(each, frame) for each in columns], separators=(",", ":")).encode())
+        about["tables"][name] = {
+            "row": TABLES[name].row,
+            "count": len(frame),
+            "columns": [_as_shown(each) for each in columns],
+        }
+        if len(text_) <= left:
+            data[name] = text_
+            left -= len(text_)
+        if "cell" in frame and name != "cells":
+            for cell, count in Counter(_identities(frame)).items():
+                about["more"].setdefault(cell, {})[name] = count
+    return about, data
+
+
+def _together(name: str, runs: list[tuple[str, Tables]]) -> tuple[pd.DataFrame, list[Column]]:
+    """A table of all runs, with the places of its cells; the columns that say something of any row."""
+    frame = pd.concat([tables[name].assign(run=run) for run, tables in runs], ignore_index=True)
+    known = TABLES[name].by_name
+    of_cell = TABLES["cells"].by_name
+    columns = [*([RUN] if len(runs) > 1 else []), *known.values()]
+    columns += [of_cell[each] for each in frame if each not in known and each in of_cell]
+    return frame, [each for each in columns if frame[each.name].replace("", None).notna().any()]
+
+
+def _identities(frame: pd.DataFrame) -> list[str]:
+    """The cell of each row; of several runs behind the run's name, as the script does."""
+    several = frame["run"].nunique() > 1
+    return [f"{run}: {cell}" if several else cell for run, cell in zip(frame["run"], frame["cell"], strict=True)]
+
+
+def _as_shown(column: Column) -> dict:
+    """A column or quantity, with the unit that it is printed in and whether rows are chosen by it."""
+    is_chosen_by = {"chosen": _is_chosen_by(column)}
+    return dataclasses.asdict(column) | is_chosen_by | ({"unit": "share"} if column.name in SHARES else {})
+
+
+def _is_chosen_by(column: Column) -> bool:
+    return column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
+
+
+def _values(column: Column, frame: pd.DataFrame) -> list:
+    """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none."""
+    values = frame[column.name]
+    if not _is_chosen_by(column):
+        return [_short(value) for value in values]
+    if column.kind == NUMBER:
+        values = ["" if value is None else value for value in map(_short, values)]
+        keys = sorted(set(values), key=lambda value: -math.inf if value == "" else value)
+    else:
+        values = [str(value) for value in values]
+        keys = list(dict.fromkeys(values))
+    place = {key: index for index, key in enumerate(keys)}
+    return [keys, [place[value] for value in values]]
+
+
+def _short(value: float) -> float | int | None:
+    """To DIGITS significant digits, a whole number in full; what is no finite number is missing."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if value == int(value) else float(f"{value:.{DIGITS}g}")
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
+
+
+def _files(run: Run, out: Path, several: bool) -> dict[str, dict[str, str]]:
+    """Cell → what it is → the path from `out`, of what is there beside the tables."""
+    found = {}
+    for cell in Tables(run.tables)["cells"]["cell"]:
+        folder = run.tables.parent / cell
+        below = [folder, *(each for each in folder.glob("*/") if "=" not in each.name)]
+        places = {what: [each / name for each in below if (each / name).exists()] for what, name in FILES.items()}
+        found[f"{run.name}: {cell}" if several else cell] = {
+            what: os.path.relpath(there[0], out) for what, there in places.items() if there
+        }
+    return {cell: files for cell, files in found.items() if files}
