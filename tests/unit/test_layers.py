@@ -8,10 +8,10 @@ LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 # Each package or module at the top may import only those that stand before it.
 LAYERS = (
     *("files", "archive", "axes", "machine", "kernels", "model", "config", "recordings", "trace", "snapshot"),
-    *("measure", "results", "colours", "figures", "report/kit", "report/facts", "report"),
+    *("measure", "results", "figures", "report/kit", "report/facts", "report"),
 )
 # Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient besides.
-SHARED_FIGURES = {"__init__", "theme", "marks", "svg", "words", "places", "steps", "where"}
+SHARED_FIGURES = {"__init__", "colours", "theme", "marks", "svg", "words", "places", "steps", "where"}
 
 
 def imported(path: Path) -> set[str]:

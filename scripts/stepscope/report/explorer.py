@@ -19,7 +19,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from stepscope import colours
+from stepscope.figures import colours
 from stepscope.report.kit.printing import UNITS
 from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
