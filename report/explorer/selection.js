@@ -10,10 +10,10 @@ async function selectionOf(state) {
   const measure = all.find((each) => each.id === state.of) ?? all[0];
   const table = await tableOf(measure.table);
   if (!table) return { measure, table };
-  let rows = everyRow(table);
-  if (measure.quantity) rows = chosenRows(table, rows, { quantity: measure.quantity, status: "ok" });
   const column = table.columns[measure.column];
-  rows = rows.filter((row) => column.values[row] != null);
+  const ofQuantity = measure.table === "series" ? { quantity: measure.name, status: "ok" } : {};
+  const measured = () => chosenRows(table, everyRow(table), ofQuantity).filter((row) => column.values[row] != null);
+  let rows = ((table.measured ??= {})[measure.id] ??= measured());
   const axes = Object.values(table.columns).filter(
     (each) => each.keys && !["quantity", "unit", "status", "full_name", "command"].includes(each.name),
   );

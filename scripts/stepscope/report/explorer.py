@@ -112,14 +112,15 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROO
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
     about, data = _embedded({name: Tables(tables) for name, tables in runs.items()})
-    about["files"] = {cell: files for run in runs for cell, files in _files(run, runs[run], out).items()}
+    files = {cell: files for run in runs for cell, files in _files(run, runs[run], out).items()}
+    data["beside"] = _packed(_json({"more": about.pop("more"), "files": files}).encode())
     about["colours"] = [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")]
     scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
     libraries = [(name, _packed((folder / f"vendor/{name}.min.js").read_bytes())) for name in ("d3", "plot")]
     styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
     return template.render(
         style=Markup(colours.css() + "\n".join(styles)),
-        about=Markup(json.dumps(about, ensure_ascii=False).replace("</", "<\\/")),
+        about=Markup(_json(about).replace("</", "<\\/")),
         data=[*data.items(), *libraries],
         script=Markup("\n".join(scripts)),
         tables=os.path.relpath(next(iter(runs.values())), out),
@@ -138,7 +139,7 @@ def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
             continue
         shown = [_as_shown(each) for each in columns]
         about["tables"][name] = {"row": TABLES[name].row, "count": len(frame), "columns": shown}
-        packed = _packed(json.dumps([_values(each, frame) for each in columns], separators=(",", ":")).encode())
+        packed = _packed(_json([_values(each, frame) for each in columns]).encode())
         if len(packed) <= left:
             data[name] = packed
             left -= len(packed)
@@ -189,6 +190,10 @@ def _short(value: float) -> float | int | None:
     if not math.isfinite(value):
         return None
     return int(value) if value == int(value) else float(f"{value:.{DIGITS}g}")
+
+
+def _json(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
 
 def _packed(content: bytes) -> str:
