@@ -21,8 +21,8 @@ async function showCard(state) {
     return [element("dt", { title: column.meaning }, column.label),
       element("dd", {}, scale ? `${printed(value, scale).text} ${scale.suffix}` : String(value))];
   });
-  const files = Object.entries(about.files[id] ?? {});
-  const more = Object.entries(about.more[id] ?? {});
+  const beside = JSON.parse(await unpacked("beside"));
+  const [files, more] = [Object.entries(beside.files[id] ?? {}), Object.entries(beside.more[id] ?? {})];
   const rest = { cell: field("cell"), run: field("run") || null, show: "rows" };
   card.replaceChildren(close, element("h2", { id: "card-title" }, id),
     element("p", {}, "The command that measures it:"),
@@ -45,15 +45,7 @@ async function partOf(name, id, columns) {
   const rows = table ? everyRow(table).filter((row) => cellOf(table, row) === id) : [];
   if (!rows.length) return "";
   const shown = columns.map((each) => table.columns[each]).filter((each) => each && !isEmpty(each, rows));
-  const body = rows.map((row) => element("tr", {}, ...shown.map((column) => {
-    const value = valueOf(column, row);
-    if (column.keys) return textField(column, (column.name === "quantity" && about.quantities[value]?.label) || value);
-    const unit = column.unit === "of the row" ? about.quantities[valueOf(table.columns.quantity, row)]?.unit ?? "" : column.unit;
-    const scale = scaleFor(unit.includes(" or ") ? valueOf(table.columns.unit, row) : unit, [value]);
-    const [low, high] = [column.low, column.high].map((end) => table.columns[end]?.values[row]);
-    const { text, interval } = printed(value, scale, low, high);
-    return element("td", { class: "number" }, value == null ? "" : `${text} ${scale.suffix}`, interval ? element("small", {}, interval) : "");
-  })));
+  const body = rows.map((row) => element("tr", {}, ...shown.map((column) => fieldOf({}, table, column, null, row))));
   const heads = shown.map((column) => element("th", { scope: "col", class: column.keys ? "" : "number" }, column.label));
   return scrolled(name, element("table", {}, element("caption", {}, `${name}: a row is ${table.row}.`),
     element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...body)));

@@ -53,6 +53,9 @@ async function showChart(state) {
       Plot.tip(points, Plot.pointer({ x: "x", y: "y", ...(facet ? { fx: "panel" } : {}), title: (point) => `${point.line}, ${across.label} ${point.x}\n${point.text.trim()}\n${point.cell}` })),
     ],
   });
+  const picture = drawn.tagName === "FIGURE" ? drawn.querySelector("svg[aria-label]") : drawn;
+  picture.setAttribute("role", "img");
+  for (const group of picture.querySelectorAll("g[aria-label]")) group.removeAttribute("aria-label");
   drawn.addEventListener("click", () => drawn.value?.cell && change({ card: drawn.value.cell }));
   say(`${points.length} points${several ? `, several in a place: they differ in ${differing(selection, rows).join(", ")}` : ""}. ${commonOf(selection)}. `,
     element("a", { href: addressOf(state, { show: "pivot" }) }, "The same as a table"));

@@ -51,10 +51,17 @@ function chosenRows(table, rows, filters, blankFits = false) {
   return rows;
 }
 
-const everyRow = (table) => Array.from({ length: table.count }, (_, row) => row);
+/** All rows; those that were not measured; made once. */
+const everyRow = (table) => (table.all ??= Array.from({ length: table.count }, (_, row) => row));
+const failedRows = (table) => (table.failed ??= everyRow(table).filter((row) => valueOf(table.columns.status, row) !== "ok"));
 
-/** Indices of the keys that these rows have, in the order of the keys. */
+/** Indices of the keys that these rows have, in their order, and how many rows have each; of all rows made once. */
 function keysOf(column, rows) {
+  if (rows.length === column.values.length) return (column.found ??= countsOf(column, rows));
+  return countsOf(column, rows);
+}
+
+function countsOf(column, rows) {
   const seen = new Uint32Array(column.keys.length);
   for (const row of rows) seen[column.values[row]] += 1;
   return [...seen.keys()].filter((key) => seen[key]).map((key) => ({ key, count: seen[key] }));
@@ -62,7 +69,7 @@ function keysOf(column, rows) {
 
 // A measure is what pivot and chart show: a quantity of `series`, or a column of numbers of another table.
 function measures() {
-  const quantities = Object.values(about.quantities).map((each) => ({ ...each, table: "series", column: "median", quantity: each.name }));
+  const quantities = Object.values(about.quantities).map((each) => ({ ...each, table: "series", column: "median" }));
   const others = Object.entries(about.tables).filter(([name]) => name !== "series").flatMap(([table, { columns }]) => columns
     .filter((each) => !each.chosen && !["low", "high"].includes(each.name)).map((each) => ({ ...each, table, column: each.name })));
   return [...quantities, ...others].map((each) => ({ ...each, id: `${each.table}.${each.name}` }));

@@ -32,7 +32,7 @@ async function showPivot(state) {
     if (found.length > 1) {
       const own = found.map((row) => numbers.of(row).value);
       const ends = [Math.min(...own), Math.max(...own)].map((value) => printed(value, scale).text);
-      const link = addressOf({ ...selection.filters, show: "rows", table: table.name, quantity: measure.quantity,
+      const link = addressOf({ ...selection.filters, show: "rows", table: table.name, quantity: measure.table === "series" ? measure.name : null,
         [byRows]: where.line, [byColumns]: where.head });
       return element("td", { class: "number" }, element("a", { href: link }, ends.join(" … ")), element("small", {}, `${found.length} rows`));
     }
@@ -51,8 +51,7 @@ async function showPivot(state) {
     element("tbody", {}, ...body));
   const several = [...places.values()].filter((each) => each.length > 1);
   const apart = [...new Set(several.slice(0, 20).flatMap((found) => differing(selection, found)))];
-  say(several.length ? `${several.length} places hold several rows, which differ in ${apart.join(", ")}: choose one of these.`
-    : `${places.size} places; a number leads to its cell.`);
+  say(several.length ? `${several.length} places hold several rows, which differ in ${apart.join(", ")}: choose one of these.` : "A number leads to its cell.");
   document.getElementById("view").replaceChildren(scrolled(label, made));
 }
 
@@ -64,9 +63,8 @@ async function failures(selection, places) {
     const table = await tableOf(name);
     const [down, across, status] = [table?.columns[byRows], table?.columns[byColumns], table?.columns.status];
     if (!down?.keys || !across?.keys || !status) continue;
-    const bad = everyRow(table).filter((row) => status.keys[status.values[row]] !== "ok");
     const kept = Object.fromEntries(Object.entries(filters).filter(([key]) => !["quantity", "limits"].includes(key)));
-    for (const row of chosenRows(table, bad, kept, true)) {
+    for (const row of chosenRows(table, failedRows(table), kept, true)) {
       const key = `${named(valueOf(down, row))}\n${named(valueOf(across, row))}`;
       if (!places.has(key) && !found.has(key)) found.set(key, { status: valueOf(status, row), cell: cellOf(table, row) });
     }

@@ -1,5 +1,5 @@
 /** Any table: filtered, searched, sorted, the first rows of it drawn; all that are left can be copied. */
-const DRAWN = 200;
+const DRAWN = 100;
 const MOST_CHOICES = 60;
 const searched = new Map();
 
@@ -50,7 +50,7 @@ async function showRows(state) {
   }
 }
 
-const isEmpty = (column, rows) => rows.every((row) => { const value = valueOf(column, row); return value === "" || value == null; });
+const isEmpty = (column, rows) => !rows.some((row) => valueOf(column, row) != null && valueOf(column, row) !== "");
 
 function headOf(state, column, scale) {
   const [name, order] = (state.sort ?? "").split(":");
@@ -65,12 +65,22 @@ function fieldOf(state, table, column, scale, row) {
   const value = valueOf(column, row);
   if (column.name === "cell") return element("td", {}, cardLink(state, cellOf(table, row), value));
   if (column.keys) return textField(column, value);
-  if (value == null) return element("td", { class: "number" }, "");
-  const own = scale ?? scaleFor(valueOf(table.columns.unit, row), [value]);
-  return element("td", { class: "number" }, `${printed(value, own).text}${scale ? "" : ` ${own.suffix}`}`);
+  if (value == null) return element("td");
+  const own = scale ?? scaleFor(unitOf(table, column, row), [value]);
+  const [low, high] = [column.low, column.high].map((end) => table.columns[end]?.values[row]);
+  const { text, interval } = printed(value, own, low, high);
+  return element("td", { class: "number" }, `${text}${scale ? "" : ` ${own.suffix}`}`, interval ? element("small", {}, interval) : "");
 }
 
-const textField = (column, value) => element("td", { class: column.kind === "number" ? "number" : String(value).length > 36 ? "long" : "short" }, String(value));
+/** The unit that a number of a row is printed in. */
+function unitOf(table, column, row) {
+  const unit = column.unit === "of the row" ? about.quantities[valueOf(table.columns.quantity, row)]?.unit ?? "or" : column.unit;
+  return / ?or /.test(`${unit} `) ? valueOf(table.columns.unit, row) : unit;
+}
+
+function textField(column, value) {
+  return element("td", { class: column.kind === "number" ? "number" : String(value).length > 36 ? "long" : "short" }, String(value));
+}
 
 function sortedBy(table, rows, sort) {
   const [name, order] = (sort ?? "").split(":");

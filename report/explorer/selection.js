@@ -10,26 +10,26 @@ async function selectionOf(state) {
   const measure = all.find((each) => each.id === state.of) ?? all[0];
   const table = await tableOf(measure.table);
   if (!table) return { measure, table };
-  let rows = everyRow(table);
-  if (measure.quantity) rows = chosenRows(table, rows, { quantity: measure.quantity, status: "ok" });
   const column = table.columns[measure.column];
-  rows = rows.filter((row) => column.values[row] != null);
+  const ofQuantity = measure.table === "series" ? { quantity: measure.name, status: "ok" } : {};
+  const measured = () => chosenRows(table, everyRow(table), ofQuantity).filter((row) => column.values[row] != null);
+  let rows = ((table.measured ??= {})[measure.id] ??= measured());
   const axes = Object.values(table.columns).filter(
     (each) => each.keys && !["quantity", "unit", "status", "full_name", "command"].includes(each.name),
   );
   const study = table.columns.study && { study: keysOf(table.columns.study, rows) };
   const filters = filtersOf(state);
   const automatic = {};
-  const narrow = (name) => {
-    const found = keysOf(table.columns[name], rows);
-    if (name in state || found.length < 2) return;
+  const narrow = (name, among = rows) => {
+    const found = keysOf(table.columns[name], among);
+    if (name in state || found.length < (among === rows ? 2 : 1)) return;
     automatic[name] = named(table.columns[name].keys[best(table.columns[name], found)]);
     rows = chosenRows(table, rows, { [name]: automatic[name] });
   };
   const asked = [state.rows, state.columns, state.facet];
   const ofStudy = study && filters.study ? { study: filters.study } : {};
   rows = chosenRows(table, rows, ofStudy);
-  if (study && !asked.includes("study")) narrow("study");
+  if (study && !asked.includes("study")) narrow("study", chosenRows(table, rows, filters));
   const whole = { ...Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)])), ...study };
   rows = chosenRows(table, rows, filters);
   const varying = axes.filter((axis) => { const n = keysOf(axis, rows).length; return n > 1 && n <= MOST_KEYS; });

@@ -74,7 +74,7 @@ def write(request: Request) -> list[Path]:
         ]  # fmt: skip
         if position == 0:
             files[request.out / "report.md"] = [markdown]
-    data = explorer.document([explorer.Run("", request.tables)], request.out, request.command, request.templates)
+    data = explorer.document({"": request.tables}, request.out, request.command, request.templates)
     files[request.out / explorer.FILE] = [data]
     files[request.out / "facts.json"] = [_json({"command": request.command, "machines": spoken})]
     write_whole(files)

@@ -10,8 +10,6 @@ import gzip
 import json
 import math
 import os
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -32,13 +30,13 @@ MOST_NAMED = 6  # cells in an address
 SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
-FILES = {  # of a cell: what it is → where it lies in the cell's folder, or in one below it
-    "log": "measure.log",
-    "record": "record.json",
-    "samples": "samples.csv",
-    "trace": "trace.json.gz",
-    "snapshot": "snapshot.pickle",
-}
+FILES = (
+    "measure.log",
+    "record.json",
+    "samples.csv",
+    "trace.json.gz",
+    "snapshot.pickle",
+)  # in a cell's folder, or below
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
 RUN = text("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
@@ -47,9 +45,7 @@ _ATTENTION = {"show": "chart", "study": "attention", "rows": "variant", "columns
 _SPEED = {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant"}
 FIGURES = {
     **{name: {"show": "rows", "table": name} for name in ("sums", "forced", "timeline", "published")},
-    "waterfall": _SPEED,
-    "ladder": _SPEED,
-    "checkpoint": {"show": "rows", "table": "series", "study": "ladder", "quantity": "time|peak_allocated"},
+    **dict.fromkeys(("waterfall", "ladder"), _SPEED),
     "machines": _TIMES | {"show": "pivot", "rows": "size", "columns": "machine"},
     "step_parts": _TIMES | {"show": "pivot", "rows": "size", "columns": "phase"},
     "time_by_context": _TIMES | {"rows": "size"},
@@ -64,14 +60,6 @@ FIGURES = {
     "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
 }
 _ROOT = Path(__file__).resolve().parents[3] / "report"
-
-
-@dataclass(frozen=True)
-class Run:
-    """A folder of tables under a name, which is shown where there are several."""
-
-    name: str
-    tables: Path
 
 
 def explorer_link(**state: str) -> str:
@@ -119,71 +107,64 @@ def link_of_cells(cells: list[str]) -> str:
     return explorer_link(show="rows", table="series", machine=machines, study=studies)
 
 
-def document(runs: list[Run], out: Path, command: str, folder: Path = _ROOT) -> str:
-    """The whole page. out: the folder that it will lie in; folder: where its template, style and scripts are."""
+def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROOT) -> str:
+    """The whole page. runs: name → folder of tables, the name empty where there is one; out: the folder of the page."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
-    about, data = _embedded([(each.name, Tables(each.tables)) for each in runs])
-    about["files"] = {name: paths for each in runs for name, paths in _files(each, out, len(runs) > 1).items()}
+    about, data = _embedded({name: Tables(tables) for name, tables in runs.items()})
+    files = {cell: files for run in runs for cell, files in _files(run, runs[run], out).items()}
+    data["beside"] = _packed(_json({"more": about.pop("more"), "files": files}).encode())
     about["colours"] = [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")]
     scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
     libraries = [(name, _packed((folder / f"vendor/{name}.min.js").read_bytes())) for name in ("d3", "plot")]
     styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
     return template.render(
         style=Markup(colours.css() + "\n".join(styles)),
-        about=Markup(json.dumps(about, ensure_ascii=False).replace("</", "<\\/")),
+        about=Markup(_json(about).replace("</", "<\\/")),
         data=[*data.items(), *libraries],
         script=Markup("\n".join(scripts)),
-        tables=os.path.relpath(runs[0].tables, out),
+        tables=os.path.relpath(next(iter(runs.values())), out),
         command=command,
     )
 
 
-def _embedded(runs: list[tuple[str, Tables]]) -> tuple[dict, dict[str, str]]:
+def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
     units = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
     quantities = {each.name: _as_shown(each) for each in QUANTITIES.values()}
-    about = {"tables": {}, "units": units, "quantities": quantities, "more": {}}
-    data, left = {}, MOST_BYTES
+    about, data, left = {"tables": {}, "units": units, "quantities": quantities, "more": {}}, {}, MOST_BYTES
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
         frame, columns = _together(name, runs)
         if frame.empty:
             continue
-        text_ = _packed(json.dumps([_values(each, frame) for each in columns], separators=(",", ":")).encode())
-        about["tables"][name] = {
-            "row": TABLES[name].row,
-            "count": len(frame),
-            "columns": [_as_shown(each) for each in columns],
-        }
-        if len(text_) <= left:
-            data[name] = text_
-            left -= len(text_)
-        if "cell" in frame and name != "cells":
-            for cell, count in Counter(_identities(frame)).items():
-                about["more"].setdefault(cell, {})[name] = count
+        shown = [_as_shown(each) for each in columns]
+        about["tables"][name] = {"row": TABLES[name].row, "count": len(frame), "columns": shown}
+        packed = _packed(_json([_values(each, frame) for each in columns]).encode())
+        if len(packed) <= left:
+            data[name] = packed
+            left -= len(packed)
+        for place, count in frame.groupby(["run", "cell"]).size().items() if "cell" in frame else ():
+            about["more"].setdefault(_identity(*place), {})[name] = count
     return about, data
 
 
-def _together(name: str, runs: list[tuple[str, Tables]]) -> tuple[pd.DataFrame, list[Column]]:
+def _together(name: str, runs: dict[str, Tables]) -> tuple[pd.DataFrame, list[Column]]:
     """A table of all runs, with the places of its cells; the columns that say something of any row."""
-    frame = pd.concat([tables[name].assign(run=run) for run, tables in runs], ignore_index=True)
-    known = TABLES[name].by_name
-    of_cell = TABLES["cells"].by_name
-    columns = [*([RUN] if len(runs) > 1 else []), *known.values()]
-    columns += [of_cell[each] for each in frame if each not in known and each in of_cell]
-    return frame, [each for each in columns if frame[each.name].replace("", None).notna().any()]
+    frame = pd.concat([tables[name].assign(run=run) for run, tables in runs.items()], ignore_index=True)
+    known = {"run": RUN} | TABLES["cells"].by_name | TABLES[name].by_name
+    names = ["run", *TABLES[name].names, *(each for each in frame if each not in TABLES[name].names and each != "run")]
+    return frame, [known[each] for each in names if (frame[each].notna() & (frame[each] != "")).any()]
 
 
-def _identities(frame: pd.DataFrame) -> list[str]:
-    """The cell of each row; of several runs behind the run's name, as the script does."""
-    several = frame["run"].nunique() > 1
-    return [f"{run}: {cell}" if several else cell for run, cell in zip(frame["run"], frame["cell"], strict=True)]
+def _identity(run: str, cell: str) -> str:
+    """A cell's name on the page, as the script makes it."""
+    return f"{run}: {cell}" if run else cell
 
 
 def _as_shown(column: Column) -> dict:
     """A column or quantity, with the unit that it is printed in and whether rows are chosen by it."""
-    is_chosen_by = {"chosen": _is_chosen_by(column)}
-    return dataclasses.asdict(column) | is_chosen_by | ({"unit": "share"} if column.name in SHARES else {})
+    unit = "share" if column.name in SHARES else column.unit
+    return dataclasses.asdict(column) | {"unit": unit, "chosen": _is_chosen_by(column)}
 
 
 def _is_chosen_by(column: Column) -> bool:
@@ -197,10 +178,9 @@ def _values(column: Column, frame: pd.DataFrame) -> list:
         return [_short(value) for value in values]
     if column.kind == NUMBER:
         values = ["" if value is None else value for value in map(_short, values)]
-        keys = sorted(set(values), key=lambda value: -math.inf if value == "" else value)
+        keys = sorted(set(values), key=lambda value: value or -math.inf)
     else:
-        values = [str(value) for value in values]
-        keys = list(dict.fromkeys(values))
+        keys = list(dict.fromkeys(values := [str(value) for value in values]))
     place = {key: index for index, key in enumerate(keys)}
     return [keys, [place[value] for value in values]]
 
@@ -212,18 +192,19 @@ def _short(value: float) -> float | int | None:
     return int(value) if value == int(value) else float(f"{value:.{DIGITS}g}")
 
 
+def _json(content: object) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+
+
 def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _files(run: Run, out: Path, several: bool) -> dict[str, dict[str, str]]:
-    """Cell → what it is → the path from `out`, of what is there beside the tables."""
+def _files(run: str, tables: Path, out: Path) -> dict[str, dict[str, str]]:
+    """Cell → file → its path from `out`, of what is there beside the tables."""
     found = {}
-    for cell in Tables(run.tables)["cells"]["cell"]:
-        folder = run.tables.parent / cell
-        below = [folder, *(each for each in folder.glob("*/") if "=" not in each.name)]
-        places = {what: [each / name for each in below if (each / name).exists()] for what, name in FILES.items()}
-        found[f"{run.name}: {cell}" if several else cell] = {
-            what: os.path.relpath(there[0], out) for what, there in places.items() if there
-        }
-    return {cell: files for cell, files in found.items() if files}
+    for cell in Tables(tables)["cells"]["cell"]:
+        below = [folder := tables.parent / cell, *(each for each in folder.glob("*/") if "=" not in each.name)]
+        paths = [each / name for each in below for name in FILES]
+        found[_identity(run, cell)] = {each.name: os.path.relpath(each, out) for each in paths if each.exists()}
+    return found
