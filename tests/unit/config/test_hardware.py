@@ -45,7 +45,7 @@ def test_the_baseline_comes_first(make_config):
     assert labels == ["b", "a", "c"]
     assert refusal(make_config, hardware=entries, baseline="d") == (
         "config key baseline: there is no hardware 'd'; choose from a, b, c, or, for "
-        "snakemake compare, give a results folder or an archive that is there"
+        "snakemake compare, give a results folder that is there"
     )
 
 
