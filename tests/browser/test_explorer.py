@@ -216,14 +216,3 @@ def test_without_a_script_it_says_where_the_tables_are(browser, opened, tables):
     page.goto((tables.parent / "report" / explorer.FILE).as_uri())
     assert "../tables" in page.locator("noscript").inner_text()
     page.close()
-
-
-@pytest.mark.parametrize("name", sorted(explorer.FIGURES))
-def test_each_link_of_a_figure_names_what_there_is(opened, name):
-    state = explorer.FIGURES[name]
-    table, _, column = state.get("of", "").partition(".")
-    known = explorer.TABLES[state.get("table", table)].by_name
-    assert column in known or column in explorer.QUANTITIES or not column
-    own = {"show", "of", "table", "rows", "columns", "facet"}
-    chosen_by = {"cell", "size", "context", "batch", "precision", "study", "machine", "mode", "options"} | known.keys()
-    assert (state.keys() - own) | {state[key] for key in ("rows", "columns") if key in state} <= chosen_by

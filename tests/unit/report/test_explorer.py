@@ -1,0 +1,87 @@
+"""The explorer's data and links, read again without a browser."""
+
+import base64
+import csv
+import gzip
+import json
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import made_up
+import pytest
+from stepscope.report import explorer
+from stepscope.report.kit.quantity import Quantity
+from stepscope.results.schema import QUANTITIES, TABLES
+
+ROOT = Path(__file__).resolve().parents[3]
+OWN = {"show", "of", "table", "rows", "columns", "facet", "stat", "sort", "card"}
+OF_A_CELL = {"cell", "size", "context", "batch", "precision", "study", "machine", "mode", "options"}
+DOCUMENTED = re.findall(r"`(#[^`]+)`", (ROOT / "docs/report.md").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return made_up.write_tables(tmp_path_factory.mktemp("results") / "tables", gpu=True, cpu=True)
+
+
+def contents(page: str, name: str) -> list:
+    """The columns of a table as the page holds them."""
+    packed = re.search(rf'<script type="text/plain" id="data-{name}">([^<]+)</script>', page)[1]
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def about(page: str) -> dict:
+    return json.loads(re.search(r'id="about">(.+?)</script>', page)[1])
+
+
+def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
+    page = explorer.document({"": folder}, tmp_path, "")
+    with open(folder / "series.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = [each["name"] for each in about(page)["tables"]["series"]["columns"]]
+    columns = dict(zip(names, contents(page, "series"), strict=True))
+    assert columns["median"] == [
+        None if row["median"] == "" else pytest.approx(float(row["median"]), rel=1e-4) for row in rows
+    ]
+    keys, places = columns["cell"]
+    assert [keys[place] for place in places] == [row["cell"] for row in rows]
+    keys, places = columns["context"]
+    assert [keys[place] for place in places] == [float(row["context"]) if row["context"] else "" for row in rows]
+
+
+def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monkeypatch):
+    whole = explorer.document({"": folder}, tmp_path, "")
+    monkeypatch.setattr(explorer, "MOST_BYTES", len(contents(whole, "series")))
+    page = explorer.document({"": folder}, tmp_path, "")
+    assert "series" in about(page)["tables"] and 'id="data-series"' not in page
+
+
+def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
+    cells = folder.parent / "other" / "cells.csv"
+    cells.parent.mkdir()
+    cells.write_text((folder / "cells.csv").read_text())
+    page = explorer.document({"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>")
+    assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
+
+
+def test_cells_of_a_table_make_its_link():
+    cells = [f"gpu/timing/small/ctx{context}/fp32" for context in range(9)]
+    rows = [{"a": Quantity(1.0, "s", cells=(cell,))} for cell in cells]
+    assert explorer.cells_of(rows) == cells
+    assert explorer.link_of_cells(cells[:1]) == "explorer.html#card=gpu%2Ftiming%2Fsmall%2Fctx0%2Ffp32"
+    assert explorer.link_of_cells(cells) == "explorer.html#show=rows&table=series&machine=gpu&study=timing"
+
+
+@pytest.mark.parametrize("state", [*explorer.FIGURES.values(), *(dict(parse_qsl(each[1:])) for each in DOCUMENTED)])
+def test_links_name_what_the_schema_has(state):
+    table, _, column = state.get("of", "").partition(".")
+    known = TABLES[state.get("table", table)].by_name
+    assert column in (QUANTITIES if table == "series" else known) or not column
+    chosen_by = {state[key] for key in ("rows", "columns", "facet") if key in state} | (state.keys() - OWN)
+    assert chosen_by <= OF_A_CELL | known.keys()
+    assert state.get("sort", "").partition(":")[0] in {"", *known}
+
+
+def test_ten_questions_have_an_address():
+    assert len(DOCUMENTED) >= 10
