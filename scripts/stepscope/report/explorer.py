@@ -26,6 +26,7 @@ from stepscope.results.tables import Tables
 FILE = "explorer.html"
 DIGITS = 5
 NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
+OF_ALL_MACHINES = ("machines", "published")  # figures
 MOST_NAMED = 6  # cells in an address
 SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
@@ -72,8 +73,8 @@ def explorer_link(**state: str) -> str:
     return f"{FILE}#{urlencode(state, quote_via=quote)}"
 
 
-def linked(templates: jinja2.Environment) -> jinja2.Environment:
-    """The same templates, whose tables and figures have a link to their data at the end of their caption."""
+def linked(templates: jinja2.Environment, machine: str) -> jinja2.Environment:
+    """The templates of a machine, whose tables and figures have a link to their data at the end of their caption."""
     table, figure = templates.filters["table"], templates.globals["figure"]
 
     def linked_table(rows, columns: str, caption: str = "") -> str | None:
@@ -81,7 +82,8 @@ def linked(templates: jinja2.Environment) -> jinja2.Environment:
 
     def linked_figure(name: str, caption: str) -> str | None:
         drawn = figure(name, caption)
-        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**FIGURES.get(name, {}))})*"
+        own = {} if name in OF_ALL_MACHINES else {"machine": machine}
+        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**FIGURES.get(name, {}), **own)})*"
 
     templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
     return templates
@@ -122,6 +124,7 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROO
         style=Markup(colours.css() + "\n".join(styles)),
         about=Markup(_json(about).replace("</", "<\\/")),
         data=[*data.items(), *libraries],
+        left_out=about["left_out"],
         script=Markup("\n".join(scripts)),
         tables=os.path.relpath(next(iter(runs.values())), out),
         command=command,
@@ -131,18 +134,20 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROO
 def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
     units = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
-    quantities = {each.name: _as_shown(each) for each in QUANTITIES.values()}
-    about, data, left = {"tables": {}, "units": units, "quantities": quantities, "more": {}}, {}, MOST_BYTES
+    measured = {name for tables in runs.values() for name in tables["series"]["quantity"]}
+    quantities = {name: _as_shown(each) for name, each in QUANTITIES.items() if name in measured}
+    about, data = {"tables": {}, "units": units, "quantities": quantities, "more": {}, "left_out": []}, {}
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
         frame, columns = _together(name, runs)
         if frame.empty:
             continue
+        packed = _packed(_json([_values(each, frame) for each in columns]).encode())
+        if sum(map(len, data.values())) + len(packed) > MOST_BYTES:
+            about["left_out"].append(f"{name}.csv")
+            continue
         shown = [_as_shown(each) for each in columns]
         about["tables"][name] = {"row": TABLES[name].row, "count": len(frame), "columns": shown}
-        packed = _packed(_json([_values(each, frame) for each in columns]).encode())
-        if len(packed) <= left:
-            data[name] = packed
-            left -= len(packed)
+        data[name] = packed
         for place, count in frame.groupby(["run", "cell"]).size().items() if "cell" in frame else ():
             about["more"].setdefault(_identity(*place), {})[name] = count
     return about, data

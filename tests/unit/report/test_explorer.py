@@ -54,7 +54,8 @@ def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monk
     whole = explorer.document({"": folder}, tmp_path, "")
     monkeypatch.setattr(explorer, "MOST_BYTES", len(contents(whole, "series")))
     page = explorer.document({"": folder}, tmp_path, "")
-    assert "series" in about(page)["tables"] and 'id="data-series"' not in page
+    assert 'id="data-series"' in whole and 'id="data-series"' not in page
+    assert "series.csv" in page.partition("<footer>")[2].partition("</footer>")[0]
 
 
 def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
