@@ -1,4 +1,3 @@
-// All about one cell, over the view.
 const card = document.getElementById("card");
 const PARTS = {
   series: ["quantity", "variant", "mode", "phase", "length", "direction", "median", "mean", "std", "processes",
@@ -8,11 +7,11 @@ const PARTS = {
 };
 card.addEventListener("close", () => { if (readState().card) change({ card: null }); });
 
+/** All about one cell, over the view. */
 async function showCard(state) {
   if (!state.card) return card.close();
   const cells = await tableOf("cells");
-  const isIt = (row) => [cellOf(cells, row), valueOf(cells.columns.cell, row)].includes(state.card);
-  const row = everyRow(cells).find(isIt);
+  const row = everyRow(cells).find((each) => cellOf(cells, each).endsWith(state.card));
   const parts = row === undefined ? ["This cell is in none of the tables."] : await partsOf(cells, row);
   document.getElementById("card-title").textContent = row === undefined ? state.card : cellOf(cells, row);
   document.getElementById("card-parts").replaceChildren(...parts);
@@ -23,7 +22,8 @@ async function showCard(state) {
 async function partsOf(cells, row) {
   const id = cellOf(cells, row);
   const command = valueOf(cells.columns.command, row);
-  const facts = Object.values(cells.columns).filter(({ name }) => !["cell", "command"].includes(name));
+  const facts = Object.values(cells.columns)
+    .filter((column) => !["cell", "command"].includes(column.name) && !isEmpty(column, [row]));
   const { files, more } = JSON.parse(await unpacked("beside"));
   const { cell, run } = cells.columns;
   const own = { show: "rows", cell: valueOf(cell, row), run: run && valueOf(run, row) };
@@ -33,17 +33,12 @@ async function partsOf(cells, row) {
     element("pre", { tabindex: 0 }, element("code", {}, command)),
     copyButton("Copy the command", () => command),
     links("Files", Object.entries(files[id] ?? {}).map(([name, path]) => [name, encodeURI(path)])),
-    element("dl", {}, ...facts.flatMap((column) => factOf(cells, column, row))),
+    element("dl", {}, ...facts.flatMap((column) => [element("dt", { title: column.meaning }, column.label),
+      element("dd", {}, fieldOf({}, cells, column, row).textContent)])),
     ...parts.filter(Boolean),
     links("All its rows", Object.entries(more[id] ?? {}).map(([name, count]) =>
       [`${name} (${count})`, addressOf(own, { table: name })])),
   ];
-}
-
-function factOf(table, column, row) {
-  if (isMissing(valueOf(column, row))) return [];
-  const value = fieldOf({}, table, column, row).textContent;
-  return [element("dt", { title: column.meaning }, column.label), element("dd", {}, value)];
 }
 
 function links(title, found) {

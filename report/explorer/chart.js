@@ -1,16 +1,9 @@
-// The selection drawn: over its columns, a line or colour for each of its rows, with intervals.
-let plot = null;
-
-async function library() {
-  if (!plot) {
-    for (const name of ["d3", "plot"]) document.head.append(element("script", {}, await unpacked(name)));
-    plot = window.Plot;
-  }
-  return plot;
-}
-
+/** The selection drawn: over its columns, a line or colour for each of its rows, with intervals. */
 async function showChart(state) {
-  const [Plot, selection] = [await library(), await selectionOf(state)];
+  for (const name of window.Plot ? [] : ["d3", "plot"]) {
+    document.head.append(element("script", {}, await unpacked(name)));
+  }
+  const selection = await selectionOf(state);
   const { table, rows, byRows, byColumns, facet, used, axes, whole } = selection;
   const choices = axes.filter(({ name }) => whole[name].length > 1 && ![byRows, byColumns].includes(name));
   selectionControls(state, selection, [
@@ -32,14 +25,12 @@ async function showChart(state) {
   const isSingle = areApart(table, rows, used);
   const isLabelled = isNumeric && isSingle && !facet && lines.length <= 8;
   const at = { x: "x", y: "y", z: "line", ...(facet ? { fx: "panel" } : {}) };
-  const ticks = keysOf(across, rows).map(({ text }) => Number(text));
+  const ticks = [...new Set(points.map((point) => point.x))];
   const drawn = Plot.plot({
     width: Math.max(340, Math.min(document.getElementById("view").clientWidth, facet ? 1300 : 900)),
-    height: 440,
     marginLeft: 60,
     marginRight: isLabelled ? 110 : 20,
     marginBottom: isNumeric ? 40 : 90,
-    style: { background: "none", color: "inherit" },
     x: { label: across.label, ...(isNumeric ? { type: isLogX ? "log" : "linear", ticks, tickFormat: String }
       : { type: "point", tickRotate: -35 }) },
     y: { grid: true, label, ...(isLogY ? { type: "log", ticks: 5, tickFormat: "~g" } : { zero: true }) },
@@ -58,9 +49,8 @@ async function showChart(state) {
   picture.setAttribute("role", "img");
   for (const group of picture.querySelectorAll("g[aria-label]")) group.removeAttribute("aria-label");
   drawn.addEventListener("click", () => drawn.value?.cell && change({ card: drawn.value.cell }));
-  const others = axes.filter(({ name }) => !used.includes(name));
-  const several = isSingle ? "" : `, several in a place: they differ in ${differing(others, rows).join(", ")}`;
-  say(`${points.length} points${several}. ${commonOf(selection)}. `,
+  const apart = differing(axes.filter(({ name }) => !used.includes(name)), rows).join(", ");
+  say(`${points.length} points${isSingle ? "" : `, several in a place: ${apart} differ`}. ${commonOf(selection)}. `,
     element("a", { href: addressOf(state, { show: "pivot" }) }, "The same as a table"));
   setView(drawn.matches("svg") ? element("figure", {}, drawn) : drawn);
 }

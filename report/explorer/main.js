@@ -1,6 +1,5 @@
 const VIEWS = { pivot: showPivot, chart: showChart, rows: showRows };
 let shown = null;
-let waiting = Promise.resolve();
 
 async function show() {
   const { card: _, ...view } = readState();
@@ -18,10 +17,6 @@ async function show() {
   document.documentElement.dataset.drawn = location.hash || "#"; // for who waits for it
 }
 
-/** One after the other, so that what is shown last is what was asked for last. */
-function showNext() {
-  waiting = waiting.then(show, show);
-}
-
-addEventListener("hashchange", showNext);
-showNext();
+let waiting = show();
+// one after the other, so that what is shown last is what was asked for last
+addEventListener("hashchange", () => { waiting = waiting.then(show, show); });

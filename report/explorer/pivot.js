@@ -5,12 +5,10 @@ async function showPivot(state) {
   selectionControls(state, selection, [menu("heat", "heat", state.heat ?? "on", choicesOf({ on: "on", off: "off" }))]);
   const [down, across] = [table.columns[byRows], table.columns[byColumns]];
   const places = Map.groupBy(rows, (row) => placeOf(down, across, row));
-  const failed = await failures(selection, places);
+  const failed = await failures(selection);
   const there = [...places.keys(), ...failed.keys()].map((place) => place.split("\n"));
-  const [lines, heads] = [down, across].map((axis, at) => {
-    const own = new Set(there.map((place) => place[at]));
-    return axis.keys.map(named).filter((key) => own.has(key));
-  });
+  const [lines, heads] = [down, across].map((axis, at) =>
+    axis.keys.map(named).filter((key) => there.some((place) => place[at] === key)));
   const numbers = numbersOf(selection, state);
   const warmth = state.heat === "off" ? () => 0 : warmthOf(rows.map((row) => numbers.of(row).value));
   const body = lines.map((line) => element("tr", {}, element("th", { scope: "row" }, line), ...heads.map((head) => {
@@ -22,8 +20,8 @@ async function showPivot(state) {
   })));
   const several = [...places.values()].filter((each) => each.length > 1);
   const apart = new Set(several.slice(0, 20).flatMap((found) => differing(selection.axes, found)));
-  say(several.length ? `${several.length} places hold several rows, which differ in ${[...apart].join(", ")}: `
-    + "choose one of these." : "A number leads to its cell.");
+  say(several.length ? `${several.length} places hold several rows: choose one ${[...apart].join(", or one ")}.`
+    : "A number leads to its cell.");
   const columns = [`${down.label} \\ ${across.label}`, ...heads];
   setView(scrolled(numbers.label, [numbers.label, commonOf(selection)].filter(Boolean).join("; "),
     columns.map((head, at) => element("th", { scope: "col", class: at ? "number" : "" }, head)), body));
@@ -54,17 +52,16 @@ function severalField({ table, measure, filters, automatic }, numbers, found, pl
   return numeric(element("a", { href: address }, ends.join(" … ")), `${found.length} rows`);
 }
 
-/** Place without a number → a cell there that ran out of memory, cannot run or was not measured. */
-async function failures({ byRows, byColumns, filters, automatic }, places) {
+/** Place → a cell there that ran out of memory, cannot run or was not measured. */
+async function failures({ byRows, byColumns, filters, automatic }) {
   const found = new Map();
   const { quantity: _, limits: __, ...kept } = { ...filters, ...automatic };
-  for (const table of [await tableOf("series"), await tableOf("cells")]) {
-    const [down, across] = [table?.columns[byRows], table?.columns[byColumns]];
+  for (const table of [await tableOf("cells"), await tableOf("series")]) {
+    const [down, across] = [table.columns[byRows], table.columns[byColumns]];
     if (!down?.keys || !across?.keys) continue;
-    for (const row of chosenRows(table, failedRows(table), kept, true)) {
-      const place = placeOf(down, across, row);
-      if (places.has(place) || found.has(place)) continue;
-      found.set(place, { status: valueOf(table.columns.status, row), cell: cellOf(table, row) });
+    table.failed ??= everyRow(table).filter((row) => valueOf(table.columns.status, row) !== "ok");
+    for (const row of chosenRows(table, table.failed, kept, true)) {
+      found.set(placeOf(down, across, row), { status: valueOf(table.columns.status, row), cell: cellOf(table, row) });
     }
   }
   return found;

@@ -1,5 +1,4 @@
-// Numbers as the report prints them: by the scale of their unit, to the digits that an interval supports.
-
+// Numbers are printed as in the report: by the scale of their unit, to the digits that an interval supports.
 /** {divisor, suffix, digits} that fit values of a unit: by the middle of their logarithms. */
 function scaleFor(unit, values) {
   if (unit === "1") return { divisor: 1, suffix: "", digits: values.every((each) => !(each % 1)) ? 0 : 3 };

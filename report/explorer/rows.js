@@ -1,13 +1,14 @@
-// Any table: filtered, searched, sorted, the first rows of it drawn; all that are left can be copied.
 const DRAWN = 100;
 const MOST_CHOICES = 60;
+const COLLATOR = new Intl.Collator("en", { numeric: true });
 
+/** Any table: filtered, searched, sorted, the first rows of it drawn; all that are left can be copied. */
 async function showRows(state) {
   const name = state.table in about.tables ? state.table : "series";
   const table = await tableOf(name);
   const names = Object.entries(about.tables).map(([key, { count }]) => [key, `${key} · ${grouped(count)}`]);
   const choose = (other) => { location.hash = addressOf({ show: "rows", table: other }); };
-  const chooser = menu("table", "table", name, [["", names]], { choose });
+  const chooser = menu("table", "table", name, [["", names]], "", choose);
   const all = everyRow(table);
   const filters = Object.values(table.columns).filter((column) => column.keys).map((each) => [each, keysOf(each, all)])
     .filter(([column, found]) => found.length > 1 && (found.length <= MOST_CHOICES || column.name in state));
@@ -15,12 +16,12 @@ async function showRows(state) {
     input: () => draw(search.value),
     change: () => history.replaceState(null, "", addressOf(readState(), { search: search.value })) });
   setControls([chooser, element("label", {}, "search", search)],
-    filters.map(([column, found]) => filterMenu(column, found, state[column.name] ?? ALL, false)));
+    filters.map(([column, found]) => filterMenu(column, found, state[column.name])));
   const chosen = chosenRows(table, all, filtersOf(state));
   const sorted = sortedBy(table, chosen, state.sort);
   const columns = Object.values(table.columns).filter((column) => !isEmpty(column, chosen));
-  const isConstant = (column) => chosen.length > 1 && column.name !== "cell" && keysOf(column, chosen).length === 1;
-  const constant = columns.filter((column) => column.keys && isConstant(column));
+  const constant = columns.filter((column) => column.keys && column.name !== "cell" && chosen.length > 1
+    && keysOf(column, chosen).length === 1);
   const shown = columns.filter((column) => !constant.includes(column) && !ENDS.includes(column.name));
   const common = constant.map((column) => `${column.label} ${valueOf(column, chosen[0])}`).join(", ");
   draw(state.search ?? "");
@@ -28,15 +29,13 @@ async function showRows(state) {
   function draw(words, most = DRAWN) {
     const left = words ? withWords(table, sorted, words) : sorted;
     const first = left.slice(0, most);
-    const scales = shown.map((column) => (column.keys || column.unit === "of the row" ? null
-      : scaleFor(column.unit, first.map((row) => column.values[row]))));
+    const scales = shown.map(({ keys, unit, values }) =>
+      (keys || unit === "of the row" ? null : scaleFor(unit, first.map((row) => values[row]))));
     setView(scrolled(`Rows of ${name}`, `A row is ${table.row}. ${common && `All: ${common}.`}`,
       shown.map((column, at) => sortingHead(state, column, scales[at])),
       first.map((row) => element("tr", {}, ...shown.map((each, at) => fieldOf(state, table, each, row, scales[at]))))));
-    const more = Math.min(most * 5, left.length);
-    const isCut = left.length > most;
-    say(`${grouped(left.length)} of ${grouped(table.count)} rows${isCut ? `, the first ${most} drawn` : ""}`,
-      isCut ? button(`Show ${grouped(more)}`, () => draw(words, most * 5)) : "",
+    say(`${grouped(first.length)} of ${grouped(left.length)} rows of ${grouped(table.count)} `,
+      first.length < left.length ? button("Show more", () => draw(words, most * 5)) : "",
       copyButton("Copy as CSV", () => asCsv(columns, left)),
       copyButton("Copy as Markdown", () => asMarkdown(columns, left)));
   }
@@ -49,8 +48,8 @@ function sortingHead(state, column, scale) {
   const [name, order] = (state.sort ?? "").split(":");
   const isOwn = name === column.name;
   const next = isOwn && order !== "down" ? `${column.name}:down` : column.name;
-  const made = button(headed(column.label, scale?.suffix), () => change({ sort: next }), { title: column.meaning,
-    id: `control-sort-${column.name}` });
+  const more = { title: column.meaning, id: `control-sort-${column.name}` };
+  const made = button(headed(column.label, scale?.suffix), () => change({ sort: next }), more);
   const direction = order === "down" ? "descending" : "ascending";
   return element("th", { scope: "col", class: column.keys ? "" : "number", "aria-sort": isOwn ? direction : "" }, made);
 }
@@ -84,8 +83,6 @@ function sortedBy(table, rows, sort) {
   return [...known.sort((a, b) => sign * (value(a) - value(b))), ...rows.filter((row) => value(row) === null)];
 }
 
-const COLLATOR = new Intl.Collator("en", { numeric: true });
-
 /** Rows that have all words somewhere in their text. */
 function withWords(table, rows, words) {
   const texts = Object.values(table.columns).filter((column) => column.keys);
@@ -105,5 +102,6 @@ function asMarkdown(columns, rows) {
   const line = (values) => `| ${values.map((value) => String(value ?? "").replaceAll("|", "\\|")).join(" | ")} |`;
   const heads = columns.map(({ label, unit }) => headed(label, ["1", "of the row"].includes(unit) ? "" : unit));
   const rules = columns.map((column) => (column.keys ? ":---" : "---:"));
-  return [heads, rules, ...rows.map((row) => columns.map((each) => valueOf(each, row)))].map(line).join("\n") + "\n";
+  const body = rows.map((row) => columns.map((column) => valueOf(column, row)));
+  return `${[heads, rules, ...body].map(line).join("\n")}\n`;
 }

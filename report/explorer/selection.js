@@ -20,10 +20,9 @@ async function selectionOf(state) {
   };
   const studies = table.columns.study && { study: keysOf(table.columns.study, rows) };
   if (studies && filters.study) rows = chosenRows(table, rows, { study: filters.study });
-  else if (studies && !("study" in state) && ![state.rows, state.columns, state.facet].includes("study")) {
-    const among = chosenRows(table, rows, filters);
-    if (among.length) narrow("study", among);
-  }
+  const among = chosenRows(table, rows, filters);
+  const isOwnAxis = ["rows", "columns", "facet"].some((axis) => state[axis] === "study");
+  if (studies && !("study" in state) && !isOwnAxis && among.length) narrow("study", among);
   const whole = { ...Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)])), ...studies };
   rows = chosenRows(table, rows, filters);
   const [byRows, byColumns, facet] = axesOf(state, table, axes, rows);
@@ -37,9 +36,8 @@ async function selectionOf(state) {
 
 /** Rows that have a number of a measure; made once. */
 function measuredRows(table, { table: name, column, name: quantity, id }) {
-  const { values } = table.columns[column];
   return (table.measured[id] ??= chosenRows(table, everyRow(table), name === "series" ? { quantity, status: "ok" } : {})
-    .filter((row) => values[row] != null));
+    .filter((row) => table.columns[column].values[row] != null));
 }
 
 /** Names of the axes: those of the state, else the first that tell these rows apart. */
@@ -75,31 +73,24 @@ function selectionControls(state, { all, measure, table, axes, whole, automatic,
   const statistics = STATISTICS.map((name) => table.columns[name]).filter(Boolean);
   const filtered = varying.filter(({ name }) => !used.includes(name) && (name in state || !LEFT_OPEN.includes(name)));
   setControls([
-    menu("quantity", "of", measure.id, options, { hint: measure.meaning, choose }),
+    menu("quantity", "of", measure.id, options, measure.meaning, choose),
     menu("rows", "rows", byRows, choices),
     menu("columns", "columns", byColumns, choices),
     table.name === "series" ? menu("statistic", "stat", state.stat ?? "median", [["", statistics.map(optionOf)]]) : "",
     ...more,
-  ], filtered.map((axis) => {
-    const isAutomatic = axis.name in automatic;
-    return filterMenu(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name] ?? ALL, isAutomatic);
-  }));
+  ], filtered.map((axis) => filterMenu(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name])));
 }
 
-const optionOf = (column) => [column.name, column.label];
+const optionOf = ({ name, label }) => [name, label];
 
 /** The numbers of a row in the statistic that was asked for, with their unit, scale and label. */
 function numbersOf({ table, measure, rows }, state) {
   const shown = (table.name === "series" && table.columns[state.stat]) || table.columns[measure.column];
   const [low, high] = [table.columns[shown.low], table.columns[shown.high]];
-  const unit = rows.length ? unitOf(table, shown, rows[0]) : "1";
-  const scale = scaleFor(unit, rows.map((row) => shown.values[row]));
+  const scale = scaleFor(rows.length ? unitOf(table, shown, rows[0]) : "1", rows.map((row) => shown.values[row]));
   const label = table.name === "series" ? `${measure.label}, ${shown.label}` : measure.label;
-  return {
-    of: (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] }),
-    scale,
-    label: headed(label, scale.suffix),
-  };
+  const of = (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] });
+  return { of, scale, label: headed(label, scale.suffix) };
 }
 
 /** The unit that a number of a row is printed in. */

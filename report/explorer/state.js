@@ -5,9 +5,8 @@ const ALL = "*";
 const readState = () => ({ show: "pivot", ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
 
 /** The part of a state that chooses rows. */
-function filtersOf(state) {
-  return Object.fromEntries(Object.entries(state).filter(([key, value]) => !OWN.includes(key) && value !== ALL));
-}
+const filtersOf = (state) =>
+  Object.fromEntries(Object.entries(state).filter(([key, value]) => !OWN.includes(key) && value !== ALL));
 
 /** The address of a state with changes; null takes a key away. */
 function addressOf(state, changes = {}) {
@@ -23,9 +22,8 @@ function change(changes) {
 const cardLink = (state, cell, text) => element("a", { href: addressOf(state, { card: cell }) }, text);
 
 /** A menu. groups: [label, [[value, text] …]] …; choose: what a choice does, else it is the state's `name`. */
-function menu(label, name, value, groups, { hint, choose } = {}) {
-  const listener = ({ target }) => (choose ? choose(target.value) : change({ [name]: target.value }));
-  const made = element("select", { id: `control-${name}`, title: hint, change: listener });
+function menu(label, name, value, groups, title = "", choose = (chosen) => change({ [name]: chosen })) {
+  const made = element("select", { id: `control-${name}`, title, change: () => choose(made.value) });
   for (const [group, members] of groups) {
     const options = members.map(([key, text]) => new Option(text, key));
     made.append(...(group ? [element("optgroup", { label: group }, ...options)] : options));
@@ -38,12 +36,10 @@ function menu(label, name, value, groups, { hint, choose } = {}) {
 const choicesOf = (texts) => [["", Object.entries(texts)]];
 
 /** A choice of one of a column's values; several from an address are one more option. */
-function filterMenu(column, found, value, isAutomatic) {
+function filterMenu(column, found, value = ALL) {
   const options = found.map(({ text, count }) => [text, `${text} · ${count}`]);
   if (value !== ALL && !found.some(({ text }) => text === value)) options.push([value, value.split("|").join(", ")]);
-  const made = menu(column.label, column.name, value, [["", [[ALL, "all"], ...options]]], { hint: column.meaning });
-  if (value !== ALL && !isAutomatic) made.querySelector("select").className = "narrowed";
-  return made;
+  return menu(column.label, column.name, value, [["", [[ALL, "all"], ...options]]], column.meaning);
 }
 
 /** Put the controls in place; the one that had the focus has it again. */

@@ -52,7 +52,9 @@ def opened(browser, tables):
         page_path = tables.parent / "report" / ("two.html" if runs else explorer.FILE)
         page_path.parent.mkdir(exist_ok=True)
         if not page_path.exists():
-            page_path.write_text(explorer.document(runs or {"": tables}, page_path.parent, "snakemake"))
+            page_path.write_text(
+                explorer.document(runs or {"": tables}, page_path.parent, "snakemake", ROOT / "report")
+            )
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         contexts.append(context)
