@@ -15,14 +15,15 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from playwright.sync_api import Page, sync_playwright
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
 
-import pandas as pd
-from stepscope.report.explorer import document
-from stepscope.results.schema import NUMBER, TABLES
-from stepscope.results.tables import Tables
+from stepscope.report.explorer import document  # noqa: E402
+from stepscope.results.schema import NUMBER, TABLES  # noqa: E402
+from stepscope.results.tables import Tables  # noqa: E402
 
 CHOOSE = """async ([name, value]) => {
     const menu = document.getElementById(`control-${name}`);
@@ -48,7 +49,7 @@ def main() -> None:
         large = multiplied(given.tables, given.cells, Path(name) / "tables")
         for tables in (given.tables, large):
             page = Path(name) / "explorer.html"
-            page.write_text(document({"": tables}, page.parent, ""))
+            page.write_text(document({"": tables}, page.parent, "", ROOT / "report"))
             cells, rows = (len(Tables(tables)[each]) for each in ("cells", "series"))
             print(f"{cells:,} cells, {rows:,} series, {page.stat().st_size / 1e6:.2f} MB")
             for what, times in measured(browser.new_page(), page, given.repeats).items():

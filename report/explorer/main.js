@@ -1,24 +1,22 @@
 const VIEWS = { pivot: showPivot, chart: showChart, rows: showRows };
-let drawnFor = null;
+let shown = null;
 
 async function show() {
-  const state = readState();
-  state.show = state.show in VIEWS ? state.show : "pivot";
-  const { card: _, ...view } = state;
-  const before = performance.now();
-  if (JSON.stringify(view) !== drawnFor) {
-    drawnFor = JSON.stringify(view);
+  const { card: _, ...view } = readState();
+  if (!(view.show in VIEWS)) view.show = "pivot";
+  if (JSON.stringify(view) !== shown) {
+    shown = JSON.stringify(view);
     for (const link of document.querySelectorAll("nav a[data-show]")) {
-      const isOwn = link.dataset.show === state.show;
-      link.toggleAttribute("aria-current", isOwn);
-      if (isOwn) link.setAttribute("aria-current", "page");
-      link.href = addressOf(["pivot", "chart"].includes(link.dataset.show) && state.show !== "rows" ? view : {}, { show: link.dataset.show });
+      const other = link.dataset.show;
+      link.ariaCurrent = other === view.show ? "page" : null;
+      link.href = addressOf(other !== "rows" && view.show !== "rows" ? view : {}, { show: other });
     }
-    await VIEWS[state.show](view);
+    await VIEWS[view.show](view);
   }
-  await showCard(state);
-  document.documentElement.dataset.drawn = (performance.now() - before).toFixed(1); // for who measures the page
+  await showCard(readState());
+  document.documentElement.dataset.drawn = location.hash || "#"; // for who waits for it
 }
 
-addEventListener("hashchange", show);
-show();
+let waiting = show();
+// one after the other, so that what is shown last is what was asked for last
+addEventListener("hashchange", () => { waiting = waiting.then(show, show); });

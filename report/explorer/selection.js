@@ -2,111 +2,110 @@
 const PREFERRED = ["timing", "step", "ok", "all", "time", "forward"];
 const ROW_AXES = ["variant", "size", "a", "category", "module", "name", "part"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
-const MOST_KEYS = 300;
-const UNFILTERED = ["cell", "limits", "verdict"]; // no choice of one value is made for these
+const STATISTICS = ["median", "mean", "std", "processes", "samples"]; // of series
+const NO_AXES = ["quantity", "unit", "status", "full_name", "command"];
+const LEFT_OPEN = ["cell", "limits", "verdict"]; // no value of these is chosen unless a reader does
 
 async function selectionOf(state) {
   const all = measures();
   const measure = all.find((each) => each.id === state.of) ?? all[0];
   const table = await tableOf(measure.table);
-  if (!table) return { measure, table };
-  const column = table.columns[measure.column];
-  const ofQuantity = measure.table === "series" ? { quantity: measure.name, status: "ok" } : {};
-  const measured = () => chosenRows(table, everyRow(table), ofQuantity).filter((row) => column.values[row] != null);
-  let rows = ((table.measured ??= {})[measure.id] ??= measured());
-  const axes = Object.values(table.columns).filter(
-    (each) => each.keys && !["quantity", "unit", "status", "full_name", "command"].includes(each.name),
-  );
-  const study = table.columns.study && { study: keysOf(table.columns.study, rows) };
+  const axes = Object.values(table.columns).filter(({ keys, name }) => keys && !NO_AXES.includes(name));
   const filters = filtersOf(state);
   const automatic = {};
-  const narrow = (name, among = rows) => {
-    const found = keysOf(table.columns[name], among);
-    if (name in state || found.length < (among === rows ? 2 : 1)) return;
-    automatic[name] = named(table.columns[name].keys[best(table.columns[name], found)]);
+  let rows = measuredRows(table, measure);
+  const narrow = (name, among) => {
+    automatic[name] = best(keysOf(table.columns[name], among));
     rows = chosenRows(table, rows, { [name]: automatic[name] });
   };
-  const asked = [state.rows, state.columns, state.facet];
-  const ofStudy = study && filters.study ? { study: filters.study } : {};
-  rows = chosenRows(table, rows, ofStudy);
-  if (study && !asked.includes("study")) narrow("study", chosenRows(table, rows, filters));
-  const whole = { ...Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)])), ...study };
+  const studies = table.columns.study && { study: keysOf(table.columns.study, rows) };
+  if (studies && filters.study) rows = chosenRows(table, rows, { study: filters.study });
+  const among = chosenRows(table, rows, filters);
+  const isOwnAxis = ["rows", "columns", "facet"].some((axis) => state[axis] === "study");
+  if (studies && !("study" in state) && !isOwnAxis && among.length) narrow("study", among);
+  const whole = { ...Object.fromEntries(axes.map((axis) => [axis.name, keysOf(axis, rows)])), ...studies };
   rows = chosenRows(table, rows, filters);
-  const varying = axes.filter((axis) => { const n = keysOf(axis, rows).length; return n > 1 && n <= MOST_KEYS; });
-  const first = (names, taken) => {
-    const there = varying.map((each) => each.name).filter((name) => name !== taken && name !== "limits");
-    return names.find((name) => there.includes(name)) ?? there[0] ?? axes.find((each) => each.name !== taken).name;
-  };
-  const valid = (name) => (table.columns[name]?.keys ? name : null);
-  const byRows = valid(state.rows) ?? first(ROW_AXES, state.columns);
-  const byColumns = valid(state.columns) ?? first(COLUMN_AXES, byRows);
-  const facet = valid(state.facet);
-  const used = [byRows, byColumns, facet];
-  const others = axes.filter((axis) => !used.includes(axis.name) && !UNFILTERED.includes(axis.name));
-  for (const axis of others.filter((each) => whole[each.name].length <= MOST_KEYS)) {
-    if (!areApart(table, rows, used)) narrow(axis.name);
+  const [byRows, byColumns, facet] = axesOf(state, table, axes, rows);
+  const used = [byRows, byColumns, facet].filter(Boolean);
+  for (const { name } of axes.filter((axis) => ![...used, ...LEFT_OPEN].includes(axis.name))) {
+    const isOpen = !(name in state) && keysOf(table.columns[name], rows).length > 1;
+    if (isOpen && !areApart(table, rows, used)) narrow(name, rows);
   }
-  return { measure, all, table, column, rows, axes, whole, automatic, used, byRows, byColumns, facet,
-    filters: { ...filters, ...automatic } };
+  return { all, measure, table, rows, axes, whole, automatic, used, byRows, byColumns, facet, filters };
+}
+
+/** Rows that have a number of a measure; made once. */
+function measuredRows(table, { table: name, column, name: quantity, id }) {
+  return (table.measured[id] ??= chosenRows(table, everyRow(table), name === "series" ? { quantity, status: "ok" } : {})
+    .filter((row) => table.columns[column].values[row] != null));
+}
+
+/** Names of the axes: those of the state, else the first that tell these rows apart. */
+function axesOf(state, table, axes, rows) {
+  const asked = [state.rows, state.columns, state.facet].map((name) => (table.columns[name]?.keys ? name : null));
+  const isAxis = (axis) => axis.name !== "limits" && keysOf(axis, rows).length > 1;
+  const varying = axes.filter(isAxis).map(({ name }) => name);
+  const first = (names, taken) => [...names.filter((name) => varying.includes(name)), ...varying, "machine", "cell"]
+    .find((name) => name !== taken);
+  const byRows = asked[0] ?? first(ROW_AXES, asked[1]);
+  return [byRows, asked[1] ?? first(COLUMN_AXES, byRows), asked[2]];
 }
 
 /** Whether no two rows have the same values on these axes. */
 function areApart(table, rows, axes) {
-  const columns = axes.filter(Boolean).map((name) => table.columns[name]);
-  const seen = new Set();
-  return rows.every((row) => {
-    const place = columns.reduce((sum, column) => sum * column.keys.length + column.values[row], 0);
-    return !seen.has(place) && seen.add(place);
-  });
+  const columns = axes.map((name) => table.columns[name]);
+  const places = rows.map((row) => columns.reduce((sum, each) => sum * each.keys.length + each.values[row], 0));
+  return new Set(places).size === rows.length;
 }
 
-/** The key that is taken where none is asked for: a preferred one, else that of most rows. */
-function best(column, found) {
-  const rank = ({ key }) => { const at = PREFERRED.indexOf(String(column.keys[key])); return at < 0 ? 99 : at; };
-  return [...found].sort((one, other) => rank(one) - rank(other) || other.count - one.count)[0].key;
+/** The value that is taken where none is asked for: a preferred one, else that of most rows. */
+function best(found) {
+  return PREFERRED.find((name) => found.some(({ text }) => text === name))
+    ?? found.reduce((most, each) => (each.count > most.count ? each : most)).text;
 }
 
-function selectionControls(state, selection, ...more) {
-  const { all, measure, table, axes, whole, automatic, used, byRows, byColumns } = selection;
-  const groups = Object.entries(Object.groupBy(all, (each) => each.table));
-  const options = groups.map(([name, list]) => [name, list.map((each) => [each.id, each.label])]);
-  const choices = [["", axes.filter((axis) => whole[axis.name].length > 1 || used.includes(axis.name)).map((axis) => [axis.name, axis.label])]];
-  const filtered = axes.filter(({ name }) => !used.includes(name) && whole[name].length > 1 && (whole[name].length <= MOST_KEYS && !UNFILTERED.includes(name) || name in state));
-  const statistics = table.name === "series" ? ["median", "mean", "std", "processes", "samples"] : [];
-  setControls(
-    select("quantity", "of", measure.id, options, measure.meaning),
-    select("rows", "rows", byRows, choices),
-    select("columns", "columns", byColumns, choices),
-    ...(statistics.length ? [select("statistic", "stat", state.stat ?? "median", [["", statistics.map((each) => [each, each])]])] : []),
+function selectionControls(state, { all, measure, table, axes, whole, automatic, used, byRows, byColumns }, more) {
+  const groups = Map.groupBy(all, (each) => each.table);
+  const options = [...groups].map(([name, list]) => [name, list.map((each) => [each.id, each.label])]);
+  const choose = (of) => { location.hash = addressOf({ show: state.show, of }); }; // another one has other axes
+  const varying = axes.filter(({ name }) => whole[name].length > 1);
+  const choices = [["", axes.filter((axis) => varying.includes(axis) || used.includes(axis.name)).map(optionOf)]];
+  const statistics = STATISTICS.map((name) => table.columns[name]).filter(Boolean);
+  const filtered = varying.filter(({ name }) => !used.includes(name) && (name in state || !LEFT_OPEN.includes(name)));
+  setControls([
+    menu("quantity", "of", measure.id, options, measure.meaning, choose),
+    menu("rows", "rows", byRows, choices),
+    menu("columns", "columns", byColumns, choices),
+    table.name === "series" ? menu("statistic", "stat", state.stat ?? "median", [["", statistics.map(optionOf)]]) : "",
     ...more,
-    element("fieldset", {}, element("legend", { hidden: true }, "Filters"), ...filtered.map((axis) => filterControl(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name] ?? ALL, axis.name in automatic))),
-  );
-  // another quantity has other axes: what was chosen for the old one goes
-  document.getElementById("control-of").addEventListener("change", (event) => {
-    event.stopImmediatePropagation();
-    location.hash = addressOf({ show: state.show, of: event.target.value });
-  }, { capture: true });
+  ], filtered.map((axis) => filterMenu(axis, whole[axis.name], automatic[axis.name] ?? state[axis.name])));
 }
 
-/** The numbers of a row in the statistic that was asked for. */
-function numbersOf({ table, column, measure, rows }, state) {
-  const shown = (table.name === "series" && table.columns[state.stat]) || column;
+const optionOf = ({ name, label }) => [name, label];
+
+/** The numbers of a row in the statistic that was asked for, with their unit, scale and label. */
+function numbersOf({ table, measure, rows }, state) {
+  const shown = (table.name === "series" && table.columns[state.stat]) || table.columns[measure.column];
   const [low, high] = [table.columns[shown.low], table.columns[shown.high]];
-  const unit = shown.unit === "of the row" ? measure.unit : shown.unit;
-  return { of: (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] }),
-    unit: / or |row/.test(unit) && rows.length ? valueOf(table.columns.unit, rows[0]) : unit,
-    label: table.name === "series" ? `${measure.label}, ${shown.label}` : measure.label };
+  const scale = scaleFor(rows.length ? unitOf(table, shown, rows[0]) : "1", rows.map((row) => shown.values[row]));
+  const label = table.name === "series" ? `${measure.label}, ${shown.label}` : measure.label;
+  const of = (row) => ({ value: shown.values[row], low: low?.values[row], high: high?.values[row] });
+  return { of, scale, label: headed(label, scale.suffix) };
+}
+
+/** The unit that a number of a row is printed in. */
+function unitOf({ columns }, column, row) {
+  const unit = column.unit === "of the row" ? about.quantities[valueOf(columns.quantity, row)]?.unit : column.unit;
+  return unit === undefined || unit.includes(" or ") ? valueOf(columns.unit, row) : unit;
 }
 
 /** In words: what all that is shown has in common. */
-function commonOf({ table, rows, axes, used }) {
-  return axes.filter((axis) => !used.includes(axis.name)).map((axis) => [axis, keysOf(axis, rows)])
-    .filter(([axis, found]) => found.length === 1 && axis.keys[found[0].key] !== "")
-    .map(([axis, found]) => `${axis.label} ${axis.keys[found[0].key]}`).join(", ");
+function commonOf({ rows, axes }) {
+  const found = axes.map((axis) => [axis.label, keysOf(axis, rows)]).filter(([, keys]) => keys.length === 1);
+  return found.map(([label, [{ text }]]) => `${label} ${text}`).filter((each) => !each.endsWith(named(""))).join(", ");
 }
 
-/** Axes in which the rows of one place differ: what a filter would tell apart. */
-function differing({ axes, used }, rows) {
-  const left = axes.filter((axis) => !used.includes(axis.name) && axis.name !== "cell");
-  return left.filter((axis) => keysOf(axis, rows).length > 1).map((axis) => axis.label);
+/** Labels of the axes in which rows of one place differ: what a filter would tell apart. */
+function differing(axes, rows) {
+  return axes.filter((axis) => axis.name !== "cell" && keysOf(axis, rows).length > 1).map((axis) => axis.label);
 }

@@ -2,13 +2,11 @@
 const OWN = ["show", "of", "rows", "columns", "facet", "stat", "heat", "log", "table", "sort", "search", "card"];
 const ALL = "*";
 
-function readState() {
-  return { show: "pivot", ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
-}
+const readState = () => ({ show: "pivot", ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) });
 
-function filtersOf(state) {
-  return Object.fromEntries(Object.entries(state).filter(([key, value]) => !OWN.includes(key) && value !== ALL));
-}
+/** The part of a state that chooses rows. */
+const filtersOf = (state) =>
+  Object.fromEntries(Object.entries(state).filter(([key, value]) => !OWN.includes(key) && value !== ALL));
 
 /** The address of a state with changes; null takes a key away. */
 function addressOf(state, changes = {}) {
@@ -23,35 +21,31 @@ function change(changes) {
 /** A link to a cell's card, over what is shown. */
 const cardLink = (state, cell, text) => element("a", { href: addressOf(state, { card: cell }) }, text);
 
-function select(label, name, value, options, hint = "") {
-  const made = element("select", { id: `control-${name}`, name, title: hint,
-    change: (event) => change({ [name]: event.target.value }) });
-  for (const [group, members] of options) {
-    const items = members.map(([key, text]) => new Option(text, key));
-    made.append(...(group ? [element("optgroup", { label: group }, ...items)] : items));
+/** A menu. groups: [label, [[value, text] …]] …; choose: what a choice does, else it is the state's `name`. */
+function menu(label, name, value, groups, title = "", choose = (chosen) => change({ [name]: chosen })) {
+  const made = element("select", { id: `control-${name}`, title, change: () => choose(made.value) });
+  for (const [group, members] of groups) {
+    const options = members.map(([key, text]) => new Option(text, key));
+    made.append(...(group ? [element("optgroup", { label: group }, ...options)] : options));
   }
   made.value = value;
   return element("label", {}, label, made);
 }
 
-/** A choice of a column's values; several from an address are one more option. `found`: {key, count} of what is there. */
-function filterControl(column, found, value, automatic) {
-  const options = [[ALL, "all"], ...found.map(({ key, count }) => [named(column.keys[key]), `${named(column.keys[key])} · ${count}`])];
-  if (value !== ALL && !options.some(([key]) => key === value)) options.push([value, value.split("|").join(", ")]);
-  const made = select(column.label, column.name, value, [["", options]], column.meaning);
-  if (value !== ALL && !automatic) made.querySelector("select").className = "narrowed";
-  return made;
-}
+/** Groups of a menu: one without a heading. */
+const choicesOf = (texts) => [["", Object.entries(texts)]];
 
-function flagControl(label, name, isOn, changes) {
-  const box = element("input", { type: "checkbox", id: `control-${name}`, change: (event) => change(changes(event.target.checked)) });
-  box.checked = isOn;
-  return element("label", { class: "flag" }, box, label);
+/** A choice of one of a column's values; several from an address are one more option. */
+function filterMenu(column, found, value = ALL) {
+  const options = found.map(({ text, count }) => [text, `${text} · ${count}`]);
+  if (value !== ALL && !found.some(({ text }) => text === value)) options.push([value, value.split("|").join(", ")]);
+  return menu(column.label, column.name, value, [["", [[ALL, "all"], ...options]]], column.meaning);
 }
 
 /** Put the controls in place; the one that had the focus has it again. */
-function setControls(...made) {
+function setControls(made, filters = []) {
   const focused = document.activeElement?.id;
-  document.getElementById("controls").replaceChildren(...made);
+  const legend = element("legend", { class: "unseen" }, "Only these rows");
+  document.getElementById("controls").replaceChildren(...made, element("fieldset", {}, legend, ...filters));
   if (focused?.startsWith("control-")) document.getElementById(focused)?.focus();
 }

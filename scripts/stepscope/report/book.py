@@ -107,7 +107,7 @@ def templates_of(request: Request, machine: str, there: list[str]) -> jinja2.Env
 
     made = page.environment(request.templates / "chapters", path)
     made.globals |= {"command": request.command, "example": example(request.templates)}
-    return explorer.linked(made)
+    return explorer.linked(made, machine)
 
 
 def example(templates: Path) -> dict:

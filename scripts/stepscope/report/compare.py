@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from stepscope.files import write_whole
+from stepscope.report import explorer
 from stepscope.report.kit import html, page
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
@@ -31,7 +32,7 @@ KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "qua
 SOFTWARE = ("gpu", "cpu", "driver", "torch", "cuda", "triton", "python", "commit", "code")
 MOST = 15
 VISIBLE = 0.02  # times by the clock that differ by less are not listed
-FILES = ("index.html", "compare.md", "compare.csv")
+FILES = ("index.html", "compare.md", "compare.csv", explorer.FILE)
 
 
 class CompareError(Exception):
@@ -235,7 +236,7 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
 
 
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
-    """Write index.html, compare.md and compare.csv; returns the summary for a terminal."""
+    """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a terminal."""
     environment = page.environment(templates / "chapters", lambda name: None)
     made = page.render(environment, "compare", found)
     rows = [
@@ -243,8 +244,10 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
          "after": _value(pair.after), "ratio": _value(pair.ratio), "verdict": pair.verdict}
         for pair in (*found.pairs, *found.times)
     ]  # fmt: skip
+    runs = {name: _tables(Path(folder)) for name, folder in (("before", found.before), ("after", found.after))}
     write_whole(
         {
+            out / explorer.FILE: [explorer.document(runs, out, command, templates)],
             out / "index.html": [html.document(templates, made.markdown, out, made.title, [], command=command)],
             out / "compare.md": [made.markdown],
             out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],

@@ -1,7 +1,6 @@
 """The explorer: all tables of one or several runs in one page that needs no network; and links to its views.
 
-Each table is columns of JSON, gzipped, in base64. A column that rows are chosen by is its values in their order, and
-the index of each row's own; any other one is its numbers, to DIGITS significant ones, whole ones in full.
+Tables are columns of JSON, gzipped, in base64: numbers to DIGITS significant digits, whole ones in full.
 """
 
 import base64
@@ -10,6 +9,7 @@ import gzip
 import json
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -26,7 +26,6 @@ from stepscope.results.tables import Tables
 FILE = "explorer.html"
 DIGITS = 5
 NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other numbers are measured
-MOST_NAMED = 6  # cells in an address
 SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
@@ -41,11 +40,11 @@ SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "car
 RUN = text("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
 _TIMES = {"show": "chart", "of": "series.time", "study": "timing", "columns": "context"}
-_ATTENTION = {"show": "chart", "study": "attention", "rows": "variant", "columns": "length"}
-_SPEED = {"show": "pivot", "of": "series.time", "study": "ladder", "rows": "variant"}
+_ATTENTION = {"show": "chart", "of": "series.time", "study": "attention", "rows": "variant", "columns": "length"}
 FIGURES = {
-    **{name: {"show": "rows", "table": name} for name in ("sums", "forced", "timeline", "published")},
-    **dict.fromkeys(("waterfall", "ladder"), _SPEED),
+    **{name: {"show": "rows", "table": name} for name in ("sums", "forced", "timeline", "published", "first_step")},
+    "memory_over_step": {"show": "rows", "table": "memory_timeline"},
+    **dict.fromkeys(("waterfall", "ladder"), _TIMES | {"show": "pivot", "study": "ladder", "rows": "variant"}),
     "machines": _TIMES | {"show": "pivot", "rows": "size", "columns": "machine"},
     "step_parts": _TIMES | {"show": "pivot", "rows": "size", "columns": "phase"},
     "time_by_context": _TIMES | {"rows": "size"},
@@ -53,27 +52,23 @@ FIGURES = {
     "categories": {"show": "pivot", "of": "categories.time", "rows": "category", "columns": "size"},
     "launches": {"show": "rows", "table": "series", "quantity": "time|host_free_time|busy_time", "phase": "step"},
     "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
-    "first_step": {"show": "pivot", "of": "first_step.first", "rows": "part", "columns": "cell"},
-    "attention_time": _ATTENTION | {"of": "series.time"},
+    "attention_time": _ATTENTION,
     "attention_rates": _ATTENTION | {"of": "series.rate"},
-    "memory_over_step": {"show": "rows", "table": "memory_timeline"},
     "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
 }
-_ROOT = Path(__file__).resolve().parents[3] / "report"
 
 
 def explorer_link(**state: str) -> str:
     """The address of a view, beside the report.
 
-    show: `pivot`, `chart` or `rows`. of: what the first two show, `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and
-    `columns`, in a chart also by `facet`. table: of rows. card: a cell. Any column of the table: its value, or several
-    with | between.
+    show: `pivot`, `chart` or `rows`. of: `series.QUANTITY` or `TABLE.COLUMN`, by `rows` and `columns` (and `facet`).
+    table: of rows. card: a cell. Any column: its value, or several with | between.
     """
     return f"{FILE}#{urlencode(state, quote_via=quote)}"
 
 
-def linked(templates: jinja2.Environment) -> jinja2.Environment:
-    """The same templates, whose tables and figures have a link to their data at the end of their caption."""
+def linked(templates: jinja2.Environment, machine: str) -> jinja2.Environment:
+    """The templates of a machine, whose tables and figures have a link to their data at the end of their caption."""
     table, figure = templates.filters["table"], templates.globals["figure"]
 
     def linked_table(rows, columns: str, caption: str = "") -> str | None:
@@ -81,7 +76,8 @@ def linked(templates: jinja2.Environment) -> jinja2.Environment:
 
     def linked_figure(name: str, caption: str) -> str | None:
         drawn = figure(name, caption)
-        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**FIGURES.get(name, {}))})*"
+        state = FIGURES.get(name, {}) | ({} if name in ("machines", "published") else {"machine": machine})
+        return drawn and f"{drawn[:-1]} [Data]({explorer_link(**state)})*"
 
     templates.filters["table"], templates.globals["figure"] = linked_table, linked_figure
     return templates
@@ -101,28 +97,28 @@ def link_of_cells(cells: list[str]) -> str:
     """The view of what these cells measured: the card of one, the rows of a few, else the rows of their studies."""
     if len(cells) == 1:
         return explorer_link(card=cells[0])
-    if len(cells) <= MOST_NAMED:
+    if len(cells) <= 6:
         return explorer_link(show="rows", table="series", **({"cell": "|".join(cells)} if cells else {}))
     machines, studies = ("|".join(dict.fromkeys(cell.split("/")[at] for cell in cells)) for at in (0, 1))
     return explorer_link(show="rows", table="series", machine=machines, study=studies)
 
 
-def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROOT) -> str:
-    """The whole page. runs: name → folder of tables, the name empty where there is one; out: the folder of the page."""
+def document(runs: dict[str, Path], out: Path, command: str, folder: Path) -> str:
+    """The whole page. runs: name → tables, no name where there is one; out: its folder; folder: that of its parts."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "explorer/page.html").read_text())
     about, data = _embedded({name: Tables(tables) for name, tables in runs.items()})
-    files = {cell: files for run in runs for cell, files in _files(run, runs[run], out).items()}
+    files = {cell: files for run, tables in runs.items() for cell, files in _files(run, tables, out)}
     data["beside"] = _packed(_json({"more": about.pop("more"), "files": files}).encode())
+    about["units"] = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
     about["colours"] = [f"var(--figure-{name})" for name in colours.OKABE_ITO if name not in ("pale", "yellow")]
-    scripts = [(folder / f"explorer/{name}.js").read_text() for name in SCRIPTS]
-    libraries = [(name, _packed((folder / f"vendor/{name}.min.js").read_bytes())) for name in ("d3", "plot")]
-    styles = [(folder / name).read_text() for name in ("style.css", "explorer/style.css")]
+    data |= {name: _packed((folder / f"vendor/{name}.min.js").read_bytes()) for name in ("d3", "plot")}
     return template.render(
-        style=Markup(colours.css() + "\n".join(styles)),
+        style=Markup(colours.css() + (folder / "style.css").read_text() + (folder / "explorer/style.css").read_text()),
         about=Markup(_json(about).replace("</", "<\\/")),
-        data=[*data.items(), *libraries],
-        script=Markup("\n".join(scripts)),
+        data=data,
+        left_out=about["left_out"],
+        script=Markup("\n".join((folder / f"explorer/{name}.js").read_text() for name in SCRIPTS)),
         tables=os.path.relpath(next(iter(runs.values())), out),
         command=command,
     )
@@ -130,30 +126,30 @@ def document(runs: dict[str, Path], out: Path, command: str, folder: Path = _ROO
 
 def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
-    units = {name: {"scales": unit.scales, "digits": unit.digits} for name, unit in UNITS.items()}
-    quantities = {each.name: _as_shown(each) for each in QUANTITIES.values()}
-    about, data, left = {"tables": {}, "units": units, "quantities": quantities, "more": {}}, {}, MOST_BYTES
+    measured = {name for tables in runs.values() for name in tables["series"]["quantity"]}
+    quantities = {name: _as_shown(each) for name, each in QUANTITIES.items() if name in measured}
+    about, data = {"tables": {}, "quantities": quantities, "more": {}, "left_out": []}, {}
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
-        frame, columns = _together(name, runs)
+        frame, shown = _together(name, runs)
         if frame.empty:
             continue
-        shown = [_as_shown(each) for each in columns]
+        packed = _packed(_json([_values(each, frame[each["name"]]) for each in shown]).encode())
+        if sum(map(len, data.values())) + len(packed) > MOST_BYTES:
+            about["left_out"].append(f"{name}.csv")
+            continue
         about["tables"][name] = {"row": TABLES[name].row, "count": len(frame), "columns": shown}
-        packed = _packed(_json([_values(each, frame) for each in columns]).encode())
-        if len(packed) <= left:
-            data[name] = packed
-            left -= len(packed)
+        data[name] = packed
         for place, count in frame.groupby(["run", "cell"]).size().items() if "cell" in frame else ():
             about["more"].setdefault(_identity(*place), {})[name] = count
     return about, data
 
 
-def _together(name: str, runs: dict[str, Tables]) -> tuple[pd.DataFrame, list[Column]]:
+def _together(name: str, runs: dict[str, Tables]) -> tuple[pd.DataFrame, list[dict]]:
     """A table of all runs, with the places of its cells; the columns that say something of any row."""
     frame = pd.concat([tables[name].assign(run=run) for run, tables in runs.items()], ignore_index=True)
     known = {"run": RUN} | TABLES["cells"].by_name | TABLES[name].by_name
     names = ["run", *TABLES[name].names, *(each for each in frame if each not in TABLES[name].names and each != "run")]
-    return frame, [known[each] for each in names if (frame[each].notna() & (frame[each] != "")).any()]
+    return frame, [_as_shown(known[each]) for each in names if (frame[each].notna() & (frame[each] != "")).any()]
 
 
 def _identity(run: str, cell: str) -> str:
@@ -164,19 +160,15 @@ def _identity(run: str, cell: str) -> str:
 def _as_shown(column: Column) -> dict:
     """A column or quantity, with the unit that it is printed in and whether rows are chosen by it."""
     unit = "share" if column.name in SHARES else column.unit
-    return dataclasses.asdict(column) | {"unit": unit, "chosen": _is_chosen_by(column)}
+    is_chosen_by = column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
+    return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _is_chosen_by(column: Column) -> bool:
-    return column.kind != NUMBER or column.name in NUMBERS_TO_CHOOSE_BY
-
-
-def _values(column: Column, frame: pd.DataFrame) -> list:
+def _values(column: dict, values: pd.Series) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none."""
-    values = frame[column.name]
-    if not _is_chosen_by(column):
+    if not column["chosen"]:
         return [_short(value) for value in values]
-    if column.kind == NUMBER:
+    if column["kind"] == NUMBER:
         values = ["" if value is None else value for value in map(_short, values)]
         keys = sorted(set(values), key=lambda value: value or -math.inf)
     else:
@@ -200,11 +192,9 @@ def _packed(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode()
 
 
-def _files(run: str, tables: Path, out: Path) -> dict[str, dict[str, str]]:
-    """Cell → file → its path from `out`, of what is there beside the tables."""
-    found = {}
+def _files(run: str, tables: Path, out: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """(cell, file → its path from `out`) of what is there beside the tables."""
     for cell in Tables(tables)["cells"]["cell"]:
         below = [folder := tables.parent / cell, *(each for each in folder.glob("*/") if "=" not in each.name)]
-        paths = [each / name for each in below for name in FILES]
-        found[_identity(run, cell)] = {each.name: os.path.relpath(each, out) for each in paths if each.exists()}
-    return found
+        there = [each / name for each in below for name in FILES if (each / name).exists()]
+        yield _identity(run, cell), {each.name: os.path.relpath(each, out) for each in there}

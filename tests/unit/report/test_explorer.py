@@ -36,7 +36,7 @@ def about(page: str) -> dict:
 
 
 def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
-    page = explorer.document({"": folder}, tmp_path, "")
+    page = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
     with open(folder / "series.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     names = [each["name"] for each in about(page)["tables"]["series"]["columns"]]
@@ -51,17 +51,18 @@ def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
 
 
 def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monkeypatch):
-    whole = explorer.document({"": folder}, tmp_path, "")
+    whole = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
     monkeypatch.setattr(explorer, "MOST_BYTES", len(contents(whole, "series")))
-    page = explorer.document({"": folder}, tmp_path, "")
-    assert "series" in about(page)["tables"] and 'id="data-series"' not in page
+    page = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
+    assert 'id="data-series"' in whole and 'id="data-series"' not in page
+    assert "series.csv" in page.partition("<footer>")[2].partition("</footer>")[0]
 
 
 def test_text_of_a_record_cannot_end_the_script(folder, tmp_path):
     cells = folder.parent / "other" / "cells.csv"
     cells.parent.mkdir()
     cells.write_text((folder / "cells.csv").read_text())
-    page = explorer.document({"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>")
+    page = explorer.document({"</script><b>": folder, "two": cells.parent}, tmp_path, "</script><b>", ROOT / "report")
     assert "<b>" not in page.split("<script")[1] and page.count("</script><b>") == 0
 
 
