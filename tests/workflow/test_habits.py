@@ -35,7 +35,7 @@ def test_it_can_be_a_module_of_another_workflow(bare_project, tmp_path):
 
 def test_an_edit_makes_stale_what_runs_it_and_touch_accepts_it(project):
     project.edit("scripts/stepscope/model/transformer.py", "import torch\n", "import torch  # as before\n")
-    project.edit("rules/measure.smk", "exec python3", "exec  python3")
+    project.edit("rules/measure.smk", 'exec python3 "$STEPSCOPE"/run_cell.py', 'exec  python3 "$STEPSCOPE"/run_cell.py')
     assert "Nothing to be done" in project.run("-n").text
     project.edit("scripts/stepscope/model/attention/sdpa.py", "import torch", "import math as unused\n\nimport torch")
     assert project.run("-n").counts["time_step"] == 1

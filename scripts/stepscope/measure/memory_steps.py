@@ -249,9 +249,10 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
     """Tensors that Python holds, without those at known addresses and without scalars: tables, masks, the batch."""
     found: dict[int, Tensor] = {}
     for thing in gc.get_objects():
-        if type(thing) is Tensor and thing.device.type == device and thing.dim() and address(thing) not in known:
-            found.setdefault(address(thing), thing)
-    return list(found.values())
+        if type(thing) is Tensor and thing.device.type == device and thing.dim():
+            with contextlib.suppress(NotImplementedError):  # a wrapper of torch.func has no storage
+                found.setdefault(address(thing), thing)
+    return [thing for place, thing in found.items() if place not in known]
 
 
 def _others(snapshot: dict, known: set[int]) -> list[dict]:
