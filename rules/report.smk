@@ -35,12 +35,14 @@ rule aggregate:
         "../envs/report.yaml"
     params:
         code=code_of("aggregate"),
+        plan=hashlib.sha256(CELLS.plan.encode()).hexdigest(),
     message:
         "Putting the tables together"
     shell:
         r"""
         exec python3 "$STEPSCOPE"/aggregate.py \
             --plan {input.plan:q} \
+            --plan-sha256 {params.plan} \
             --results results \
             --out results/tables \
             --published {input.published:q} \

@@ -5,6 +5,7 @@ plan's, is refused by name, with the command that measures it again; then no tab
 """
 
 import argparse
+import hashlib
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ def main() -> None:
     flags = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = flags.add_mutually_exclusive_group(required=True)
     what.add_argument("--plan", type=Path, help="the plan that the workflow wrote")
+    flags.add_argument("--plan-sha256", metavar="DIGEST", help="what the plan must be; another one is refused")
     what.add_argument("--describe", action="store_true", help="print the page that says what every column is, and end")
     flags.add_argument("--results", type=Path, default=Path("results"), help="folder of the cells (%(default)s)")
     flags.add_argument("--out", type=Path, default=Path("results/tables"), help="folder of the tables (%(default)s)")
@@ -27,6 +29,8 @@ def main() -> None:
         sys.stdout.write(schema.page())
         return
     try:
+        if given.plan_sha256 and given.plan_sha256 != hashlib.sha256(given.plan.read_bytes()).hexdigest():
+            sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
         found, samples, refused = cells.read(given.plan, given.results)
         _refuse(refused)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
