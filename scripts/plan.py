@@ -14,10 +14,10 @@ from stepscope.config import ConfigError, hardware
 from stepscope.config.config import merged, read_yaml, validated
 from stepscope.config.grid import Cell
 from stepscope.config.studies import STUDIES
+from stepscope.formulas import flops, footprint_peak
+from stepscope.formulas.footprint import Setup
 from stepscope.machine.identity import MachineError
 from stepscope.machine.memory import capacity
-from stepscope.model import flops, footprint_peak
-from stepscope.model.footprint import Setup
 from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,7 +16,7 @@ from stepscope.config.flags import Settings
 from stepscope.config.profilers import tools
 from stepscope.machine import identity
 from stepscope.measure import nsys, process
-from stepscope.measure.cell import cell
+from stepscope.measure.own_cell import cell
 
 
 def main() -> None:

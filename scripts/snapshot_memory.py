@@ -15,7 +15,7 @@ from pathlib import Path
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import cell
+from stepscope.measure.own_cell import cell
 
 
 def main() -> None:

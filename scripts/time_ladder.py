@@ -15,7 +15,7 @@ from stepscope.axes import NEUTRAL, PRECISIONS
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import cell
+from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import names
 
 OPTIONS = ("precision", "attention", "compile", "optimizer", "checkpoint")

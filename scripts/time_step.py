@@ -11,7 +11,7 @@ import sys
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import cell
+from stepscope.measure.own_cell import cell
 
 
 def main() -> None:

@@ -75,11 +75,6 @@ NEUTRAL = {
     **{"mode": "step", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0, "repeat": 1},
     **{"key_value_heads": 0, "window": 0},  # as many as heads; all positions before one
 }
-# option -> package that holds one module for each of the option's values
-CHOSEN_BY_NAME = {
-    "attention": "stepscope.model.attention",
-    "optimizer": "stepscope.model.optimizers",
-}
 
 
 class Implementation(NamedTuple):

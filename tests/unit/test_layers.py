@@ -1,31 +1,53 @@
-"""Who may import whom: packages in one direction, and no kind of figure from another."""
+"""Who may import whom: packages in one direction, no circle of modules, and no kind of figure from another."""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "scripts/stepscope"
 
-# Each package or module at the top may import only those that stand before it.
+# Each package or module at the top may import, and name, only those that stand before it.
 LAYERS = (
-    *("files", "archive", "axes", "machine", "kernels", "model", "config", "recordings", "trace", "snapshot"),
-    *("measure", "results", "figures", "report/kit", "report/facts", "report"),
+    *("files", "archive", "axes", "machine", "kernels", "model", "formulas", "config", "recordings", "trace"),
+    *("snapshot", "measure", "results", "figures", "report/kit", "report/facts", "report"),
 )
+# Which modules of any package can change a number, and which a cell loads by name, is one table.
+TELLS_OF_ALL = "config/code_digest"
 # Modules of the figures that all others may use: the last two draw, and lend a colour or a quotient besides.
 SHARED_FIGURES = {"__init__", "colours", "theme", "marks", "svg", "words", "places", "steps", "where"}
+HEAVY = {"torch", "triton", "einops"}
+LIGHT = {"formulas", "config", "machine", "recordings", "results", "report", "figures", "trace", "snapshot"}
 
 
-def imported(path: Path) -> set[str]:
-    """What a file may import of the library at any depth, as paths below it: `report/kit/table`."""
+def imported(tree: ast.Module) -> set[str]:
+    """The dotted names that import statements load at any depth: modules, and what is imported from one."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def named(tree: ast.Module) -> set[str]:
+    """What text of the code names of the library, as modules that are loaded by name; docstrings are not text."""
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return {text for text in texts if text.startswith("stepscope.") and " " not in text}
+
+
+def below(names: set[str]) -> set[str]:
+    """Those of the library, as paths below it: `report/kit/page`."""
     return {name.removeprefix("stepscope.").replace(".", "/") for name in names if name.startswith("stepscope.")}
 
 
-MODULES = {path.relative_to(LIBRARY).with_suffix("").as_posix(): imported(path) for path in LIBRARY.rglob("*.py")}
+TREES = {
+    path.relative_to(LIBRARY).with_suffix("").as_posix(): ast.parse(path.read_bytes()) for path in LIBRARY.rglob("*.py")
+}
+IMPORTS = {module: below(imported(tree)) for module, tree in TREES.items() if module != "__init__"}
+NAMES = {module: below(named(tree)) for module, tree in TREES.items() if module not in ("__init__", TELLS_OF_ALL)}
 
 
 def layer(name: str) -> int:
@@ -35,38 +57,57 @@ def layer(name: str) -> int:
     return LAYERS.index(max(found, key=len))
 
 
-def test_packages_import_in_one_direction():
-    wrong = [
-        f"{module} imports {name}"
-        for module, names in MODULES.items()
-        for name in names
-        if module != "__init__" and layer(name) > layer(module)
-    ]
-    assert wrong == []
+def upwards(modules: dict[str, set[str]]) -> list[str]:
+    """Each import, or name, of a later layer."""
+    return [f"{one} → {name}" for one, names in modules.items() for name in names if layer(name) > layer(one)]
+
+
+def circle(modules: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other in a circle; empty if none do."""
+    known = set(modules)
+    graph = {
+        module: {each for name in names for each in (name, name.rpartition("/")[0]) if each in known - {module}}
+        for module, names in modules.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_packages_import_and_name_in_one_direction_without_a_circle():
+    assert upwards(IMPORTS) == []
+    assert upwards(NAMES) == []
+    assert circle(IMPORTS) == []
 
 
 def test_every_layer_is_there():
-    assert [name for name in LAYERS if not any(name == each or each.startswith(f"{name}/") for each in MODULES)] == []
+    assert [name for name in LAYERS if not any(name == each or each.startswith(f"{name}/") for each in TREES)] == []
+
+
+@pytest.mark.parametrize("wrong", ["import stepscope.report.book", "from stepscope.measure import clock"])
+def test_an_import_upwards_or_in_a_circle_would_be_found(wrong):
+    names = below(imported(ast.parse(f"def late():\n    {wrong}")))
+    assert upwards(IMPORTS | {"config/grid": names})
+    assert upwards({"config/grid": below(named(ast.parse("KINDS = 'stepscope.measure.models'")))})
+    assert circle(IMPORTS | {"files": {"machine/arrival"}})
 
 
 def test_no_kind_of_figure_imports_from_another():
     shared = {f"figures/{name}" for name in SHARED_FIGURES}
-    figures = {module for module in MODULES if module.startswith("figures/")}
+    figures = {module for module in TREES if module.startswith("figures/")}
     assert {"figures/ladder", "figures/memory", *shared} <= figures
-    wrong = [
-        f"{module} imports {name}"
-        for module in figures - shared
-        for name in MODULES[module]
-        if any(name == each or name.startswith(f"{each}/") for each in figures - shared)
-    ]
-    assert wrong == []
+    kinds = figures - shared
+    assert [
+        (module, name)
+        for module in kinds
+        for name in IMPORTS[module]
+        if any(name == each or name.startswith(f"{each}/") for each in kinds)
+    ] == []
 
 
 def test_reporting_and_planning_do_without_torch():
-    heavy = {"torch", "triton", "einops"}
-    for folder in ("config", "machine", "recordings", "results", "report", "figures", "trace", "snapshot"):
-        for path in (LIBRARY / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-                names += [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-                assert not heavy & {name.partition(".")[0] for name in names}, path
+    for module, tree in TREES.items():
+        if module.partition("/")[0] in LIGHT:
+            assert not HEAVY & {name.partition(".")[0] for name in imported(tree)}, module

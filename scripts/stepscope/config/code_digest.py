@@ -11,8 +11,12 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from stepscope.axes import IMPLEMENTATIONS, option
+from stepscope.model.chosen import CHOSEN_BY_NAME
+
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
+KINDS_OF_MODEL = "stepscope.measure.models"  # a module for each kind of model
 
 # Whether a module, or every module of a package, can change a measured number. The longest name that matches decides;
 # what nothing here matches counts, and so does every program.
@@ -23,11 +27,7 @@ COUNTS = {
     "stepscope.machine": False,  # what the machine is, and who waits for whom
     "stepscope.machine.cores": True,  # which core the steps run on
     "stepscope.model": True,  # what a step computes
-    "stepscope.model.flops": False,  # operations by formula; a measured time is divided by them afterwards
-    "stepscope.model.traffic": False,  # bytes that an optimizer moves, for the report
-    "stepscope.model.footprint": False,  # memory by formula, shown beside the measured peak
-    "stepscope.model.footprint_formulas": False,  # the text of these formulas
-    "stepscope.model.footprint_peak": False,  # the predicted peak
+    "stepscope.formulas": False,  # what a step costs by formula; what was measured is divided by it afterwards
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
     "stepscope.measure.model_in_words": False,  # what the terminal shows of a model of one's own
@@ -54,6 +54,26 @@ def counts(module: str) -> bool:
         return False  # its docstring
     found = [name for name in COUNTS if module == name or module.startswith(f"{name}.")]
     return COUNTS[max(found, key=len)] if found else True
+
+
+def modules_of(spec: dict) -> list[str]:
+    """The modules that a cell loads by name, sorted: what its digest covers beside what its program imports.
+
+    A model of one's own at neutral attention runs what it was written with, none of ours.
+    """
+    attention = CHOSEN_BY_NAME["attention"]
+    if spec["study"] == "attention":
+        return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
+    if spec["study"] == "precision":
+        return [f"{attention}.naive"] if spec["probe"] == "autocast" else []
+    if "model" not in spec and "num_layers" not in spec:
+        return []
+    found = {f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}"}
+    for variant in spec.get("variants", [spec]):
+        for name, package in CHOSEN_BY_NAME.items():
+            if name != "attention" or name in variant or "model" not in spec:
+                found.add(f"{package}.{option(variant, name)}")
+    return sorted(found)
 
 
 class Sources:

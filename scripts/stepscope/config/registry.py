@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.config import ConfigError, own_models
-from stepscope.config.code_digest import SCRIPTS, Sources
+from stepscope.config.code_digest import SCRIPTS, Sources, modules_of
 from stepscope.config.grid import Cell, command_of
 from stepscope.config.studies import Study
 from stepscope.machine import identity
 from stepscope.machine.labels import Hardware
-from stepscope.model.chosen import modules_of
 
 SCHEMA_VERSION = 3
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepscope.config import ladder, operations, profilers, training
+from stepscope.config import ladder_cells, model_cells, operation_cells, profilers
 from stepscope.config.grid import Cell, Target
 
 
@@ -27,18 +27,18 @@ class Study:
         return self.expand(Target(self.name, f"{self.program}.py", config, device, hardware, threads))
 
 
-TIMING = Study(name="timing", program="time_step", expand=training.timing_cells)
-LADDER = Study(name="ladder", program="time_ladder", expand=ladder.ladder_cells)
-ATTENTION = Study(name="attention", program="time_attention", expand=operations.attention_cells)
-CEILINGS = Study(name="ceilings", program="measure_ceilings", expand=operations.ceilings_cells)
+TIMING = Study(name="timing", program="time_step", expand=model_cells.timing_cells)
+LADDER = Study(name="ladder", program="time_ladder", expand=ladder_cells.ladder_cells)
+ATTENTION = Study(name="attention", program="time_attention", expand=operation_cells.attention_cells)
+CEILINGS = Study(name="ceilings", program="measure_ceilings", expand=operation_cells.ceilings_cells)
 PROFILE = Study(
     name="profile",
     program="profile_step",
-    expand=training.profile_cells,
+    expand=model_cells.profile_cells,
     analysis="analyze_profile",
     tools=profilers.tools,
 )
-MEMORY = Study(name="memory", program="snapshot_memory", expand=training.memory_cells, analysis="analyze_memory")
-PRECISION = Study(name="precision", program="probe_precision", expand=operations.precision_cells)
+MEMORY = Study(name="memory", program="snapshot_memory", expand=model_cells.memory_cells, analysis="analyze_memory")
+PRECISION = Study(name="precision", program="probe_precision", expand=operation_cells.precision_cells)
 
 STUDIES = (TIMING, LADDER, ATTENTION, CEILINGS, PROFILE, MEMORY, PRECISION)

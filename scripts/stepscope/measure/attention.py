@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
+from stepscope.formulas import flops
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.found import Found
@@ -29,7 +30,6 @@ from stepscope.measure.samples import Budget, PhaseTimes, Samples, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import no_compiler
-from stepscope.model import flops
 from stepscope.model.chosen import load
 
 CALLS, ROUNDS = 10, 9  # of calls whose time on the host is taken; a GPU's queue holds many more
@@ -41,7 +41,7 @@ def batch_of(spec: dict, length: int) -> int:
 
 
 def operations(spec: dict, length: int, direction: str) -> float:
-    """Floating-point operations of one pass (see stepscope.model.flops)."""
+    """Floating-point operations of one pass (see stepscope.formulas.flops)."""
     shape = (batch_of(spec, length), spec.get("heads", 1), length, spec["d_head"])
     return flops.attention_flops(*shape, spec.get("mask", FULL), direction, spec.get("keys"), spec.get("window"))
 

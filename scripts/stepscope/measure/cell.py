@@ -12,23 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from stepscope import files
-from stepscope.config.code_digest import Sources
+from stepscope.config.code_digest import Sources, modules_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
 from stepscope.machine import gpus, identity, locks
 from stepscope.measure import printing, process, processes, record
 from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
-from stepscope.model.chosen import modules_of
 
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
-
-
-def cell(program: str, spec: dict, settings: Settings, **more) -> "Cell":
-    """The cell of a spec, to be entered; see Cell."""
-    from stepscope.measure.own_cell import OwnCell  # which is a Cell
-
-    return (OwnCell if "model" in spec else Cell)(program, spec, settings, **more)
 
 
 class Cell(contextlib.AbstractContextManager):

@@ -15,6 +15,7 @@ from functools import partial
 
 import torch
 
+from stepscope.formulas import footprint, footprint_peak
 from stepscope.measure import gpu_alone, memory, models, steps
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found
@@ -23,7 +24,6 @@ from stepscope.measure.samples import Budget, Samples, series, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
-from stepscope.model import footprint, footprint_peak
 from stepscope.model.shape import ModelShape
 
 SHORT = 2  # least steps of the series beside the turns

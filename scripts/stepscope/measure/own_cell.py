@@ -20,6 +20,11 @@ from stepscope.measure.model_in_words import lines
 from stepscope.measure.telemetry import Telemetry
 
 
+def cell(program: str, spec: dict, settings: Settings, **more) -> Cell:
+    """The cell of a spec that runs a model, ours or one's own; to be entered, see Cell."""
+    return (OwnCell if "model" in spec else Cell)(program, spec, settings, **more)
+
+
 class OwnCell(Cell):
     """A cell whose spec names a model of one's own.
 

@@ -7,28 +7,11 @@ import importlib
 import pkgutil
 from types import ModuleType
 
-from stepscope import axes
-from stepscope.axes import CHOSEN_BY_NAME, IMPLEMENTATIONS
-
-MODELS = "stepscope.measure.models"  # a module for each kind of model
-
-
-def modules_of(spec: dict) -> list[str]:
-    """Names of the modules that a cell loads by name, sorted: what its code digest covers beside what its program
-    imports. A model of one's own at neutral attention runs what it was written with, none of ours."""
-    attention = CHOSEN_BY_NAME["attention"]
-    if spec["study"] == "attention":
-        return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
-    if spec["study"] == "precision":
-        return [f"{attention}.naive"] if spec["probe"] == "autocast" else []
-    if "model" not in spec and "num_layers" not in spec:
-        return []
-    found = {f"{MODELS}.{'own' if 'model' in spec else 'transformer'}"}
-    for variant in spec.get("variants", [spec]):
-        for option, package in CHOSEN_BY_NAME.items():
-            if option != "attention" or option in variant or "model" not in spec:
-                found.add(f"{package}.{axes.option(variant, option)}")
-    return sorted(found)
+# option -> package that holds one module for each of the option's values
+CHOSEN_BY_NAME = {
+    "attention": "stepscope.model.attention",
+    "optimizer": "stepscope.model.optimizers",
+}
 
 
 def names(option: str) -> list[str]:

@@ -5,10 +5,10 @@ import functools
 import pandas as pd
 
 from stepscope.axes import NEUTRAL, modes_up_to
-from stepscope.model import footprint, footprint_checkpoint, footprint_peak
-from stepscope.model.footprint import Contribution, Setup
-from stepscope.model.footprint_formulas import formula_of
-from stepscope.model.footprint_peak import Peak
+from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
+from stepscope.formulas.footprint import Contribution, Setup
+from stepscope.formulas.footprint_peak import Peak
+from stepscope.formulas.formula_of_tensor import formula_of
 from stepscope.results.cells import Cell
 
 ITEM = "item"  # category of rows that compare a sum

@@ -1,6 +1,6 @@
 """models.csv: what was built, a row for each model, context and batch of a machine; and its operations."""
 
-from stepscope.model import flops
+from stepscope.formulas import flops
 from stepscope.results.cells import Cell
 
 FORMULA, COUNTER = "formula", "counter"

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from stepscope.config.code_digest import COUNTS, Sources, counts
+from stepscope.config.code_digest import COUNTS, Sources, counts, modules_of
 from stepscope.config.studies import STUDIES
-from stepscope.model.chosen import modules_of
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 MEASURING = [f"{study.program}.py" for study in STUDIES]
@@ -98,7 +97,7 @@ def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):
         ("stepscope.model", True),
         ("stepscope.model.transformer", True),
         ("stepscope.model.attention.sdpa", True),
-        ("stepscope.model.flops", False),
+        ("stepscope.formulas.flops", False),
         ("stepscope.measure.steps", True),
         ("stepscope.measure.record", False),
         ("stepscope.config.grid", False),
@@ -149,6 +148,35 @@ def test_the_library_is_imported_by_absolute_names_only():
     for path in SCRIPTS.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_bytes())):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+MODEL = {"num_layers": 2, "d_model": 8}
+NAIVE, SDPA, OWN = (f"stepscope.model.{one}" for one in ("attention.naive", "attention.sdpa", "optimizers.own"))
+FUSED, TRANSFORMER, OWN_MODEL = (
+    *("stepscope.model.optimizers.fused", "stepscope.measure.models.transformer"),
+    "stepscope.measure.models.own",
+)
+
+
+@pytest.mark.parametrize(
+    "spec, modules",
+    [
+        ({"study": "timing"} | MODEL, {NAIVE, OWN, TRANSFORMER}),
+        ({"study": "profile", "attention": "sdpa", "optimizer": "fused"} | MODEL, {SDPA, FUSED, TRANSFORMER}),
+        (
+            {"study": "ladder", "variants": [{"name": "a"}, {"name": "b", "optimizer": "fused"}]} | MODEL,
+            {NAIVE, OWN, FUSED, TRANSFORMER},
+        ),
+        ({"study": "timing", "model": "a.py:f"}, {OWN, OWN_MODEL}),  # which brings its own attention
+        ({"study": "timing", "model": "a.py:f", "attention": "sdpa"}, {SDPA, OWN, OWN_MODEL}),
+        ({"study": "attention", "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}]}, {NAIVE, SDPA}),
+        ({"study": "precision", "probe": "autocast"} | MODEL, {NAIVE}),
+        ({"study": "precision", "probe": "accumulation"}, set()),
+        ({"study": "ceilings", "operation": "copy"}, set()),
+    ],
+)
+def test_a_cell_depends_on_the_modules_that_it_names(spec, modules):
+    assert set(modules_of(spec)) == modules
 
 
 SHAPE = "--d-model 8 --d-ff 8 --num-layers 1 --num-heads 2 --vocab-size 9 --context 4"

@@ -2,8 +2,8 @@
 
 import pytest
 from stepscope.config import ConfigError
+from stepscope.config.code_digest import modules_of
 from stepscope.config.studies import LADDER
-from stepscope.model.chosen import modules_of
 
 SMALL = {"size": "small", "context": 128}
 

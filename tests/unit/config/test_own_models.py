@@ -6,11 +6,11 @@ import sys
 
 import pytest
 from stepscope.config import ConfigError, own_models
+from stepscope.config.code_digest import modules_of
 from stepscope.config.grid import words_of
 from stepscope.config.registry import Registry
 from stepscope.config.studies import LADDER, MEMORY, PROFILE, TIMING
 from stepscope.machine.labels import Hardware
-from stepscope.model.chosen import modules_of
 
 ENTRY = {"context": [64], "precision": ["fp32"]}
 SOURCE = "import os\nimport timm\nfrom parts import Part\n\n\ndef build(context, layers=2):\n    return Part(layers)\n"

@@ -116,7 +116,7 @@ def test_other_errors_pass_through(place, monkeypatch):
 
 def test_variants_fit_by_their_weights_and_the_largest_step(place):
     """12 bytes of each of 1,496 parameters for a variant; the largest step is naive attention's."""
-    from stepscope.model import footprint, footprint_peak
+    from stepscope.formulas import footprint, footprint_peak
     from stepscope.model.shape import ModelShape
 
     setup = footprint.Setup(ModelShape(8, 16, 2, 2, 11), 2, 6)

@@ -30,32 +30,3 @@ def test_unknown_name_lists_those_that_exist(name):
 def test_unknown_option_lists_those_that_exist():
     with pytest.raises(ValueError, match="no option 'precision'; there are: attention, optimizer"):
         chosen.load("precision", "bf16")
-
-
-SHAPE = {"num_layers": 2, "d_model": 8}
-NAIVE, SDPA, OWN = (f"stepscope.model.{one}" for one in ("attention.naive", "attention.sdpa", "optimizers.own"))
-FUSED, TRANSFORMER, OWN_MODEL = (
-    *("stepscope.model.optimizers.fused", "stepscope.measure.models.transformer"),
-    "stepscope.measure.models.own",
-)
-
-
-@pytest.mark.parametrize(
-    "spec, modules",
-    [
-        ({"study": "timing"} | SHAPE, {NAIVE, OWN, TRANSFORMER}),
-        ({"study": "profile", "attention": "sdpa", "optimizer": "fused"} | SHAPE, {SDPA, FUSED, TRANSFORMER}),
-        (
-            {"study": "ladder", "variants": [{"name": "a"}, {"name": "b", "optimizer": "fused"}]} | SHAPE,
-            {NAIVE, OWN, FUSED, TRANSFORMER},
-        ),
-        ({"study": "timing", "model": "a.py:f"}, {OWN, OWN_MODEL}),  # which brings its own attention
-        ({"study": "timing", "model": "a.py:f", "attention": "sdpa"}, {SDPA, OWN, OWN_MODEL}),
-        ({"study": "attention", "variants": [{"name": "compiled"}, {"name": "sdpa-flash"}]}, {NAIVE, SDPA}),
-        ({"study": "precision", "probe": "autocast"} | SHAPE, {NAIVE}),
-        ({"study": "precision", "probe": "accumulation"}, set()),
-        ({"study": "ceilings", "operation": "copy"}, set()),
-    ],
-)
-def test_a_cell_depends_on_the_modules_that_it_names(spec, modules):
-    assert set(chosen.modules_of(spec)) == modules

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from stepscope.model import flops, footprint
-from stepscope.model.footprint import Setup
-from stepscope.model.footprint_formulas import formula_of
+from stepscope.formulas import flops, footprint
+from stepscope.formulas.footprint import Setup
+from stepscope.formulas.formula_of_tensor import formula_of
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
 

@@ -6,8 +6,8 @@ The model: d_model 8, d_ff 16, 2 layers, 2 heads, vocabulary 11, context 6, batc
 
 import pandas as pd
 import pytest
-from stepscope.model import footprint_peak
-from stepscope.model.footprint import Setup
+from stepscope.formulas import footprint_peak
+from stepscope.formulas.footprint import Setup
 from stepscope.model.shape import ModelShape
 from stepscope.results import cells as reading
 from stepscope.results import writing

@@ -1,7 +1,7 @@
 """Floating-point operations of a step of a user's model, twice: as torch counts them, and by formula.
 
 The formula is 6 N a token (Kaplan et al. 2020, section 2.1), N without embeddings that are only looked up, and 12
-batch heads length^2 d_head for each attention, in full as in stepscope.model.flops.
+batch heads length^2 d_head for each attention, in full as in stepscope.formulas.flops.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from stepscope.model.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, scaled, time_of

@@ -3,8 +3,8 @@
 import functools
 from dataclasses import replace
 
-from stepscope.model.footprint import Setup
-from stepscope.model.footprint_peak import first_context_that_fails, peak
+from stepscope.formulas.footprint import Setup
+from stepscope.formulas.footprint_peak import first_context_that_fails, peak
 from stepscope.model.shape import ModelShape
 from stepscope.report.facts.machine import Place
 from stepscope.report.kit.data import Data

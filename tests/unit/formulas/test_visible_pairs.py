@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 from stepscope.axes import MASKS
-from stepscope.model import flops
+from stepscope.formulas import flops
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 CORNERS = {"causal": causal_upper_left, "causal-lower-right": causal_lower_right}

@@ -3,7 +3,7 @@
 Every tensor is written as its dimensions ("batch × heads × context × context") and its type, and its bytes are computed
 from that very text, so that a formula in a report cannot disagree with its number. Which tensors there are follows from
 the model's code and from what PyTorch's derivatives save (tools/autograd/derivatives.yaml); views and tensors that
-share a storage count once. `stepscope.model.footprint_peak` adds them up at the moments that can be the peak.
+share a storage count once. `stepscope.formulas.footprint_peak` adds them up at the moments that can be the peak.
 
 Under autocast (bf16, fp16) this follows CUDA's lists of operators (ATen/autocast_mode.h): matrix products and fused
 attention run in 16 bits; exp, log, rsqrt, reciprocal and sum in fp32; addcmul in the widest type among its inputs; and

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from stepscope.model import flops
+from stepscope.formulas import flops
 from stepscope.model.loss import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model

@@ -1,8 +1,8 @@
 """Memory with checkpoints in closed form: against sums by hand, the plain peak, and every allocation of torch."""
 
 import pytest
-from stepscope.model import footprint, footprint_checkpoint, footprint_peak
-from stepscope.model.footprint import Setup
+from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
+from stepscope.formulas.footprint import Setup
 from stepscope.model.shape import ModelShape
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)

@@ -1,7 +1,7 @@
 """Bytes that the optimizer moves, counted operator by operator."""
 
 import torch
-from stepscope.model import traffic
+from stepscope.formulas import traffic
 from stepscope.model.optimizers.own import make
 from torch.utils._python_dispatch import TorchDispatchMode
 

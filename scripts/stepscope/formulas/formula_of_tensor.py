@@ -2,7 +2,7 @@
 
 import math
 
-from stepscope.model.footprint import DTYPE_BYTES, WEIGHTS, Setup, spelled
+from stepscope.formulas.footprint import DTYPE_BYTES, WEIGHTS, Setup, spelled
 
 # "·" joins dimensions that the code merges into one; a dimension of 1 is not repeated in the formula.
 _CHANNELS = ("d_model", "3 d_model", "d_ff", "vocabulary", "d_K")

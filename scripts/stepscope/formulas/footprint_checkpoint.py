@@ -4,15 +4,15 @@ Chen et al. 2016 (Training Deep Nets with Sublinear Memory Cost, section 4.3): n
 of groups, and while a group runs backward, what its k blocks save. With b bytes of a boundary and a bytes saved by a
 block that is (n / k) b + k a.
 
-`peak_bytes` counts every tensor as `stepscope.model.footprint_peak` does, of the code as it is written: what a compiler
-keeps is its own choice.
+`peak_bytes` counts every tensor as `stepscope.formulas.footprint_peak` does, of the code as it is written: what a
+compiler keeps is its own choice.
 """
 
 import math
 from collections.abc import Iterator
 
-from stepscope.model import footprint, footprint_peak
-from stepscope.model.footprint import Setup
+from stepscope.formulas import footprint, footprint_peak
+from stepscope.formulas.footprint import Setup
 
 
 def boundary_bytes(setup: Setup) -> int:

@@ -3,7 +3,7 @@ before, and the asides."""
 
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path
-from stepscope.config.training import check_size, models_of, timed_steps
+from stepscope.config.model_cells import check_size, models_of, timed_steps
 
 FIRST = {"precision": "fp32"}
 NEUTRAL = {"attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}

@@ -3,7 +3,7 @@
 from stepscope.axes import FULL
 from stepscope.config import ConfigError
 from stepscope.config.grid import Cell, Target, each_once, options_path, points
-from stepscope.config.training import timed_steps
+from stepscope.config.model_cells import timed_steps
 
 ATTENTION_AXES = ("d_head", "precision", "mask", "batch", "key_value_heads", "keys", "window")
 ATTENTION_BATCH = 8  # the default, which no path names

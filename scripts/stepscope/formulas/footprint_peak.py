@@ -15,8 +15,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from stepscope.model import footprint
-from stepscope.model.footprint import Contribution, Setup, tensor
+from stepscope.formulas import footprint
+from stepscope.formulas.footprint import Contribution, Setup, tensor
 
 _STREAM = "batch × context × d_model"
 _KV = "batch × context × d_K"
