@@ -1,26 +1,13 @@
 """The explorer in a browser: what it shows are the numbers of the CSVs, wherever a reader finds them."""
 
 import csv
-import importlib.util
-import shutil
-import sys
 from pathlib import Path
 
+import made_up
 import pytest
+from stepscope.report import explorer
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-if importlib.util.find_spec("playwright") is None:
-    pytest.skip("playwright is not installed", allow_module_level=True)
-if CHROMIUM is None:
-    pytest.skip("no chromium on this machine", allow_module_level=True)
-
-sys.path.insert(0, str(ROOT / "tests/unit/report"))
-
-import made_up  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
-from stepscope.report import explorer  # noqa: E402
-
 CELL = "gpu-a/attention/d64/bf16"
 DRAWN = "document.documentElement.dataset.drawn"
 
@@ -35,41 +22,20 @@ def tables(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield made
-        made.close()
-
-
 @pytest.fixture
-def opened(browser, tables):
+def viewed(opened, tables):
     """A view as a reader opens it by its address; `runs` beside the tables."""
-    contexts = []
 
     def made(width: int = 1280, theme: str = "light", runs: dict | None = None, **state: str):
-        page_path = tables.parent / "report" / ("two.html" if runs else explorer.FILE)
-        page_path.parent.mkdir(exist_ok=True)
-        if not page_path.exists():
-            page_path.write_text(
-                explorer.document(runs or {"": tables}, page_path.parent, "snakemake", ROOT / "report")
-            )
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme)
-        context.grant_permissions(["clipboard-read", "clipboard-write"])
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints = []
-        page.on("console", lambda message: page.complaints.append(message.text))
-        page.on("pageerror", lambda error: page.complaints.append(error.message))
-        page.on("request", lambda request: request.url.startswith("file:") or page.complaints.append(request.url))
-        page.goto(page_path.as_uri() + explorer.explorer_link(**state).removeprefix(explorer.FILE))
+        path = tables.parent / "report" / ("two.html" if runs else explorer.FILE)
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists():
+            path.write_text(explorer.document(runs or {"": tables}, path.parent, "snakemake", ROOT / "report"))
+        page = opened(path.as_uri() + explorer.explorer_link(**state).removeprefix(explorer.FILE), width, theme)
         page.wait_for_function(DRAWN)
         return page
 
-    yield made
-    for context in contexts:
-        context.close()
+    return made
 
 
 def rows_of(tables: Path, name: str, **where: str) -> list[dict]:
@@ -91,8 +57,8 @@ def place(page, row: str, column: str):
     return page.locator("#view tbody tr").filter(has=page.locator(f'th:text-is("{row}")')).locator("td").nth(at - 1)
 
 
-def test_a_pivot_has_the_median_its_interval_and_the_status(opened, tables):
-    page = opened(of="series.time", cell=CELL, rows="variant", columns="length", direction="forward")
+def test_a_pivot_has_the_median_its_interval_and_the_status(viewed, tables):
+    page = viewed(of="series.time", cell=CELL, rows="variant", columns="length", direction="forward")
     measured = rows_of(tables, "series", cell=CELL, quantity="time", direction="forward", status="ok")
     scale = 1e3 if "(ms)" in page.locator("#view caption").inner_text() else 1e6
     for row in measured:
@@ -103,8 +69,8 @@ def test_a_pivot_has_the_median_its_interval_and_the_status(opened, tables):
     assert page.complaints == []
 
 
-def test_heat_can_be_switched_off_and_stays_off(opened):
-    page = opened(of="series.time", study="timing")
+def test_heat_can_be_switched_off_and_stays_off(viewed):
+    page = viewed(of="series.time", study="timing")
     assert page.locator("td.heat").count() == 3
     choose(page, "heat", "off")
     assert "heat=off" in page.url
@@ -113,8 +79,8 @@ def test_heat_can_be_switched_off_and_stays_off(opened):
     assert page.locator("td.heat").count() == 0
 
 
-def test_a_number_leads_to_its_card_with_the_command_to_copy(opened, tables):
-    page = opened(of="series.rate", cell=CELL, rows="variant", columns="length", direction="forward")
+def test_a_number_leads_to_its_card_with_the_command_to_copy(viewed, tables):
+    page = viewed(of="series.rate", cell=CELL, rows="variant", columns="length", direction="forward")
     place(page, "naive", "1024").get_by_role("link").click()
     page.wait_for_selector("dialog[open] dl")
     (cell,) = rows_of(tables, "cells", cell=CELL)
@@ -130,8 +96,8 @@ def test_a_number_leads_to_its_card_with_the_command_to_copy(opened, tables):
     assert not page.locator("#card").is_visible() and page.locator("#view table").is_visible()
 
 
-def test_rows_are_filtered_searched_sorted_and_copied(opened, tables):
-    page = opened(show="rows", table="series", study="timing", quantity="time")
+def test_rows_are_filtered_searched_sorted_and_copied(viewed, tables):
+    page = viewed(show="rows", table="series", study="timing", quantity="time")
     wanted = rows_of(tables, "series", study="timing", quantity="time")
     assert page.locator("#view tbody tr").count() == len(wanted)
     choose(page, "phase", "step")
@@ -152,8 +118,8 @@ def test_rows_are_filtered_searched_sorted_and_copied(opened, tables):
     assert page.evaluate("navigator.clipboard.readText()").count("\n") == len(wanted) + 2
 
 
-def test_a_chart_has_a_mark_for_each_measured_row(opened, tables):
-    page = opened(show="chart", of="series.time", cell=CELL, rows="variant", columns="length", facet="direction")
+def test_a_chart_has_a_mark_for_each_measured_row(viewed, tables):
+    page = viewed(show="chart", of="series.time", cell=CELL, rows="variant", columns="length", facet="direction")
     measured = rows_of(tables, "series", cell=CELL, quantity="time", status="ok")
     assert page.locator("#view svg circle").count() == len(measured)
     choose(page, "log", "none")
@@ -161,18 +127,18 @@ def test_a_chart_has_a_mark_for_each_measured_row(opened, tables):
     assert page.complaints == []
 
 
-def test_other_tables_have_pivots(opened, tables):
-    page = opened(of="categories.time", rows="category", columns="phase", machine="gpu-a")
+def test_other_tables_have_pivots(viewed, tables):
+    page = viewed(of="categories.time", rows="category", columns="phase", machine="gpu-a")
     (row, *_) = rows_of(tables, "categories", machine="gpu-a", category="matmul")
     shown = place(page, "matmul", row["phase"]).inner_text()
     assert float(shown.split()[0].replace(",", "")) / 1e3 == pytest.approx(float(row["time"]), rel=0.01)
 
 
-def test_machines_and_runs_are_axes(opened, tables):
-    assert opened(of="series.rate", study="ceilings", rows="machine", columns="precision").locator(
+def test_machines_and_runs_are_axes(viewed, tables):
+    assert viewed(of="series.rate", study="ceilings", rows="machine", columns="precision").locator(
         "#view tbody th"
     ).all_inner_texts() == ["gpu-a", "cpu-b"]
-    page = opened(runs={"old": tables, "new": tables}, of="series.time", study="timing", rows="run", machine="gpu-a")
+    page = viewed(runs={"old": tables, "new": tables}, of="series.time", study="timing", rows="run", machine="gpu-a")
     assert page.locator("#view tbody th").all_inner_texts() == ["old", "new"]
     old, new = (page.locator("#view tbody tr").nth(at).locator("td").all_inner_texts() for at in (0, 1))
     assert old == new
@@ -182,24 +148,21 @@ def test_machines_and_runs_are_axes(opened, tables):
 
 
 @pytest.mark.parametrize("show", ["pivot", "chart", "rows"])
-def test_nothing_is_wider_than_a_phone(opened, show):
-    page = opened(400, show=show)
+def test_nothing_is_wider_than_a_phone(viewed, show):
+    page = viewed(400, show=show)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    page = opened(400, show=show, card=CELL)
+    page = viewed(400, show=show, card=CELL)
     assert page.evaluate("document.getElementById('card').scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("state", [{"show": "pivot"}, {"show": "chart"}, {"show": "rows"}, {"card": CELL}])
-def test_axe_finds_nothing_serious(opened, theme, state):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    found = axe.run(opened(theme=theme, **state)).response["violations"]
-    serious = [each for each in found if each["impact"] in ("serious", "critical")]
-    assert [(each["id"], each["nodes"][0]["html"][:160]) for each in serious] == []
+@pytest.mark.parametrize("state", [{"show": "pivot"}, {"show": "chart"}, {"card": CELL}])
+def test_axe_finds_nothing_serious(viewed, violations, theme, state):
+    assert [each for each in violations(viewed(theme=theme, **state)) if each[2] in ("serious", "critical")] == []
 
 
-def test_the_keyboard_reaches_menus_numbers_and_the_card(opened):
-    page = opened(of="series.time", study="timing")
+def test_the_keyboard_reaches_menus_numbers_and_the_card(viewed):
+    page = viewed(of="series.time", study="timing")
     page.locator("#view td a").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog[open] dl")
@@ -211,8 +174,8 @@ def test_the_keyboard_reaches_menus_numbers_and_the_card(opened):
     page.wait_for_function("document.activeElement.id === 'control-phase'")
 
 
-def test_without_a_script_it_says_where_the_tables_are(browser, opened, tables):
-    opened()
+def test_without_a_script_it_says_where_the_tables_are(browser, viewed, tables):
+    viewed()
     page = browser.new_page(java_script_enabled=False)
     page.goto((tables.parent / "report" / explorer.FILE).as_uri())
     assert "../tables" in page.locator("noscript").inner_text()

@@ -40,29 +40,28 @@ class SlurmProject(workflow.Project):
         self.lab = lab
         self._started: list[subprocess.Popen] = []
 
-    def start(self, *words, program=workflow.SNAKEMAKE) -> subprocess.Popen:
-        """Start snakemake, or another program, on the login node."""
+    def start(self, *words, program=sys.executable) -> subprocess.Popen:
+        """Start Python, or another program, on the login node."""
         command = [str(word) for word in self.lab.command([program, *words], self.folder)]
         out = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
         self._started.append(subprocess.Popen(command, cwd=self.folder, env=self._environment, **out))
         return self._started[-1]
 
-    def run(self, *words, program=workflow.SNAKEMAKE, cwd=None):
+    def run(self, *words, program=sys.executable, cwd=None):
         """Run it to its end."""
         process = self.start(*words, program=program)
         text, _ = process.communicate(timeout=workflow.SECONDS_TO_RUN)
         return workflow.Run(process.returncode, text)
 
     def submit(self, *words):
-        """Measure on the cluster, looking at the queue every second; the text has Snakemake's whole log."""
+        """Measure on the cluster; the text has Snakemake's whole log."""
         run = self.run(*self.submitting(*words))
         logs = sorted((self.folder / ".snakemake/log").glob("*.log"), key=lambda path: path.stat().st_mtime)
         return workflow.Run(run.code, run.text + (logs[-1].read_text() if logs else ""))
 
     def submitting(self, *words) -> list:
-        """Flags of `submit`."""
-        often = ["--slurm-init-seconds-before-status-checks", 1]
-        return ["--workflow-profile", "profiles/slurm", *often, *words, "--until", "time_step"]
+        """What `submit` starts."""
+        return [HERE / "often.py", "--workflow-profile", "profiles/slurm", *words, "--until", "time_step"]
 
     def shell(self, command: str) -> str:
         """What a command line prints on the login node."""
@@ -106,6 +105,14 @@ class SlurmProject(workflow.Project):
             process.communicate()
 
 
+def on_both(study):
+    """A study of the tiny configuration, which on a GPU does what it does on a CPU."""
+    if not isinstance(study, dict):
+        return study
+    per_device = [key for key in ("grid", "places", "rungs") if key in study]
+    return study | {key: dict.fromkeys(("cpu", "cuda"), study[key]["cpu"]) for key in per_device}
+
+
 @pytest.fixture(scope="module")
 def lab():
     """A Slurm for the tests of a module."""
@@ -125,9 +132,10 @@ def project_in(tmp_path):
         workflow.copy_of_code(folder)
         project = SlurmProject(folder, lab)
         made.append(project)
-        grid = {device: [workflow.POINT | {"context": contexts}] for device in ("cpu", "cuda")}
+        timing = workflow.TINY["timing"] | {"grid": {"cpu": [workflow.POINT | {"context": contexts}]}}
+        studies = {name: on_both(study) for name, study in (workflow.TINY | {"timing": timing}).items()}
         keys = {"hardware": hardware, "limits": [{"memory": 1.5, "cpus": 2}]} | keys
-        project.configure(lambda config: config.update(keys, timing=config["timing"] | {"grid": grid}))
+        project.configure(lambda config: config.update(studies | keys))
         return project
 
     yield make

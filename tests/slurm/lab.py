@@ -61,8 +61,6 @@ PartitionName=gpu  Nodes=n1,n2 Default=YES MaxTime=60
 PartitionName=h100 Nodes=n1 MaxTime=60
 PartitionName=t4   Nodes=n2 MaxTime=60
 """
-# What stands in for slurmdbd's client, where a cluster with accounts is asked for: this user's accounts, one a line.
-SACCTMGR = "#!/bin/sh\nprintf '%s\\n' {accounts}\n"
 
 
 def cannot_run() -> str | None:
@@ -77,14 +75,7 @@ def cannot_run() -> str | None:
 
 
 class Lab:
-    """The lab from outside: `with Lab() as lab: lab.command(["sbatch", ...])`.
-
-    `accounts` are those that `sacctmgr` lists for this user; without any there is no accounting. `settings` are lines
-    that are added to slurm.conf.
-    """
-
-    def __init__(self, accounts: tuple[str, ...] = (), settings: str = ""):
-        self._accounts, self._settings = accounts, settings
+    """The lab from outside: `with Lab() as lab: lab.command(["sbatch", ...])`."""
 
     def __enter__(self) -> "Lab":
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-lab-"))
@@ -115,7 +106,7 @@ class Lab:
         """A command line that runs a command inside the lab, in a folder."""
         inside = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()[0]
         namespaces = ["--mount", "--pid", "--net", "--uts", f"--wdns={Path(folder).resolve()}"]
-        return ["nsenter", "--target", inside, *namespaces, "env", f"PATH={self.path}", *map(str, words)]
+        return ["nsenter", "--target", inside, *namespaces, "env", f"PATH={_path()}", *map(str, words)]
 
     def _idle_nodes(self) -> int:
         if not (self.folder / "started").exists():
@@ -123,27 +114,18 @@ class Lab:
         asked = ["timeout", "2", "sinfo", "--noheader", "--Node", "--partition=gpu", "--format=%T"]
         return subprocess.run(self.command(asked), capture_output=True, text=True).stdout.split().count("idle")
 
-    @property
-    def path(self) -> str:
-        """PATH of commands in the lab."""
-        return f"{self.folder}/bin:{_path()}"
-
     def _write_files(self) -> None:
         of_each_node = [f"{part}/{node}" for part in ("spool", "node") for node in NODES]
-        for name in ("etc", "munge", "state", "log", "bin", "local", *of_each_node):
+        for name in ("etc", "munge", "state", "log", "local", *of_each_node):
             (self.folder / name).mkdir(parents=True)
         (self.folder / "munge").chmod(0o711)
         (self.folder / "hosts").write_text(f"127.0.0.1 localhost login {' '.join(NODES)}\n")
-        (self.folder / "etc/slurm.conf").write_text(CONFIGURATION.format(folder=self.folder) + self._settings)
+        (self.folder / "etc/slurm.conf").write_text(CONFIGURATION.format(folder=self.folder))
         fakes = [f"NodeName={node} Name=gpu Type={gpu} File=/dev/null\n" for node, gpu in NODES.items()]
         (self.folder / "etc/gres.conf").write_text("".join(fakes))
         key = self.folder / "munge/key"
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(1024))
-        if self._accounts:
-            sacctmgr = self.folder / "bin/sacctmgr"
-            sacctmgr.write_text(SACCTMGR.format(accounts=" ".join(self._accounts)))
-            sacctmgr.chmod(0o755)
 
 
 def _path() -> str:

@@ -1,6 +1,5 @@
 """Helpers for the tests of the workflow: copies of the project with a tiny grid, run by the real snakemake."""
 
-import fcntl
 import os
 import re
 import shutil
@@ -136,21 +135,15 @@ def copy_of_code(folder: Path) -> None:
     (folder / "config.yaml").write_text(yaml.safe_dump(TINY, sort_keys=False))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def measured_once(tmp_path_factory) -> Path:
-    """A project whose report was made by a real run, whose output is in run.txt; once for all of xdist's workers."""
-    base = tmp_path_factory.getbasetemp()
-    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    done = base / "measured"
-    with open(base / "measured.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            copy_of_code(base / "measuring")
-            run = Project(base / "measuring", base / "locks").run("--cores", 1, "report")
-            assert run.code == 0, run.text
-            (base / "measuring/run.txt").write_text(run.text)
-            (base / "measuring").rename(done)
-    return done
+    """A project whose report was made by a real run, whose output is in run.txt."""
+    folder = tmp_path_factory.mktemp("measured") / "project"
+    copy_of_code(folder)
+    run = Project(folder, folder.parent / "locks").run("--cores", 1, "report")
+    assert run.code == 0, run.text
+    (folder / "run.txt").write_text(run.text)
+    return folder
 
 
 @pytest.fixture

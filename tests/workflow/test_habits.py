@@ -37,7 +37,7 @@ def test_an_edit_makes_stale_what_runs_it_and_touch_accepts_it(project):
     project.edit("scripts/stepscope/model/transformer.py", "import torch\n", "import torch  # as before\n")
     project.edit("rules/measure.smk", 'exec python3 "$STEPSCOPE"/run_cell.py', 'exec  python3 "$STEPSCOPE"/run_cell.py')
     assert "Nothing to be done" in project.run("-n").text
-    project.edit("scripts/stepscope/model/attention/sdpa.py", "import torch", "import math as unused\n\nimport torch")
+    project.edit("scripts/stepscope/model/attention/sdpa.py", "import torch\n", "import math\n\nimport torch\n")
     assert project.run("-n").counts["time_step"] == 1
     accepted = project.run("--cores", 1, "--touch")
     assert accepted.code == 0, accepted.text

@@ -1,4 +1,4 @@
-"""Every figure: drawn of all tables, without each of them in turn, of none; the same bytes each time; its colours."""
+"""Every figure: drawn of the tables that it needs and not without one of them; its bounds, its bytes, its colours."""
 
 import re
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
+DRAW = OF_MACHINE | OF_ALL
 NEEDS = {  # tables without which a figure is not drawn; without others it is
     "waterfall": {"series", "cells", "categories", "gaps"},
     "categories": {"categories", "cells"},
@@ -37,14 +38,33 @@ def test_each_is_known_here():
     assert set(NEEDS) == set(NAMES)
 
 
-def test_all_are_drawn_and_without_a_table_those_that_do_not_need_it(tmp_path):
-    every = made.everything()
-    for missing in ("", *every):
-        folder = made.folder(tmp_path / (missing or "all"), (missing,))
-        read = {name: Tables(folder, None if name in OF_ALL else "big") for name in NAMES}
-        for name in NAMES:
-            figure = made.draw((OF_MACHINE | OF_ALL)[name], read[name])
-            assert (figure is not None) == (missing not in NEEDS[name]), (name, missing)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return made.folder(tmp_path_factory.mktemp("tables"))
+
+
+def tables_of(folder, name):
+    return Tables(folder, None if name in OF_ALL else "big")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_drawn_of_the_tables_that_it_needs_within_its_bounds_and_colours(name, folder, tmp_path):
+    """A phone is 400 pixels wide, and the page gives the colours."""
+    drawn = []
+    others = tuple(set(made.everything()) - NEEDS[name])
+    needed = tables_of(made.folder(tmp_path / "needed", others), name)
+    assert theme.render(DRAW[name], needed) is not None
+    for missing in NEEDS[name]:
+        assert DRAW[name](tables_of(made.folder(tmp_path / missing, (*others, missing)), name)) is None, missing
+
+    text = theme.render(lambda tables: drawn.append(DRAW[name](tables)) or drawn[0], tables_of(folder, name)).decode()
+    assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= set(colours.VARIABLES) | {colours.ON_BAR}
+    width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())
+    assert width < 400 and height < 800
+    for words in [*drawn[0].texts, *(each for panel in drawn[0].axes for each in panel.texts)]:
+        box = words.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= drawn[0].bbox.width + 1, words.get_text()
+        assert box.y0 >= 0 and box.y1 <= drawn[0].bbox.height + 1, words.get_text()
 
 
 def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(tmp_path):
@@ -57,26 +77,6 @@ def test_machines_have_figures_of_their_own_and_those_without_rows_are_removed(t
     (folder / "timeline.csv").unlink()
     assert draw_all(folder, out, ["timeline"]) == []
     assert not (out / "timeline.svg").exists() and (out / "machines.svg").exists()
-
-
-def test_no_colour_is_out_of_the_pages_reach_and_no_figure_is_wider_than_a_phone(tmp_path):
-    tables = made.tables(tmp_path)
-    known = set(colours.VARIABLES) | {colours.ON_BAR}
-    for name, draw in OF_MACHINE.items():
-        text = theme.render(draw, tables).decode()
-        assert set(re.findall(r"#[0-9a-f]{6}\b", text)) <= known, name
-        width, height = map(float, re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text).groups())
-        assert width < 400 and height < 800, name
-
-
-def test_words_stay_within_the_figure(tmp_path):
-    read = {None: made.tables(tmp_path, None), "big": Tables(tmp_path, "big")}
-    for name, draw in (OF_MACHINE | OF_ALL).items():
-        figure = made.draw(draw, read[None if name in OF_ALL else "big"])
-        for text in [*figure.texts, *(each for panel in figure.axes for each in panel.texts)]:
-            box = text.get_window_extent()
-            assert box.x0 >= 0 and box.x1 <= figure.bbox.width + 1, (name, text.get_text())
-            assert box.y0 >= 0 and box.y1 <= figure.bbox.height + 1, (name, text.get_text())
 
 
 def test_the_program_says_what_it_drew_and_refuses_other_names(tmp_path):
