@@ -91,10 +91,10 @@ def parts(tables: Tables, cell: str, step: float) -> Parts | None:
 
 
 def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
-    """Part → the least that it can take, seconds: products at the sustained rate of a large product, AdamW's bytes at
-    that of a large copy; what is not known is left out."""
+    """Part → the least that it can take, seconds: products at the best rate of a large product, AdamW's bytes at that
+    of a large copy; what is not known is left out."""
     model = tables.row("models", size=size, context=context, batch=batch)
-    rates = tables.rows("series", study="ceilings", quantity="rate", variant="sustained")
+    rates = tables.rows("series", study="ceilings", quantity="rate", variant="burst")
     of_products = rates[(rates["size"] == "matmul") & (rates["precision"] == precision)]["median"]
     of_copy = rates[rates["size"] == "copy"]["median"]
     found = {}
