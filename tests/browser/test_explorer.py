@@ -104,7 +104,7 @@ def test_a_pivot_has_the_median_its_interval_and_the_status(opened, tables):
 
 
 def test_heat_can_be_switched_off_and_stays_off(opened):
-    page = opened(of="series.time", study="timing")
+    page = opened(of="series.time", study="timing", machine="gpu-a")
     assert page.locator("td.heat").count() == 3
     choose(page, "heat", "off")
     assert "heat=off" in page.url
