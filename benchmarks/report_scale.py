@@ -6,7 +6,6 @@ Cells are multiplied by sizes of other names with slightly other numbers. Needs 
 """
 
 import argparse
-import itertools
 import shutil
 import statistics
 import sys
@@ -25,6 +24,7 @@ from stepscope.report.explorer import document  # noqa: E402
 from stepscope.results.schema import NUMBER, TABLES  # noqa: E402
 from stepscope.results.tables import Tables  # noqa: E402
 
+MOST = 4  # choices of a menu
 CHOOSE = """async ([name, value]) => {
     const menu = document.getElementById(`control-${name}`);
     const before = performance.now();
@@ -92,9 +92,11 @@ def measured(page: Page, path: Path, repeats: int) -> dict[str, list[float]]:
     for view, what in (("show=pivot", "pivot filters in"), ("show=rows&table=series", "rows filter in")):
         page.goto(f"{path.as_uri()}#{view}")
         page.wait_for_selector("#view tbody tr")
-        values = page.locator("#control-precision option").evaluate_all("each => each.map(option => option.value)")
-        for value in itertools.islice(itertools.cycle(values), 2 * len(values)):
-            found[what].append(page.evaluate(CHOOSE, ["precision", value]))
+        menus = page.locator("#controls fieldset select").evaluate_all("each => each.map(menu => menu.id)")
+        for name in [menu.removeprefix("control-") for menu in menus]:
+            values = page.locator(f"#control-{name} option").evaluate_all("each => each.map(option => option.value)")
+            for value in values[1 : MOST + 1] + values[:1]:
+                found[what].append(page.evaluate(CHOOSE, [name, value]))
     return found
 
 

@@ -22,7 +22,7 @@ async function showChart(state) {
     return { x, y, low, high, panel, cell, said, line: nameOf(line, row) };
   }).filter((point) => point.x !== "" && (point.y > 0 || !isLogY));
   const lines = line.keys.map(named).filter((key) => points.some((point) => point.line === key));
-  const isSingle = areApart(table, rows, used);
+  const isSingle = placesOf(table, rows, used) === rows.length;
   const isLabelled = isNumeric && isSingle && !facet && lines.length <= 8;
   const at = { x: "x", y: "y", z: "line", ...(facet ? { fx: "panel" } : {}) };
   const ticks = [...new Set(points.map((point) => point.x))];
@@ -32,7 +32,7 @@ async function showChart(state) {
     marginRight: isLabelled ? 110 : 20,
     marginBottom: isNumeric ? 40 : 90,
     x: { label: across.label, ...(isNumeric ? { type: isLogX ? "log" : "linear", ticks, tickFormat: String }
-      : { type: "point", tickRotate: -35 }) },
+      : { type: "point", domain: across.keys.filter((key) => ticks.includes(key)), tickRotate: -35 }) },
     y: { grid: true, label, ...(isLogY ? { type: "log", ticks: 5, tickFormat: "~g" } : { zero: true }) },
     fx: { label: null },
     color: { domain: lines, range: about.colours, legend: !isLabelled },

@@ -1,7 +1,7 @@
 // Tables as columns: {name, label, unit, meaning, kind, low, high, chosen, values}. Of a column that rows are chosen by
 // (chosen) `keys` are its values, and `values` the index of each row's own.
 const about = JSON.parse(document.getElementById("about").textContent);
-const ENDS = ["low", "high"]; // of an interval, printed beside the number between them
+const ENDS = ["low", "high", "unit"]; // printed with the number that they belong to
 
 async function unpacked(name) {
   const bytes = Uint8Array.from(atob(document.getElementById(`data-${name}`).textContent), (c) => c.charCodeAt(0));

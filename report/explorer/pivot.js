@@ -21,7 +21,7 @@ async function showPivot(state) {
   const several = [...places.values()].filter((each) => each.length > 1);
   const apart = new Set(several.slice(0, 20).flatMap((found) => differing(selection.axes, found)));
   say(several.length ? `${several.length} places hold several rows: choose one ${[...apart].join(", or one ")}.`
-    : "A number leads to its cell.");
+    : "A number, with its interval, leads to its cell: command, machine and all else. Framed menus choose the rows.");
   const columns = [`${down.label} \\ ${across.label}`, ...heads];
   setView(scrolled(numbers.label, [numbers.label, commonOf(selection)].filter(Boolean).join("; "),
     columns.map((head, at) => element("th", { scope: "col", class: at ? "number" : "" }, head)), body));

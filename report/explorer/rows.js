@@ -1,5 +1,5 @@
-const DRAWN = 100;
 const MOST_CHOICES = 60;
+const LEADING = ["quantity", "median"]; // of series: what was measured, before where
 const COLLATOR = new Intl.Collator("en", { numeric: true });
 
 /** Any table: filtered, searched, sorted, the first rows of it drawn; all that are left can be copied. */
@@ -22,11 +22,12 @@ async function showRows(state) {
   const columns = Object.values(table.columns).filter((column) => !isEmpty(column, chosen));
   const constant = columns.filter((column) => column.keys && column.name !== "cell" && chosen.length > 1
     && keysOf(column, chosen).length === 1);
-  const shown = columns.filter((column) => !constant.includes(column) && !ENDS.includes(column.name));
+  const shown = columns.filter((column) => !constant.includes(column) && !ENDS.includes(column.name))
+    .sort((one, other) => LEADING.includes(other.name) - LEADING.includes(one.name));
   const common = constant.map((column) => `${column.label} ${valueOf(column, chosen[0])}`).join(", ");
   draw(state.search ?? "");
 
-  function draw(words, most = DRAWN) {
+  function draw(words, most = 100) {
     const left = words ? withWords(table, sorted, words) : sorted;
     const first = left.slice(0, most);
     const scales = shown.map(({ keys, unit, values }) =>

@@ -28,8 +28,8 @@ async function selectionOf(state) {
   const [byRows, byColumns, facet] = axesOf(state, table, axes, rows);
   const used = [byRows, byColumns, facet].filter(Boolean);
   for (const { name } of axes.filter((axis) => ![...used, ...LEFT_OPEN].includes(axis.name))) {
-    const isOpen = !(name in state) && keysOf(table.columns[name], rows).length > 1;
-    if (isOpen && !areApart(table, rows, used)) narrow(name, rows);
+    const tellsApart = () => placesOf(table, rows, [...used, name]) > placesOf(table, rows, used);
+    if (!(name in state) && keysOf(table.columns[name], rows).length > 1 && tellsApart()) narrow(name, rows);
   }
   return { all, measure, table, rows, axes, whole, automatic, used, byRows, byColumns, facet, filters };
 }
@@ -51,11 +51,10 @@ function axesOf(state, table, axes, rows) {
   return [byRows, asked[1] ?? first(COLUMN_AXES, byRows), asked[2]];
 }
 
-/** Whether no two rows have the same values on these axes. */
-function areApart(table, rows, axes) {
-  const columns = axes.map((name) => table.columns[name]);
-  const places = rows.map((row) => columns.reduce((sum, each) => sum * each.keys.length + each.values[row], 0));
-  return new Set(places).size === rows.length;
+/** How many different values rows have on these axes together. */
+function placesOf({ columns }, rows, names) {
+  const axes = names.map((name) => columns[name]);
+  return new Set(rows.map((row) => axes.reduce((sum, each) => sum * each.keys.length + each.values[row], 0))).size;
 }
 
 /** The value that is taken where none is asked for: a preferred one, else that of most rows. */

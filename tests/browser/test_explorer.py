@@ -70,7 +70,7 @@ def test_a_pivot_has_the_median_its_interval_and_the_status(viewed, tables):
 
 
 def test_heat_can_be_switched_off_and_stays_off(viewed):
-    page = viewed(of="series.time", study="timing")
+    page = viewed(of="series.time", study="timing", machine="gpu-a")
     assert page.locator("td.heat").count() == 3
     choose(page, "heat", "off")
     assert "heat=off" in page.url
