@@ -4,7 +4,7 @@ length.
 Each timed forward pass builds the graph, as in training; each timed backward pass runs on a graph of its own, whose
 forward pass is not timed. On a GPU the L2 cache is overwritten before each pass, so that no pass finds its inputs
 there, and a pass is queued as a whole before it begins, so that its time is the GPU's and not the host's for launching
-it, which is noted beside it.
+it.
 
 Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are issued one after
 the other without waiting for the GPU, in turns, and the host's clock is read before and after.
@@ -154,11 +154,8 @@ class _Process:
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
 
-    def _time(self, work: Callable[[], object]) -> tuple[float, float | None, float | None]:
-        if self._device == "cuda":
-            seconds, launched = time_queued(work, before=self._flush)
-            return seconds, None, launched
-        return Clock(self._device).time(work)
+    def _time(self, work: Callable[[], object]) -> float:
+        return time_queued(work, self._flush) if self._device == "cuda" else Clock("cpu").time(work)
 
     def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
         mask = self._spec.get("mask", FULL)
