@@ -15,6 +15,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -81,15 +82,11 @@ class _Process:
     def measure(self, length: int, direction: str) -> None:
         """All implementations at one length and in one direction."""
         place, outcomes, calls = {"length": length, "direction": direction}, {}, {}
-        try:
+        inputs, full = [], Outcome()
+        with caught(full):
             inputs = _inputs(self._spec, length)
-            full = None
-        except Exception as error:
-            if not memory.is_out_of_memory(error):
-                raise
-            inputs, full = [], Outcome("oom", memory.reason(error))
         for name in (variant["name"] for variant in self._spec["variants"]):
-            outcomes[name] = outcome = full or self._earlier(name, direction)
+            outcomes[name] = outcome = replace(full) if full.reason else self._earlier(name, direction)
             if outcome.status != "ok":
                 continue
             step = partial(self._step, name, inputs, direction)

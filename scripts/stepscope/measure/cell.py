@@ -43,12 +43,7 @@ class Cell(contextlib.AbstractContextManager):
     """
 
     def __init__(
-        self,
-        program: str,
-        spec: dict,
-        settings: Settings,
-        tools: tuple[str, ...] = (),
-        files: str | None = None,
+        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
     ):
         self.spec = spec
         self._settings, self._tools, self._files = settings, tools, files

@@ -107,7 +107,7 @@ class _Process:
         take_turns(turns, self._budget)
         for work in self._works.values():
             steps.tidy(work, self._device)
-        parts: list[Callable] = [self._phased, self._forward_backward]
+        parts: list[Callable] = [partial(self._series, mode="step", kind="phased"), self._forward_backward]
         if self._device == "cuda" and self._is_last:
             parts.append(self._energy)
         if self._device == "cuda" and (self._is_last or self._together):  # else it takes too long
@@ -179,14 +179,11 @@ class _Process:
         short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
         series(partial(self._run, name, mode, kind), short)
 
-    def _phased(self, name: str) -> None:
-        self._series(name, "step", "phased")
-
     def _forward_backward(self, name: str) -> None:
         """Free steps of forward and backward; by how much the very first one took longer, compiling is known: of code
         that compilers' caches do not hold from an earlier process or variant."""
         self._series(name, "forward-backward", "free")
-        if (code := compiled_code(self._variant(name))) and self._is_first and code not in self._compiled:
+        if (code := compiled_code(self._works[name].spec)) and self._is_first and code not in self._compiled:
             self._compiled.add(code)
             rows = [row for row in self._samples.rows if row["variant"] == name and row["mode"] == "forward-backward"]
             later = statistics.median(self._samples.of(name, mode="forward-backward"))
@@ -215,14 +212,11 @@ class _Process:
         work.capture()
         self._counted(name)
 
-    def _variant(self, name: str) -> dict:
-        return next(variant for variant in self._variants if variant["name"] == name)
 
-
-def compiled_code(variant: dict) -> tuple:
-    """What tells the compiled code of a variant from others'; empty where nothing is compiled."""
-    how = {"graphs": "block"}.get(compiled := variant.get("compile", "none"), compiled)
-    rest = (variant.get(key) for key in ("precision", "attention", "checkpoint"))
+def compiled_code(spec: dict) -> tuple:
+    """What tells the compiled code of a variant's spec from others'; empty where nothing is compiled."""
+    how = {"graphs": "block"}.get(compiled := spec.get("compile", "none"), compiled)
+    rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
     return () if how == "none" else (how, *rest)
 
 
