@@ -27,6 +27,7 @@ LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.
 START = {"timing": 2, "ladder": 4, "attention": 4, "ceilings": 1, "profile": 11, "memory": 7, "precision": 4}
 COMPILED, COMPILING = ("compiled", "flex"), 3
+SHORT = 0.5  # seconds of each series of a ladder beside its turns
 
 
 def main() -> None:
@@ -78,12 +79,13 @@ def series_seconds(spec: dict) -> float:
     """The series of a process: steps until the seconds are over, at least the fewest and at most the most."""
     if "steps" not in spec or "d_model" not in spec:
         return max(2 * len(spec.get("lengths", [])), 1) * spec.get("max_seconds", 0)
-    series = {"timing": 1 + len(modes_up_to(option(spec, "mode"))), "ladder": 3}.get(spec["study"], 1)
+    series = {"timing": 1 + len(modes_up_to(option(spec, "mode")))}.get(spec["study"], 1)
     shape, device = ModelShape.of(spec), spec["device"]
     rate = OF_GPU[spec["precision"]] if device == "cuda" else OF_CORE.get(spec["precision"], 15e9) * spec["threads"]
     step = max(flops.step_flops(shape, spec["batch"], spec["context"]) / rate, LAUNCHES[device] * shape.num_layers)
     most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
-    return series * (spec["warmup"] * step + max(spec["steps"] * step, most))
+    beside = 2 * SHORT if spec["study"] == "ladder" else 0
+    return series * (spec["warmup"] * step + max(spec["steps"] * step, most)) + beside
 
 
 def peak_bytes(spec: dict) -> int:

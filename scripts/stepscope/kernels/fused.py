@@ -25,23 +25,13 @@ def attention(
     `lower_right` as in `stepscope.kernels.masks`. Raises ValueError, in one line, for what the kernels or the device
     cannot run.
     """
-    return _attend(q, k, v, (is_causal, window, lower_right), False)
-
-
-def attention_and_lse(
-    q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
-) -> tuple[Tensor, Tensor]:
-    """The same, and log(sum(exp(scores))) of every query, natural logarithm: (..., queries) fp32, no gradient.
-
-    A query that sees no key has the output 0 and the log-sum-exp -inf.
-    """
-    return _attend(q, k, v, (is_causal, window, lower_right), True)
+    return _attend(q, k, v, (is_causal, window, lower_right))
 
 
 _Masking = tuple[bool, int | None, bool]
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking, with_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
     device = q.device.type
     if torch.is_autocast_enabled(device):
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
@@ -50,43 +40,36 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking, with_lse: bool) -> 
         check(q, k, v)
         masks.check(*mask)
         if q.ndim != 4:
-            shape = q.shape
-            output, lse = _attend(as_4d(q), as_4d(k), as_4d(v), mask, True)
-            output = output.reshape(shape)
-            return (output, lse.reshape(shape[:-1])) if with_lse else output
+            return _attend(as_4d(q), as_4d(k), as_4d(v), mask).reshape(q.shape)
     if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
         q, k, v = (x.view_as(x) for x in (q, k, v))
     else:  # the kernels read memory as it is
         q, k, v = q.resolve_neg(), k.resolve_neg(), v.resolve_neg()
     wants_gradient = torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad)
     if is_compiling or wants_gradient or forward_ad._current_level >= 0:  # which raises for forward-mode gradients
-        return _FlashAttention.apply(q, k, v, mask, with_lse)
-    output, lse = forward(q, k, v, *mask)
-    return (output, lse) if with_lse else output
+        return _FlashAttention.apply(q, k, v, mask)
+    return forward(q, k, v, *mask)[0]
 
 
 class _FlashAttention(torch.autograd.Function):
     # An operator takes the host longer to call than a function: only the compiler needs it.
     @staticmethod
-    def forward(ctx, q: Tensor, k: Tensor, v: Tensor, mask: _Masking, with_lse: bool) -> Tensor | tuple[Tensor, Tensor]:
+    def forward(ctx, q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
         ctx.mask = mask
         attend = torch.ops.stepscope.flash_forward.default if torch.compiler.is_compiling() else forward
         output, lse = attend(q, k, v, *mask)
         ctx.save_for_backward(q, k, v, output, lse)
-        if not with_lse:
-            return output
-        ctx.mark_non_differentiable(lse)
-        return output, lse
+        return output
 
     @staticmethod
-    def backward(ctx, d_output: Tensor, _d_lse: Tensor | None = None) -> tuple:
+    def backward(ctx, d_output: Tensor) -> tuple:
         if torch.compiler.is_compiling():
             gradients = torch.ops.stepscope.flash_backward.default(*ctx.saved_tensors, d_output, *ctx.mask)
         elif torch.is_grad_enabled():
             gradients = _backward_once(ctx, *ctx.saved_tensors, d_output, *ctx.mask)
         else:
             gradients = backward(*ctx.saved_tensors, d_output, *ctx.mask)
-        return *gradients, None, None
+        return *gradients, None
 
 
 @once_differentiable
@@ -96,23 +79,20 @@ def _backward_once(_ctx: object, *tensors_and_mask) -> tuple[Tensor, Tensor, Ten
 
 
 def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
-    return empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+    return empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
-def _empty_gradients(q: Tensor, k: Tensor, v: Tensor, *_rest) -> tuple[Tensor, Tensor, Tensor]:
-    return empty_like(q), empty_like(k), empty_like(v)
+def _empty_gradients(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
+    return tuple(map(empty_like, tensors_and_mask[:3]))
 
 
+_GIVEN = "Tensor q, Tensor k, Tensor v"
 _MASK = "bool is_causal, SymInt? window=None, bool lower_right=False"
-_RESULTS = "Tensor output, Tensor lse, Tensor d_output"
+_FORWARD = f"({_GIVEN}, {_MASK}) -> (Tensor, Tensor)"
+_BACKWARD = f"({_GIVEN}, Tensor output, Tensor lse, Tensor d_output, {_MASK}) -> (Tensor, Tensor, Tensor)"
 for name, signature, implementation, fake in (
-    ("flash_forward", f"(Tensor q, Tensor k, Tensor v, {_MASK}) -> (Tensor, Tensor)", forward, _empty_results),
-    (
-        "flash_backward",
-        f"(Tensor q, Tensor k, Tensor v, {_RESULTS}, {_MASK}) -> (Tensor, Tensor, Tensor)",
-        backward,
-        _empty_gradients,
-    ),
+    ("flash_forward", _FORWARD, forward, _empty_results),
+    ("flash_backward", _BACKWARD, backward, _empty_gradients),
 ):
     torch.library.define(f"stepscope::{name}", signature)
     torch.library.impl(f"stepscope::{name}", ("cpu", "cuda"), implementation)

@@ -25,13 +25,10 @@ def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str,
         return {}
     first = next(iter(with_loss))
     return {
-        name: one | _against(one, with_loss[first], max(_tolerance(precisions[each]) for each in (name, first)))
+        name: one
+        | _against(one, with_loss[first], max(PRECISIONS[precisions[each]].tolerance for each in (name, first)))
         for name, one in with_loss.items()
     }
-
-
-def _tolerance(precision: str) -> float:
-    return PRECISIONS[precision].tolerance
 
 
 def _against(one: dict, first: dict, tolerance: float) -> dict:

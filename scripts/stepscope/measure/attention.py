@@ -4,7 +4,7 @@ length.
 Each timed forward pass builds the graph, as in training; each timed backward pass runs on a graph of its own, whose
 forward pass is not timed. On a GPU the L2 cache is overwritten before each pass, so that no pass finds its inputs
 there, and a pass is queued as a whole before it begins, so that its time is the GPU's and not the host's for launching
-it, which is noted beside it.
+it.
 
 Beside that, how long a call keeps the host busy, on a GPU at the shortest length: several calls are issued one after
 the other without waiting for the GPU, in turns, and the host's clock is read before and after.
@@ -15,6 +15,7 @@ import re
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -81,15 +82,11 @@ class _Process:
     def measure(self, length: int, direction: str) -> None:
         """All implementations at one length and in one direction."""
         place, outcomes, calls = {"length": length, "direction": direction}, {}, {}
-        try:
+        inputs, full = [], Outcome()
+        with caught(full):
             inputs = _inputs(self._spec, length)
-            full = None
-        except Exception as error:
-            if not memory.is_out_of_memory(error):
-                raise
-            inputs, full = [], Outcome("oom", memory.reason(error))
         for name in (variant["name"] for variant in self._spec["variants"]):
-            outcomes[name] = outcome = full or self._earlier(name, direction)
+            outcomes[name] = outcome = replace(full) if full.reason else self._earlier(name, direction)
             if outcome.status != "ok":
                 continue
             step = partial(self._step, name, inputs, direction)
@@ -154,11 +151,8 @@ class _Process:
         gradient = torch.randn_like(result)
         return [(direction, self._time(lambda: result.backward(gradient)))]
 
-    def _time(self, work: Callable[[], object]) -> tuple[float, float | None, float | None]:
-        if self._device == "cuda":
-            seconds, launched = time_queued(work, before=self._flush)
-            return seconds, None, launched
-        return Clock(self._device).time(work)
+    def _time(self, work: Callable[[], object]) -> float:
+        return time_queued(work, self._flush) if self._device == "cuda" else Clock("cpu").time(work)
 
     def _attend(self, name: str, inputs: list[Tensor]) -> Tensor:
         mask = self._spec.get("mask", FULL)

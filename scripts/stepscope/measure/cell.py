@@ -35,12 +35,7 @@ class Cell(contextlib.AbstractContextManager):
     """
 
     def __init__(
-        self,
-        program: str,
-        spec: dict,
-        settings: Settings,
-        tools: tuple[str, ...] = (),
-        files: str | None = None,
+        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
     ):
         self.spec = spec
         self._settings, self._tools, self._files = settings, tools, files
@@ -63,7 +58,11 @@ class Cell(contextlib.AbstractContextManager):
         self._used_before = watching.memory_used() or 0
         self._others_before = watching.processes()
         watching.close()
-        import torch  # noqa: F401  (before the processes are forked: it takes seconds)
+        import torch  # before the processes are forked: it takes seconds
+
+        compiled = ({*one, one["name"]} & {"compile", "compiled"} for one in self.spec.get("variants", []))
+        if self._device == "cpu" and any(compiled):
+            import torch._inductor.compile_fx  # noqa: F401
 
         if self._files:
             self.folder = self._open.enter_context(_growing(self._settings.out))

@@ -1,4 +1,4 @@
-"""The timers: the host's clock around synchronised work, with CUDA events beside it; and one for short GPU work."""
+"""The timers: the host's clock around synchronised work, and CUDA events around short work of a GPU."""
 
 import itertools
 import time
@@ -10,7 +10,7 @@ PAUSE_CYCLES = 2_000_000  # about a millisecond: longer than launching takes
 
 
 class Clock:
-    """Times calls on a device. On a GPU it waits for all work before and after, and records a pair of events."""
+    """Times calls on a device. On a GPU it waits for all work before and after."""
 
     def __init__(self, device: str):
         self._cuda = device == "cuda"
@@ -20,28 +20,17 @@ class Clock:
         if self._cuda:
             torch.cuda.synchronize()
 
-    def time(self, work: Callable[[], object]) -> tuple[float, float | None, float | None]:
-        """Seconds that `work` takes by the host's clock and, on a GPU (else None), between two CUDA events, and until
-        the host had launched all of it."""
-        if not self._cuda:
-            start = time.perf_counter()
-            work()
-            return time.perf_counter() - start, None, None
-        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize()
+    def time(self, work: Callable[[], object]) -> float:
+        """Seconds that `work` takes by the host's clock."""
+        self.synchronize()
         start = time.perf_counter()
-        before.record()
         work()
-        launched = time.perf_counter() - start
-        after.record()
-        torch.cuda.synchronize()
-        seconds = time.perf_counter() - start
-        return seconds, before.elapsed_time(after) / 1000, launched
+        self.synchronize()
+        return time.perf_counter() - start
 
 
-def time_queued(work: Callable[[], object], before: Callable[[], object]) -> tuple[float, float]:
-    """For work that takes a GPU less time than it takes the host to launch it: (seconds of the GPU between two events,
-    seconds until the host had launched the work).
+def time_queued(work: Callable[[], object], before: Callable[[], object]) -> float:
+    """For work that takes a GPU less time than it takes the host to launch it: seconds of the GPU between two events.
 
     The GPU runs `before` and then waits until all of the work is in its queue, so that it never waits for the host
     while it works. Waits for the GPU before and after.
@@ -51,12 +40,10 @@ def time_queued(work: Callable[[], object], before: Callable[[], object]) -> tup
     before()
     torch.cuda._sleep(PAUSE_CYCLES)
     start.record()
-    launched = time.perf_counter()
     work()
-    launched = time.perf_counter() - launched
     end.record()
     torch.cuda.synchronize()
-    return start.elapsed_time(end) / 1000, launched
+    return start.elapsed_time(end) / 1000
 
 
 def time_in_a_row(work: Callable[[], object], count: int) -> list[float]:

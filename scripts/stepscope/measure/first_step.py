@@ -8,7 +8,6 @@ calls them as often, so that only what the first takes longer for them is set-up
 
 import contextlib
 import re
-import resource
 import time
 from collections.abc import Callable
 
@@ -28,11 +27,10 @@ PARTS = {
     "other API calls": r"(cuda|cu)[A-Z]\w+",
 }
 OPERATORS, REST = "operators", "Python and the rest"
-LARGEST = 12
 
 
 class Profile(contextlib.AbstractContextManager):
-    """Records what the host does in its `with` block: seconds, self time by event, page faults."""
+    """Records what the host does in its `with` block: seconds, self time by event."""
 
     def __init__(self, device: str):
         kinds = torch.profiler.ProfilerActivity
@@ -46,13 +44,11 @@ class Profile(contextlib.AbstractContextManager):
 
     def __enter__(self) -> "Profile":
         self._profile.__enter__()
-        self._faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         self._start = time.perf_counter()
         return self
 
     def __exit__(self, *error) -> None:
         self.seconds = time.perf_counter() - self._start
-        self.page_faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - self._faults
         self._profile.__exit__(*error)
         host = torch.autograd.DeviceType.CPU
         self.events: dict[str, tuple[float, int]] = {}
@@ -69,28 +65,19 @@ def part_of(name: str) -> str:
 
 
 def compared(first: Profile, steady: Profile) -> dict:
-    """The record's `first`: seconds of both profiled steps, by part and for the largest differences by event.
+    """The record's `first`: seconds of both profiled steps and calls, by part.
 
     Self times of all threads; the last part is what is left of the step's time, Python for the most part.
     """
     profiles = {"first": first, "steady": steady}
-
-    def both(names: list[str]) -> dict:
-        found = {}
+    parts, rest = [], {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
+    for part in (*PARTS, OPERATORS):
+        row: dict = {"part": part}
         for which, profile in profiles.items():
-            events = [profile.events.get(name, (0.0, 0)) for name in names]
-            found |= {
-                f"{which}_seconds": sum(one[0] for one in events),
-                f"calls_{which}": sum(one[1] for one in events),
-            }
-        return found
-
-    names = sorted({*first.events, *steady.events})
-    events = [{"name": name, "part": part_of(name)} | both([name]) for name in names]
-    parts = [{"part": part} | both([name for name in names if part_of(name) == part]) for part in (*PARTS, OPERATORS)]
-    seconds = {f"{which}_seconds": profile.seconds for which, profile in profiles.items()}
-    rest = {key: value - sum(part[key] for part in parts) for key, value in seconds.items()}
+            events = [event for name, event in profile.events.items() if part_of(name) == part]
+            row[f"{which}_seconds"] = sum(seconds for seconds, _ in events)
+            row[f"calls_{which}"] = sum(calls for _, calls in events)
+            rest[f"{which}_seconds"] -= row[f"{which}_seconds"]
+        parts.append(row)
     parts.append({"part": REST, "calls_first": None, "calls_steady": None} | rest)
-    events.sort(key=lambda event: event["steady_seconds"] - event["first_seconds"])
-    faults = {which: profile.page_faults for which, profile in profiles.items()}
-    return {"profiled": seconds, "parts": parts, "page_faults": faults, "largest": events[:LARGEST]}
+    return {"parts": parts}

@@ -5,6 +5,7 @@ None of these may fail a cell: what cannot be had is left out, with the reason.
 """
 
 import gc
+import itertools
 import json
 import re
 import tempfile
@@ -50,16 +51,11 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
                 parameter.grad = gradient
             Workload.drop_graph(work)
     except Exception as error:
-        found.status(name, *_why(error), mode="host-free")
+        found.status(name, *steps.why(error), mode="host-free")
     else:
         found.status(name, "ok", "", mode="host-free")
     gc.collect()
     memory.release("cuda")
-
-
-def _why(error: Exception) -> tuple[str, str]:
-    """(status, reason) of what could not be had."""
-    return ("oom" if memory.is_out_of_memory(error) else "unsupported"), memory.reason(error)
 
 
 def _captured(work: Workload) -> torch.cuda.CUDAGraph:
@@ -68,7 +64,7 @@ def _captured(work: Workload) -> torch.cuda.CUDAGraph:
     for check in ("_cuda_graph_capture_health_check", "_accelerator_graph_capture_health_check"):
         if hasattr(work.optimizer, check):
             setattr(work.optimizer, check, lambda: None)
-    phases = work.plain_phases("step")
+    phases = Workload.phases(work, "step")  # whatever a graph of its own replays
 
     def step() -> None:
         for phase in phases.values():
@@ -141,7 +137,7 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
         for took in busy(events, count) if device == "cuda" else []:
             samples.add(name, MODES["step"].whole, took, mode="step", kind="busy")
     except Exception as error:
-        found.status(name, *_why(error), mode="busy")
+        found.status(name, *steps.why(error), mode="busy")
     steps.tidy(work, device)
 
 
@@ -180,8 +176,5 @@ def busy(events: list[dict], steps: int) -> list[float]:
 
 def union(spans: list[tuple[float, float]]) -> float:
     """Length of the union of intervals (start, end), which are sorted."""
-    total, reached = 0.0, float("-inf")
-    for start, end in spans:
-        total += max(0.0, end - max(start, reached))
-        reached = max(reached, end)
-    return total
+    reached = itertools.accumulate((end for _, end in spans), max, initial=float("-inf"))
+    return sum(max(0.0, end - max(start, before)) for (start, end), before in zip(spans, reached, strict=False))

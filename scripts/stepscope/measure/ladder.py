@@ -26,7 +26,7 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
 from stepscope.model.shape import ModelShape
 
-SHORT = 2  # least steps of the series beside the turns
+SHORT, SHORT_SECONDS = 2, 0.5  # least steps, and most seconds beyond them, of the series beside the turns
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
@@ -78,13 +78,14 @@ class _NoRoomError(Exception):
 class _Process:
     def __init__(self, spec: dict, telemetry: Telemetry, process: int, together: bool):
         self._spec, self._device, self._telemetry, self._together = spec, spec["device"], telemetry, together
-        self._is_last = process == spec["processes"]
+        self._is_first, self._is_last = process == 1, process == spec["processes"]
         self._samples, self._clock, self._budget = Samples(telemetry, process), Clock(self._device), Budget.of(spec)
         self._found = Found(process, self._samples.rows)
         self._variants = ordered(spec["variants"], process)
         self._outcomes = {variant["name"]: Outcome() for variant in self._variants}
         self._works: dict[str, Workload] = {}  # that are in memory now
         self._at_turn = ""
+        self._compiled: set[tuple] = set()
 
     def measure(self) -> Found:
         """Raises _NoRoomError where memory ran out while variants shared it."""
@@ -106,7 +107,7 @@ class _Process:
         take_turns(turns, self._budget)
         for work in self._works.values():
             steps.tidy(work, self._device)
-        parts: list[Callable] = [self._phased, self._forward_backward]
+        parts: list[Callable] = [partial(self._series, mode="step", kind="phased"), self._forward_backward]
         if self._device == "cuda" and self._is_last:
             parts.append(self._energy)
         if self._device == "cuda" and (self._is_last or self._together):  # else it takes too long
@@ -175,16 +176,15 @@ class _Process:
 
     def _series(self, name: str, mode: str, kind: str) -> None:
         self._works[name].use()
-        short = Budget(SHORT, self._budget.most, self._budget.seconds / 2)
+        short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
         series(partial(self._run, name, mode, kind), short)
 
-    def _phased(self, name: str) -> None:
-        self._series(name, "step", "phased")
-
     def _forward_backward(self, name: str) -> None:
-        """Free steps of forward and backward; by how much the very first one took longer, compiling is known."""
+        """Free steps of forward and backward; by how much the very first one took longer, compiling is known: of code
+        that compilers' caches do not hold from an earlier process or variant."""
         self._series(name, "forward-backward", "free")
-        if spec_of(self._spec, self._variant(name)).get("compile", "none") != "none":
+        if (code := compiled_code(self._works[name].spec)) and self._is_first and code not in self._compiled:
+            self._compiled.add(code)
             rows = [row for row in self._samples.rows if row["variant"] == name and row["mode"] == "forward-backward"]
             later = statistics.median(self._samples.of(name, mode="forward-backward"))
             more = max(0.0, rows[0]["seconds"] - later)
@@ -212,8 +212,12 @@ class _Process:
         work.capture()
         self._counted(name)
 
-    def _variant(self, name: str) -> dict:
-        return next(variant for variant in self._variants if variant["name"] == name)
+
+def compiled_code(spec: dict) -> tuple:
+    """What tells the compiled code of a variant's spec from others'; empty where nothing is compiled."""
+    how = {"graphs": "block"}.get(compiled := spec.get("compile", "none"), compiled)
+    rest = (spec.get(key) for key in ("precision", "attention", "checkpoint"))
+    return () if how == "none" else (how, *rest)
 
 
 def ordered(variants: list[dict], process: int) -> list[dict]:

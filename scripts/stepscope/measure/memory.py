@@ -1,8 +1,6 @@
 """Peak memory of a part of a program, and what counts as running out of it."""
 
-import contextlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -28,17 +26,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 def reason(error: BaseException) -> str:
     """What the error says, in one line; its type's name if it says nothing, as Python's own MemoryError."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-
-
-@contextlib.contextmanager
-def caught(outcome) -> Iterator[None]:
-    """Within it running out of memory ends the block and makes the outcome `oom`; other errors pass through."""
-    try:
-        yield
-    except Exception as error:
-        if not is_out_of_memory(error):
-            raise
-        outcome.status, outcome.reason = "oom", reason(error)
 
 
 def require_room(shape: ModelShape, device: str) -> None:

@@ -8,6 +8,7 @@ import bisect
 import json
 import re
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -151,21 +152,16 @@ class _Stacks:
     _FUNCTION = re.compile(r"(.+\.py)\((\d+)\): (.+)")
 
     def __init__(self, events: Iterable[dict]):
-        self._by_thread: dict[int, list[dict]] = {}
+        self._waiting: dict[int, deque[dict]] = defaultdict(deque)
+        self._open: dict[int, list[dict]] = defaultdict(list)
         for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
-            self._by_thread.setdefault(event["tid"], []).append(event)
-        self._waiting = {thread: iter(calls) for thread, calls in self._by_thread.items()}
-        self._next = {thread: next(calls, None) for thread, calls in self._waiting.items()}
-        self._open: dict[int, list[dict]] = {thread: [] for thread in self._by_thread}
+            self._waiting[event["tid"]].append(event)
 
     def at(self, thread: int, time: float) -> list[dict]:
         """Frames of a thread, innermost first; must be asked in the order of time."""
-        if thread not in self._open:
-            return []
-        stack = self._open[thread]
-        while (call := self._next[thread]) is not None and call["ts"] <= time:
-            stack.append(call)
-            self._next[thread] = next(self._waiting[thread], None)
+        stack, waiting = self._open[thread], self._waiting[thread]
+        while waiting and waiting[0]["ts"] <= time:
+            stack.append(waiting.popleft())
         stack[:] = [call for call in stack if call["ts"] + call["dur"] >= time]
         frames = [self._FUNCTION.fullmatch(call["name"]) for call in reversed(stack)]
         return [{"filename": _path(match[1]), "line": int(match[2]), "name": match[3]} for match in frames if match]

@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -13,7 +13,7 @@ from stepscope.measure import memory, models
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found
 from stepscope.measure.memory_observed import Observed, Parts, address, described
-from stepscope.measure.memory_recorders import CpuRecorder, CudaRecorder, add_segments, recorder
+from stepscope.measure.memory_recorders import add_segments, recorder
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
@@ -24,28 +24,17 @@ NAME = "step"  # of the only variant
 COMPILED = "which part of a compiled model allocates is not seen; its peaks are those of the ladder"
 
 
-class KnownWorkload(Workload):
-    """A workload that can say what each of its tensors is."""
+def gradients(work: Workload) -> list[tuple[str, Tensor]]:
+    """(the parameter's name, its gradient), of those that have one now."""
+    return [(name, tensor.grad) for name, tensor in work.model.named_parameters() if tensor.grad is not None]
 
-    @property
-    def blocks(self) -> Sequence[torch.nn.Module]:
-        """The model's blocks."""
-        return self.model.blocks
 
-    def named_parameters(self) -> list[tuple[str, Tensor]]:
-        """(name, parameter)."""
-        return self.model.named_parameters()
-
-    def gradients(self) -> list[tuple[str, Tensor]]:
-        """(the parameter's name, its gradient), of those that have one now."""
-        return [(name, tensor.grad) for name, tensor in self.named_parameters() if tensor.grad is not None]
-
-    def optimizer_state(self) -> list[tuple[str, Tensor]]:
-        """(the parameter's name, a tensor that the optimizer keeps for it)."""
-        names = {parameter: name for name, parameter in self.named_parameters()}
-        held = _held(vars(self.optimizer), "", names)
-        gradients = {address(tensor) for _, tensor in self.gradients()}
-        return [(name, tensor) for name, tensor in held if tensor not in names and address(tensor) not in gradients]
+def optimizer_state(work: Workload) -> list[tuple[str, Tensor]]:
+    """(the parameter's name, a tensor that the optimizer keeps for it)."""
+    names = {parameter: name for name, parameter in work.model.named_parameters()}
+    known = {address(tensor) for _, tensor in gradients(work)}
+    held = _held(vars(work.optimizer), "", names)
+    return [(name, tensor) for name, tensor in held if tensor not in names and address(tensor) not in known]
 
 
 def _held(value: object, owner: str, names: dict[Tensor, str]) -> Iterator[tuple[str, Tensor]]:
@@ -102,7 +91,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
             for _ in range(spec["steps"]):
                 run.one(warmup=False)
     except Exception:
-        run.abandon()
+        run.recorder.abandon()
         raise
     finally:
         ranges.turn_on(None)
@@ -110,7 +99,7 @@ def measure(spec: dict, telemetry: Telemetry) -> Recording:
         recording.found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
     recording.found.status(NAME, recording.outcome.status, recording.outcome.reason, mode=mode)
     if recording.outcome.status == "unsupported":  # nothing ran
-        run.abandon()
+        run.recorder.abandon()
     else:
         run.end()
     return recording
@@ -124,9 +113,9 @@ class _Run:
         self._mode, self._device = option(spec, "mode"), spec["device"]
         self._samples, self._steps = Samples(telemetry), 0
         recording.found.rows = self._samples.rows
-        self._recorder: CudaRecorder | CpuRecorder = recorder(self._device)
-        recording.recorder = self._recorder.name
-        self._workload: KnownWorkload | None = None
+        self.recorder = recorder(self._device)
+        recording.recorder = self.recorder.name
+        self._workload: Workload | None = None
         self._observed: Observed | None = None
         self._begin()
 
@@ -135,16 +124,16 @@ class _Run:
         self._marks: list[tuple[int, int, str, str]] = []  # (mark, step, phase, module)
         self._seen: list[tuple[int | None, dict]] = []  # (mark, tensor); None: from before the recording
         self._phase, self._module = "", ""
-        self._recorder.start()
+        self.recorder.start()
 
     def prepare(self) -> None:
         """Make the model, its batch and its optimizer."""
-        self._workload = KnownWorkload(self._spec)
+        self._workload = Workload(self._spec)
         self._clock = Clock(self._device)
-        self._parts = Parts(self._workload.blocks, self._enter)
+        self._parts = Parts(self._workload.model.blocks, self._enter)
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
-        self._baseline("model")
+        self._recording.baselines["model"] = self.recorder.allocated()
 
     def one(self, warmup: bool) -> None:
         """Run a step, and keep its samples."""
@@ -157,7 +146,7 @@ class _Run:
         memory.reset_peaks(self._device)
         self._begin()
         self._note_all(before=True)
-        self._baseline("start")
+        self._recording.baselines["start"] = self.recorder.allocated()
         self._recording.recorded = "measured steps"
 
     def step(self) -> PhaseTimes:
@@ -175,20 +164,20 @@ class _Run:
                 self._tell("", "")
                 yield name, times
                 if name == "backward":
-                    self._note("gradients", workload.gradients())
+                    self._note("gradients", gradients(workload))
         workload.drop_graph()
         if is_first:
             workload.clear_gradients()
-            self._baseline("first_step")
+            self._recording.baselines["first_step"] = self.recorder.allocated()
 
     def end(self) -> None:
         """Take the snapshot, and put down what is known of it."""
         if self._workload is not None:
             if self._recording.outcome.status == "oom":
-                self._note("gradients", self._workload.gradients())
+                self._note("gradients", gradients(self._workload))
             if "optimizer state" not in {tensor["category"] for _, tensor in self._seen}:  # made in the recording
-                self._note("optimizer state", self._workload.optimizer_state())
-        snapshot, places = self._recorder.stop()
+                self._note("optimizer state", optimizer_state(self._workload))
+        snapshot, places = self.recorder.stop()
         tensors = [tensor | {"at": [0, 0] if mark is None else places[mark]} for mark, tensor in self._seen]
         before = {tensor["address"]: tensor["bytes"] for tensor in tensors if tensor["at"] == [0, 0]}
         if not snapshot["segments"]:
@@ -204,12 +193,8 @@ class _Run:
             "saved": self._observed.saved if self._observed else [],
         }
 
-    def abandon(self) -> None:
-        """Record no more, and keep nothing."""
-        self._recorder.abandon()
-
     def _observe(self) -> Observed:
-        self._observed = Observed(self._workload.named_parameters(), lambda: (self._phase, self._module))
+        self._observed = Observed(self._workload.model.named_parameters(), lambda: (self._phase, self._module))
         return self._observed
 
     def _enter(self, module: str) -> None:
@@ -219,30 +204,25 @@ class _Run:
         """From here on this part runs."""
         now = (self._steps, phase, module)
         if not self._marks or now != self._marks[-1][1:]:
-            self._marks.append((self._recorder.mark(), *now))
+            self._marks.append((self.recorder.mark(), *now))
         _, self._phase, self._module = now
 
     def _note(self, category: str, tensors: list[tuple[str, Tensor]], before: bool = False) -> None:
         """Remember where tensors are now, or were already when the recording began."""
-        mark = None if before else self._recorder.mark()
+        mark = None if before else self.recorder.mark()
         for name, tensor in tensors:
             entry = {"category": category, "name": name, "address": address(tensor)} | described(tensor)
             self._seen.append((mark, entry))
 
     def _note_all(self, before: bool) -> None:
         """Remember where everything is that lives longer than a step."""
-        kinds = {"parameters": self._workload.named_parameters(), "optimizer state": self._workload.optimizer_state()}
+        work = self._workload
+        kinds = {"parameters": work.model.named_parameters(), "optimizer state": optimizer_state(work)}
         known = {address(tensor) for tensors in kinds.values() for _, tensor in tensors}
-        kinds["buffers"] = [(_shape_text(tensor), tensor) for tensor in _tensors_of_python(self._device, known)]
+        others = _tensors_of_python(self._device, known)
+        kinds["buffers"] = [("×".join(map(str, tensor.shape)), tensor) for tensor in others]
         for category, tensors in kinds.items():
             self._note(category, tensors, before)
-
-    def _baseline(self, name: str) -> None:
-        self._recording.baselines[name] = self._recorder.allocated()
-
-
-def _shape_text(tensor: Tensor) -> str:
-    return "×".join(map(str, tensor.shape))
 
 
 def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
@@ -258,18 +238,10 @@ def _tensors_of_python(device: str, known: set[int]) -> list[Tensor]:
 def _others(snapshot: dict, known: set[int]) -> list[dict]:
     """Blocks that outlive the recording, began before it and belong to no tensor: buffers of CUDA's libraries."""
     made = {entry["addr"] for trace in snapshot["device_traces"] for entry in trace if entry["action"] == "alloc"}
-    blocks = (block for segment in snapshot["segments"] for block in _blocks(segment))
+    library = {"category": "workspace", "name": "library", "shape": [], "dtype": "", "at": [0, 0]}
     return [
-        {"category": "workspace", "name": "library", "address": address, "bytes": size, "shape": [], "dtype": ""}
-        | {"at": [0, 0]}
-        for address, size, state in blocks
-        if state == "active_allocated" and address not in made and address not in known
+        library | {"address": block["address"], "bytes": block.get("requested_size", block["size"])}
+        for segment in snapshot["segments"]
+        for block in segment["blocks"]
+        if block["state"] == "active_allocated" and block["address"] not in made | known
     ]
-
-
-def _blocks(segment: dict) -> Iterator[tuple[int, int, str]]:
-    """(address, bytes asked for, state) of a segment's blocks."""
-    address = segment["address"]
-    for block in segment["blocks"]:
-        yield block.get("address", address), block.get("requested_size", block["size"]), block["state"]
-        address += block["size"]

@@ -31,13 +31,11 @@ class OwnCell(Cell):
     A model that cannot be built or run ends the program with one line.
     """
 
-    def __init__(
-        self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), files: str | None = None
-    ):
+    def __init__(self, program: str, spec: dict, settings: Settings, tools: tuple[str, ...] = (), **more):
         self._description: dict | None = None
         try:
             self._packages = own_models.packages_of(spec["model"])
-            super().__init__(program, spec, settings, (*tools, *self._packages), files)
+            super().__init__(program, spec, settings, (*tools, *self._packages), **more)
             self._code = own_models.with_files(self._code, spec["model"])
         except own_models.package().ModelError as error:
             sys.exit(f"error: {error}")
@@ -51,17 +49,15 @@ class OwnCell(Cell):
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        print(*self._in_words(), sep="\n", end="\n\n", flush=True)
+        said = ["model       not looked at: the host's memory does not hold it"]
+        if self._description:
+            said = lines(self._description, self.spec["context"], self.spec["batch"])
+        print(*said, sep="\n", end="\n\n", flush=True)
         return self
 
     def __exit__(self, kind, error, trace) -> bool | None:
         super().__exit__(kind, error, trace)
         return _end(error)
-
-    def _in_words(self) -> list[str]:
-        if self._description is None:
-            return ["model       not looked at: the host's memory does not hold it"]
-        return lines(self._description, self.spec["context"], self.spec["batch"])
 
     def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
         """As Cell has it; a model that fails ends the process with one line."""

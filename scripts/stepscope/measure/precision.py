@@ -18,21 +18,16 @@ CPUINFO = Path("/proc/cpuinfo")
 
 def unsupported(precision: str, device: str) -> str | None:
     """Why the device cannot run the precision, in one line; None if it can."""
+    if device == "cpu" and precision == "tf32":
+        return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
     if device == "cpu":
-        return _unsupported_on_cpu(precision)
+        is_missing = PRECISIONS[precision].is_autocast and not has_instructions(precision)
+        return f"no {precision} instructions" if is_missing else None
     major, minor = torch.cuda.get_device_capability()
     least = PRECISIONS[precision].capability
     if major < least:
         name = torch.cuda.get_device_name()
         return f"{precision} needs compute capability {least}.0 or more; {name} has {major}.{minor}"
-    return None
-
-
-def _unsupported_on_cpu(precision: str) -> str | None:
-    if precision == "tf32":
-        return "TF32 is a format of NVIDIA's tensor cores; a CPU has none"
-    if PRECISIONS[precision].is_autocast and not has_instructions(precision):
-        return f"no {precision} instructions"
     return None
 
 

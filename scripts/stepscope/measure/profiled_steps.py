@@ -22,10 +22,7 @@ NAME = "step"  # of the only variant
 
 
 class Profiler(contextlib.AbstractContextManager):
-    """On inside its `with` block. This one records nothing by itself: a profiler in front of the program does.
-
-    On a GPU it opens a capture range (cudaProfilerStart) and NVTX ranges.
-    """
+    """On a GPU opens a capture range (cudaProfilerStart) and NVTX ranges, for a profiler in front of the program."""
 
     def __init__(self, device: str):
         self._cuda = device == "cuda"

@@ -7,37 +7,38 @@ kept. Nothing here runs in a timed region.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepscope.machine import cores
 from stepscope.measure.telemetry import READINGS, Telemetry
 
-TIMES = ("seconds", "event_seconds", "launch_seconds")
 PLACE = ("variant", "process", "round", "mode", "kind", "length", "direction", "step", "phase", "warmup")
-COLUMNS = [*PLACE, *TIMES, *READINGS]  # of samples.csv
+COLUMNS = [*PLACE, "seconds", *READINGS]  # of samples.csv
 TURN = 3  # steps of a turn: their median bears that the first one finds the caches cold
+SHORT_TURN = 0.005  # s after which a turn on a CPU ends: beside busy neighbours many rounds tell more than long turns
 
-Times = tuple[float, float | None, float | None]  # TIMES of a phase; None where the device has none
-PhaseTimes = Iterable[tuple[str, Times]]
-Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's times as soon as it ends
+PhaseTimes = Iterable[tuple[str, float]]
+Step = Callable[[], PhaseTimes]  # runs a step; may give each phase's seconds as soon as it ends
 
 
 @dataclass(frozen=True)
 class Budget:
-    """At least so many steps; then an end after `seconds`, or after `most` steps."""
+    """At least so many steps; then an end after `seconds`, or after `most` steps. A turn lasts `turn` seconds."""
 
     least: int
     most: int
     seconds: float
+    turn: float = float("inf")
 
     @classmethod
     def of(cls, spec: dict) -> "Budget":
         """The budget that a spec gives each series."""
-        return cls(spec["steps"], max(spec["steps"], spec["max_steps"]), spec["max_seconds"])
+        turn = SHORT_TURN if spec.get("device") == "cpu" else float("inf")
+        return cls(spec["steps"], max(spec["steps"], spec["max_steps"]), spec["max_seconds"], turn)
 
     def scaled(self, factor: float) -> "Budget":
         """The same with so many times the seconds."""
-        return Budget(self.least, self.most, factor * self.seconds)
+        return replace(self, seconds=factor * self.seconds)
 
     def ended(self, count: int, seconds: float) -> bool:
         """Whether a series of so many steps, which took so long, may end."""
@@ -56,14 +57,14 @@ class Samples:
         """Run one step; a row a phase, with what the GPU read before it. `place`: more columns of PLACE."""
         before = self._telemetry.read()
         number = self._steps[variant]
-        for phase, times in step():
+        for phase, seconds in step():
             where = {"variant": variant, "process": self._process, "step": number, "phase": phase, "warmup": warmup}
-            self.rows.append(where | place | dict(zip(TIMES, times, strict=True)) | before)
+            self.rows.append(where | place | {"seconds": seconds} | before)
         self._steps[variant] += 1
 
     def add(self, variant: str, phase: str, seconds: float, **place: object) -> None:
         """A row of a step that was timed elsewhere."""
-        self.run(variant, lambda: [(phase, (seconds, None, None))], **place)
+        self.run(variant, lambda: [(phase, seconds)], **place)
 
     def of(self, variant: str, **place: object) -> list[float]:
         """Seconds of a variant's samples at a place so far, warm-up left out."""
@@ -84,16 +85,21 @@ def series(run: Callable[[], object], budget: Budget, clock: Callable[[], float]
 def take_turns(
     runs: dict[str, Callable[[int], object]], budget: Budget, clock: Callable[[], float] = time.perf_counter
 ) -> int:
-    """Rounds A B … B A, each a few steps a variant, until the budget of each is used up; the number of rounds.
+    """Rounds A B … B A, each a turn a variant, until the budget of each is used up; the number of rounds. A turn has a
+    few steps, fewer where its time is over.
 
     runs: by variant, what runs one step of it in the round of that number, counted from 1.
     """
     each = max(1, min(TURN, budget.least // 2))
-    number, start = 0, clock()
+    number, start, steps = 0, clock(), Counter(dict.fromkeys(runs, 0))
     with cores.own_core():
-        while runs and not budget.ended(number * each, (clock() - start) / len(runs)):
+        while runs and not budget.ended(min(steps.values()), (clock() - start) / len(runs)):
             number += 1
             for name in list(runs) if number % 2 else list(reversed(runs)):
-                for _ in range(each):
+                begin = clock()
+                for done in range(each):
+                    if done and clock() - begin >= budget.turn:
+                        break
                     runs[name](number)
+                    steps[name] += 1
     return number

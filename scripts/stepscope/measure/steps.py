@@ -34,30 +34,31 @@ def caught(outcome: Outcome) -> Iterator[None]:
     """Within it running out of memory makes the outcome `oom`, and a model that refuses its options `unsupported`; each
     ends the block. Other errors pass through."""
     try:
-        with memory.caught(outcome):
-            yield
-    except models.Unsupported as error:
-        outcome.status, outcome.reason = "unsupported", str(error)
+        yield
+    except Exception as error:
+        if not isinstance(error, models.Unsupported) and not memory.is_out_of_memory(error):
+            raise
+        outcome.status, outcome.reason = why(error)
+
+
+def why(error: Exception) -> tuple[str, str]:
+    """(status, reason) of what could not be had."""
+    return ("oom" if memory.is_out_of_memory(error) else "unsupported"), memory.reason(error)
 
 
 def timed(work: Workload, mode: str, kind: str, clock: Clock) -> Step:
-    """A step of a kind, `phased` or `free`."""
-    return partial(phased_step if kind == "phased" else free_step, work, mode, clock)
+    """A step of a kind: `phased`, timed phase by phase, or `free`, as a training loop runs it."""
 
+    def step() -> PhaseTimes:
+        if kind == "phased":
+            work.clear_gradients()
+            times = [(name, clock.time(phase)) for name, phase in work.phases(mode).items()]
+        else:
+            times = [(MODES[mode].whole, clock.time(partial(whole, work, work.phases(mode))))]
+        work.drop_graph()
+        return times
 
-def phased_step(work: Workload, mode: str, clock: Clock) -> PhaseTimes:
-    """One step, timed phase by phase."""
-    work.clear_gradients()
-    times = [(name, clock.time(phase)) for name, phase in work.phases(mode).items()]
-    work.drop_graph()
-    return times
-
-
-def free_step(work: Workload, mode: str, clock: Clock) -> PhaseTimes:
-    """One step as a training loop runs it, timed as a whole."""
-    time = clock.time(partial(whole, work, work.phases(mode)))
-    work.drop_graph()
-    return [(MODES[mode].whole, time)]
+    return step
 
 
 def whole(work: Workload, phases: dict[str, Callable[[], None]]) -> None:

@@ -19,7 +19,7 @@ _THROTTLE_REASONS = {
 
 
 class Telemetry:
-    """Readings of one GPU, by UUID; without NVML every reading is empty, and `available` says so."""
+    """Readings of one GPU, by UUID; without NVML every reading is empty."""
 
     def __init__(self, uuid: str | None):
         self._handle = None
@@ -35,22 +35,16 @@ class Telemetry:
             self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
             self._nvml = pynvml
 
-    @property
-    def available(self) -> bool:
-        """Whether there is a GPU to read."""
-        return self._handle is not None
-
     def read(self) -> dict[str, float | None]:
         """SM clock in MHz, power in W, temperature in °C, at most 0.1 s old; each None where the card does not tell."""
         if self._handle is None or time.monotonic() - self._read_at < _EVERY:
             return dict(self._last)
         nvml = self._nvml
-        self._reasons |= self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons) or 0
-        milliwatts = self._ask(nvml.nvmlDeviceGetPowerUsage)
+        self._reasons |= self._ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
         self._last = {
-            "sm_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, nvml.NVML_CLOCK_SM),
-            "power_w": None if milliwatts is None else milliwatts / 1000,
-            "temperature_c": self._ask(nvml.nvmlDeviceGetTemperature, nvml.NVML_TEMPERATURE_GPU),
+            "sm_clock_mhz": self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            "power_w": self._thousandth("nvmlDeviceGetPowerUsage"),
+            "temperature_c": self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
         }
         self._read_at = time.monotonic()
         return dict(self._last)
@@ -61,9 +55,7 @@ class Telemetry:
 
     def processes(self) -> int | None:
         """Number of processes that compute on the GPU now."""
-        if self._handle is None:
-            return None
-        found = self._ask(self._nvml.nvmlDeviceGetComputeRunningProcesses)
+        found = self._ask("nvmlDeviceGetComputeRunningProcesses")
         return None if found is None else len(found)
 
     def memory_used(self) -> int | None:
@@ -77,15 +69,11 @@ class Telemetry:
 
     def energy(self) -> float | None:
         """Joules that the card has used since the driver was loaded; None where it does not count them."""
-        if self._handle is None:
-            return None
-        millijoules = self._ask(self._nvml.nvmlDeviceGetTotalEnergyConsumption)
-        return None if millijoules is None else millijoules / 1000
+        return self._thousandth("nvmlDeviceGetTotalEnergyConsumption")
 
     def limits(self) -> dict:
         """The card's power limit in W, None where it does not tell."""
-        milliwatts = self._ask(self._nvml.nvmlDeviceGetEnforcedPowerLimit) if self._handle is not None else None
-        return {"power_limit_w": None if milliwatts is None else milliwatts / 1000}
+        return {"power_limit_w": self._thousandth("nvmlDeviceGetEnforcedPowerLimit")}
 
     def close(self) -> None:
         """Let go of NVML, before processes are forked that open it themselves."""
@@ -94,8 +82,14 @@ class Telemetry:
             with contextlib.suppress(Exception):
                 self._nvml.nvmlShutdown()
 
-    def _ask(self, question, *arguments):
+    def _thousandth(self, question: str) -> float | None:
+        found = self._ask(question)
+        return None if found is None else found / 1000
+
+    def _ask(self, question: str, *arguments):
+        if self._handle is None:
+            return None
         try:
-            return question(self._handle, *arguments)
+            return getattr(self._nvml, question)(self._handle, *arguments)
         except self._nvml.NVMLError:
             return None

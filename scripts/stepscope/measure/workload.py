@@ -49,7 +49,7 @@ class Workload:
     """The phases of a training step of the spec's model."""
 
     def __init__(self, spec: dict):
-        self._spec = spec
+        self.spec = spec
         self.use()
         self.model = models.load(spec)
         compiled, every = option(spec, "compile"), option(spec, "checkpoint")
@@ -65,11 +65,11 @@ class Workload:
 
     def use(self) -> None:
         """Set what torch has once for all: whether fp32 products may use TF32. Needed before each turn."""
-        precision.configure(self._spec["precision"])
+        precision.configure(self.spec["precision"])
 
     def renew_optimizer(self) -> None:
         """An optimizer without state: that of the one before is let go of."""
-        self.optimizer = load("optimizer", option(self._spec, "optimizer")).make(self.parameters)
+        self.optimizer = load("optimizer", option(self.spec, "optimizer")).make(self.parameters)
 
     @property
     def loss(self) -> Tensor:
@@ -79,11 +79,7 @@ class Workload:
         return self._loss
 
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
-        """The phases of a mode, in their order."""
-        return self.plain_phases(mode)
-
-    def plain_phases(self, mode: str) -> dict[str, Callable[[], None]]:
-        """The same, launched by the host one kernel after the other, whatever phases() replays."""
+        """The phases of a mode, in their order, launched by the host one kernel after the other."""
         every = {
             "inference": self._inference,
             "forward": self._forward,
@@ -119,7 +115,7 @@ class Workload:
         self.optimizer.step()
 
     def _autocast(self) -> contextlib.AbstractContextManager:
-        return precision.autocast(self._spec["precision"], self._spec["device"])
+        return precision.autocast(self.spec["precision"], self.spec["device"])
 
 
 class GraphedWorkload(Workload):
@@ -152,7 +148,7 @@ class GraphedWorkload(Workload):
 
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order; replayed once they are captured."""
-        plain = self.plain_phases(mode)
+        plain = super().phases(mode)
         return {name: self._graphs[name].replay if name in self._graphs else phase for name, phase in plain.items()}
 
     def clear_gradients(self) -> None:

@@ -74,12 +74,15 @@ def exact():
 
 @pytest.fixture
 def run():
-    """What `exact` computes, of an implementation's attention_and_lse."""
+    """What `exact` computes, of the kernels."""
+    from stepscope.kernels import fused, kernels
+    from stepscope.kernels.operands import as_4d
 
-    def compute(attention_and_lse, q, k, v, d_output, is_causal, **mask):
+    def compute(q, k, v, d_output, is_causal, **mask):
         q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
-        output, lse = attention_and_lse(q, k, v, is_causal, **mask)
-        return output.detach(), lse, *torch.autograd.grad(output, (q, k, v), d_output)
+        output = fused.attention(q, k, v, is_causal, **mask)
+        lse = kernels.forward(*(as_4d(x.detach()) for x in (q, k, v)), is_causal, **mask)[1]
+        return output.detach(), lse.reshape(q.shape[:-1]), *torch.autograd.grad(output, (q, k, v), d_output)
 
     return compute
 

@@ -125,7 +125,7 @@ def test_kernels_run_on_the_device_of_their_tensors_not_on_the_current_one(rando
     right = [x.to("cuda:1") for x in exact(*given, True)]
     with torch.cuda.device(0):
         for _ in range(2):
-            results = run(fused.attention_and_lse, *(x.to("cuda:1") for x in given), True)
+            results = run(*(x.to("cuda:1") for x in given), True)
             assert all(x.device.index == 1 for x in results) and torch.cuda.current_device() == 0
             assert_close(results, right, 1.6e-2)
 
@@ -149,12 +149,12 @@ def test_wide_gradients(
     random_tensors, run, exact, assert_close, heads, sharing, queries, keys, d_head, dtype, is_causal, mask
 ):
     q, k, v, d_output = random_tensors((2, heads), queries, keys, d_head, dtype, sharing=sharing)
-    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+    got = run(q, k, v, d_output, is_causal, **mask)
     right = exact(q, k, v, d_output, is_causal, **mask)
     unseen = torch.isneginf(right[1])  # by which queries
     assert torch.equal(torch.isneginf(got[1]), unseen)
     seen = [(one[0], one[1].masked_fill(unseen, 0), *one[2:]) for one in (got, right)]
     assert_close(*seen, {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}[dtype] * (10 if keys == 1 else 1))
     for _ in range(5):
-        again = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+        again = run(q, k, v, d_output, is_causal, **mask)
         assert all(torch.equal(a, b) for a, b in zip(got, again, strict=True))

@@ -54,7 +54,7 @@ def test_output_log_sum_exp_and_gradients(
             (1, (2 if ON_GPU else 1) * sharing), queries, keys, d_head, dtype, sharing=sharing
         )
         mask = {"window": window, "lower_right": lower_right}
-        got = run(fused.attention_and_lse, q, k, v, d_output, True, **mask)
+        got = run(q, k, v, d_output, True, **mask)
         right = exact(q, k, v, d_output, True, **mask)
         # With one key in the window the weights are 1, whatever the scores: the gradients of q and k are 0.
         unseen = torch.isneginf(right[1])
@@ -67,9 +67,9 @@ def test_output_log_sum_exp_and_gradients(
 @pytest.mark.parametrize("window, lower_right", [(None, False), (300, False), (None, True), (300, True)])
 def test_all_heads_of_a_group_give_the_same_bits_again(random_tensors, run, window, lower_right):
     q, k, v, d_output = random_tensors((2, 8), 900, 1400, 128, torch.bfloat16, sharing=4)
-    first = run(fused.attention_and_lse, q, k, v, d_output, True, window=window, lower_right=lower_right)
+    first = run(q, k, v, d_output, True, window=window, lower_right=lower_right)
     for _ in range(10):
-        again = run(fused.attention_and_lse, q, k, v, d_output, True, window=window, lower_right=lower_right)
+        again = run(q, k, v, d_output, True, window=window, lower_right=lower_right)
         assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from stepscope.kernels import fused, kernels, split_backward, tiles
+from stepscope.kernels import kernels, split_backward, tiles
 
 TOLERANCE = 3e-6
 
@@ -36,7 +36,7 @@ def test_gradients(
     taken_apart, random_tensors, run, exact, assert_close, queries, keys, d_head, sharing, is_causal, mask
 ):
     q, k, v, d_output = random_tensors((1, 2), queries, keys, d_head, torch.float32, sharing=sharing)
-    got = run(fused.attention_and_lse, q, k, v, d_output, is_causal, **mask)
+    got = run(q, k, v, d_output, is_causal, **mask)
     assert len(taken_apart) == 1
     right = exact(q, k, v, d_output, is_causal, **mask)
     assert torch.equal(got[1].isneginf(), right[1].isneginf())  # queries that see nothing
@@ -47,13 +47,13 @@ def test_gradients(
 def test_heads_cut_out_of_a_projection(random_tensors, run, exact, assert_close):
     q, k, v, d_output = random_tensors((2, 3), 70, 70, 32, torch.float32)
     projected = torch.stack([q, k, v]).permute(1, 3, 0, 2, 4).contiguous()  # batch, length, three, heads, d_head
-    got = run(fused.attention_and_lse, *projected.permute(2, 0, 3, 1, 4), d_output, True)
+    got = run(*projected.permute(2, 0, 3, 1, 4), d_output, True)
     assert_close(got, exact(q, k, v, d_output, True), TOLERANCE)
 
 
 def test_the_same_bits_again(random_tensors, run):
     q, k, v, d_output = random_tensors((1, 2), 140, 140, 64, torch.float32)
-    first, again = (run(fused.attention_and_lse, q, k, v, d_output, True) for _ in range(2))
+    first, again = (run(q, k, v, d_output, True) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
 
 
@@ -63,7 +63,7 @@ def test_what_is_not_finite_stays_so(random_tensors, run, value):
     """dO of one query reaches the keys that it sees, and the gradient of no other query."""
     q, k, v, d_output = random_tensors((1,), 70, 70, 16, torch.float32)
     d_output[0, 40, 3] = value
-    _, _, d_q, d_k, d_v = run(fused.attention_and_lse, q, k, v, d_output, True)
+    _, _, d_q, d_k, d_v = run(q, k, v, d_output, True)
     assert not d_q[0, 40].isfinite().any() and not d_k[0, :41].isfinite().any() and not d_v[0, :41, 3].isfinite().any()
     assert d_q[0, :40].isfinite().all() and d_q[0, 41:].isfinite().all()
 
@@ -97,4 +97,4 @@ def test_tf32_is_not_taken_apart():
 @pytest.mark.parametrize("d_head", [64, 128])
 def test_errors_do_not_grow_with_the_length(random_tensors, run, exact, assert_close, d_head):
     q, k, v, d_output = random_tensors((1, 2), 4096, 4096, d_head, torch.float32)
-    assert_close(run(fused.attention_and_lse, q, k, v, d_output, False), exact(q, k, v, d_output, False), TOLERANCE)
+    assert_close(run(q, k, v, d_output, False), exact(q, k, v, d_output, False), TOLERANCE)

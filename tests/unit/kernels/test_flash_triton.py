@@ -52,9 +52,9 @@ def test_autocast_lowers_the_precision_as_it_does_for_pytorchs_own(random_tensor
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
     q.requires_grad_()
     with torch.autocast(device, dtype=torch.float16):
-        output, lse = fused.attention_and_lse(q, k.half(), v, True)
+        output = fused.attention(q, k.half(), v, True)
         expected = F.scaled_dot_product_attention(q, k.half(), v, is_causal=True)
-    assert output.dtype == expected.dtype == torch.float16 and lse.dtype == torch.float32
+    assert output.dtype == expected.dtype == torch.float16
     torch.testing.assert_close(output, expected, rtol=1e-2, atol=2e-3)
     got, right = (torch.autograd.grad(x, q, d_output.half())[0] for x in (output, expected))
     assert got.dtype == torch.float32
@@ -101,9 +101,9 @@ def test_tf32_is_used_only_when_allowed(random_tensors, run, exact, assert_close
     before = torch.get_float32_matmul_precision()
     try:
         torch.set_float32_matmul_precision("highest")
-        assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), right, 3e-6)
+        assert_close(run(q, k, v, d_output, True), right, 3e-6)
         torch.set_float32_matmul_precision("high")
-        low = run(fused.attention_and_lse, q, k, v, d_output, True)
+        low = run(q, k, v, d_output, True)
     finally:
         torch.set_float32_matmul_precision(before)
     error = (low[0].double() - right[0]).norm() / right[0].norm()
@@ -118,9 +118,7 @@ def test_the_portable_kernels_on_a_hopper_gpu_too(
 ):
     q, k, v, d_output = random_tensors((1, 2), 300, 300, d_head, torch.bfloat16)
     monkeypatch.setattr(kernels, "_is_hopper", lambda device: False)
-    assert_close(
-        run(fused.attention_and_lse, q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2
-    )
+    assert_close(run(q, k, v, d_output, is_causal), exact(q, k, v, d_output, is_causal), 1.6e-2)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -128,7 +126,7 @@ def test_the_portable_kernels_on_a_hopper_gpu_too(
 @pytest.mark.parametrize("batch, length", [((1, 3), 5000), ((40, 5), 200), ((1, 1), 9000)])
 def test_more_blocks_than_multiprocessors(random_tensors, run, exact, assert_close, batch, length, d_head):
     q, k, v, d_output = random_tensors(batch, length, length, d_head, torch.bfloat16)
-    assert_close(run(fused.attention_and_lse, q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
+    assert_close(run(q, k, v, d_output, True), exact(q, k, v, d_output, True), 1.6e-2)
 
 
 def test_nothing_waits_for_the_device(random_tensors, device):
@@ -244,10 +242,9 @@ def compiled(function):
 
 
 def test_torch_compile_of_the_gradients_of_a_mask(random_tensors):
-    """Of a window of 9 keys at the lower right corner; the log-sum-exp has none."""
+    """Of a window of 9 keys at the lower right corner."""
     q, k, v, d_output = (x.requires_grad_() for x in random_tensors((1, 4), 40, 60, 16, torch.float32, sharing=2))
-    output, lse = compiled(lambda q, k, v: fused.attention_and_lse(q, k, v, True, 9, True))(q, k, v)
-    assert output.requires_grad and not lse.requires_grad
+    output = compiled(lambda q, k, v: fused.attention(q, k, v, True, 9, True))(q, k, v)
     expected = fused.attention(q, k, v, True, 9, True)
     found, right = (torch.autograd.grad(of, (q, k, v), d_output) for of in (output, expected))
     assert all(torch.equal(*both) for both in zip(found, right, strict=True))
@@ -309,9 +306,10 @@ def test_a_window_is_a_number_of_keys(device):
 def test_a_negation_that_is_only_noted_is_made(random_tensors, exact, assert_close):
     q, k, v, d_output = random_tensors((1, 2), 40, 40, 16, torch.float32)
     inputs = [x.requires_grad_() for x in (torch._neg_view(q), k, v)]
-    output, lse = fused.attention_and_lse(*inputs, True)
+    output = fused.attention(*inputs, True)
     gradients = torch.autograd.grad(output, inputs, torch._neg_view(d_output))
-    assert_close((output.detach(), lse, *gradients), exact(-q, k, v, -d_output, True), 1e-5)
+    right, lse, *expected = exact(-q, k, v, -d_output, True)
+    assert_close((output.detach(), lse.float(), *gradients), (right, lse, *expected), 1e-5)
 
 
 def test_forward_mode_gradients_are_refused_instead_of_lost(random_tensors):

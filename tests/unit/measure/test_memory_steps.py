@@ -76,7 +76,7 @@ def test_the_recording_holds_every_gradient_where_it_was_seen(step):
 
 def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
     """Bytes of the distinct storages that hold neither a parameter nor what was there before the forward pass."""
-    workload = memory_steps.KnownWorkload(SPEC)
+    workload = memory_steps.Workload(SPEC)
     workload.phases("forward")["forward"]()  # the mask is kept from here on
     workload.drop_graph()
     before = {id(tensor) for _, tensor in workload.named_parameters()}
@@ -177,7 +177,7 @@ class OutOfMemory:
 
     def __init__(self, monkeypatch, phase, run):
         self._count, self._run = 0, run
-        original = getattr(memory_steps.KnownWorkload, phase)
+        original = getattr(memory_steps.Workload, phase)
 
         def fail(workload):
             self._count += 1
@@ -185,7 +185,7 @@ class OutOfMemory:
                 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
             original(workload)
 
-        monkeypatch.setattr(memory_steps.KnownWorkload, phase, fail)
+        monkeypatch.setattr(memory_steps.Workload, phase, fail)
 
 
 @pytest.mark.parametrize(("run", "recorded"), [(1, "warm-up"), (2, "measured steps")])
@@ -223,6 +223,6 @@ def test_another_error_passes_through(monkeypatch, one_thread):
     def fail(workload):
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(memory_steps.KnownWorkload, "_optimize", fail)
+    monkeypatch.setattr(memory_steps.Workload, "_optimize", fail)
     with pytest.raises(RuntimeError, match="broken on purpose"):
         measured()

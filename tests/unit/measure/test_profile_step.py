@@ -219,9 +219,6 @@ def test_a_cold_start_compares_the_first_step_with_a_later_one(run_program, tmp_
     record, rows, files = _cell(tmp_path)
     assert files == ["trace.json.gz"]
     first = record["summary"]["first"]
-    for which in ("first", "steady"):
-        parts = sum(part[f"{which}_seconds"] for part in first["parts"])
-        assert parts == pytest.approx(first["profiled"][f"{which}_seconds"])
     assert [part["part"] for part in first["parts"]][-2:] == ["operators", "Python and the rest"]
     products = next(part for part in first["parts"] if part["part"] == "matrix products")
     assert products["calls_first"] == products["calls_steady"] > 0

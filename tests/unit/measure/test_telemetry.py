@@ -70,7 +70,6 @@ def card(monkeypatch):
 
 def test_readings_are_in_the_units_of_their_names(card, now):
     found = Telemetry("GPU-1")
-    assert found.available
     assert found.read() == {"sm_clock_mhz": 1980, "power_w": 412.5, "temperature_c": 61}
     assert found.processes() == 2
     assert found.memory_used() == 3 * 2**30
@@ -155,7 +154,6 @@ def test_without_nvml_every_reading_is_empty(reason, card, monkeypatch):
         monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setattr(sys.modules["pynvml"] or real, "nvmlDeviceGetHandleByUUID", refuse)
     found = Telemetry(None if reason == "a CPU" else "GPU-1")
-    assert not found.available
     assert found.read() == EMPTY
     assert found.throttle() == []
     assert (found.processes(), found.memory_used(), found.limits()) == (None, None, {"power_limit_w": None})

@@ -3,7 +3,6 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.bias import causal_lower_right
 
 from stepscope.kernels import masks
 from stepscope.model.ranges import named
@@ -27,6 +26,8 @@ def attention(
             return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal, enable_gqa=grouped)
         # PyTorch's own mask gives NaN for queries that see nothing, and is for GPUs.
         if window is None and queries <= keys and q.is_cuda:
+            from torch.nn.attention.bias import causal_lower_right  # which takes seconds
+
             return F.scaled_dot_product_attention(q, k, v, causal_lower_right(queries, keys), enable_gqa=grouped)
         make = masks.visible if torch.compiler.is_compiling() else masks.kept_visible
         seen = make(queries, keys, q.device, window, lower_right)
