@@ -106,7 +106,7 @@ def tables_of(path: Path, named: Path, given: argparse.Namespace) -> dict[str, p
     for name in given.wanted or []:
         if name not in there:
             raise TraceError(f"{named}: there is no range named {name!r}; omit --phases to see those it has")
-    return analysis.analyse_any(trace, given.wanted, given.layers)
+    return analysis.analyse(trace, given.wanted, given.layers)
 
 
 if __name__ == "__main__":

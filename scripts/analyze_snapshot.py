@@ -75,7 +75,7 @@ def most_of(path: Path, given: argparse.Namespace) -> limits.Limits:
 def tables_of(path: Path, given: argparse.Namespace) -> dict[str, pd.DataFrame]:
     """The tables of one snapshot, made within the limits."""
     most = most_of(path, given)
-    return limits.within(most, str(path), lambda: analysis.analyse_any(path, given.known), (SnapshotError,))
+    return limits.within(most, str(path), lambda: analysis.analyse_file(path, given.known), (SnapshotError,))
 
 
 def drawn(tables: dict[str, pd.DataFrame], given: argparse.Namespace) -> tuple[bytes | None, str]:

@@ -15,27 +15,18 @@ def analyse_file(path: Path, known_path: Path | None = None) -> dict[str, pd.Dat
 
     Raises SnapshotError, whose text is one line for the user.
     """
-    return _from_file(path, known_path, further=False)
-
-
-def analyse_any(path: Path, known_path: Path | None = None) -> dict[str, pd.DataFrame]:
-    """The same, and what is alive at the peak by line of code."""
-    return _from_file(path, known_path, further=True)
-
-
-def _from_file(path: Path, known_path: Path | None, further: bool) -> dict[str, pd.DataFrame]:
     known_path = known_path or known.beside(path)
     side = known.read(known_path) if known_path else None
     snapshot = loader.read(path)
     try:
-        return analyse(snapshot, side, further)
+        return analyse(snapshot, side)
     except SnapshotError as error:  # the snapshot itself has been read
         raise SnapshotError(f"{known_path}: {error}") from None
     except MemoryError:
         raise SnapshotError(f"{path}: there is not enough memory for it; record fewer steps") from None
 
 
-def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool = False) -> dict[str, pd.DataFrame]:
+def analyse(snapshot: Snapshot, side: known.Known | None = None) -> dict[str, pd.DataFrame]:
     """Table name → table, one device after the other. known.json describes the device that allocates most.
 
     Raises SnapshotError, without a file's name, if known.json belongs to another snapshot.
@@ -43,29 +34,24 @@ def analyse(snapshot: Snapshot, side: known.Known | None = None, further: bool =
     lines = [*stacks.user_lines(snapshot), ""]
     python = stacks.has_python(snapshot)
     kinds, casts = stacks.kinds(snapshot), stacks.casts(snapshot)
-    no_gradients = stacks.without_gradients(snapshot)
     busiest = max(snapshot.devices, key=lambda each: (each.action == ALLOC).sum(), default=None)
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in ("summary", *_OF_DEVICES)}
-    if further:
-        parts["lines"] = []
+    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in ("summary", *_OF_DEVICES, "lines")}
     for device in snapshot.devices:
         replayed = replay.replay(device)
         cut = replayed.contradicted
         if side is not None and device is busiest:
-            cut |= bool(phases.missing(device, side).any())
-            if not categories.belongs(replayed, side, cut):
+            if not categories.belongs(replayed, side):
                 raise SnapshotError(f"it belongs to another snapshot; {known.ADVICE}")
             blocks = categories.from_known(replayed, phases.from_marks(side, device), side, kinds, casts)
         else:
             cut |= replayed.forgotten or phases.began_before(device, snapshot.annotations)
-            derived = phases.derived(device, snapshot.annotations, kinds, replayed, no_gradients)
+            derived = phases.derived(device, snapshot.annotations, kinds)
             blocks = categories.from_stacks(replayed, derived, kinds, casts)
         own = tables.Device(blocks, lines, python)
         parts["summary"].append(tables.summary(own, cut))
         for name in _OF_DEVICES:
             parts[name].append(getattr(tables, name)(own))
-        if further:
-            parts["lines"].append(tables.lines(own, snapshot))
+        parts["lines"].append(tables.lines(own, snapshot))
     found = {f"memory_{name}": pd.concat(own) if own else pd.DataFrame() for name, own in parts.items()}
     if side is not None:
         found |= {"memory_saved": tables.saved(side), "memory_named": tables.named(side)}

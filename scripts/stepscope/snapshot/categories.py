@@ -141,7 +141,7 @@ def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
     for each in known.tensors:
         by_mark.setdefault(each["at"], []).append(each)
     for at, seen in sorted(by_mark.items(), key=lambda item: item[0]):
-        event = phases.event_after(replay.device, known, at) - 1
+        event = int(phases.events_after(replay.device, [at])[0]) - 1
         alive = np.flatnonzero(replay.alive_after(event))
         alive = alive[np.argsort(replay.address[alive], kind="stable")]
         if not len(alive):
@@ -153,14 +153,13 @@ def _holding(replay: Replay, known: Known) -> Iterator[tuple[dict, int]]:
         yield from zip(itertools.compress(seen, inside), found[inside], strict=True)
 
 
-def belongs(replay: Replay, known: Known, cut: bool) -> bool:
-    """Whether the tensors of known.json lie in this history's blocks: at least half of them in a block of their size.
-
-    In a cut history, in which marks cannot be found exactly, one of them is enough.
-    """
+def belongs(replay: Replay, known: Known) -> bool:
+    """Whether known.json counts no event that is not there, and half of its tensors lie in a block of their size."""
+    if phases.lacks_events(replay.device, known):
+        return False
     listed = sum(each["bytes"] > 0 for each in known.tensors)
     found = sum(0 < each["bytes"] == replay.size[number] for each, number in _holding(replay, known))
-    return not listed or (found > 0 if cut else 2 * found >= listed)
+    return 2 * found >= listed
 
 
 def from_stacks(replay: Replay, parts: Parts, kinds: np.ndarray, casts: np.ndarray) -> Blocks:

@@ -33,7 +33,6 @@ _UPDATES = re.compile(
 )
 _PREPARES = re.compile(r"^_*(make|create|build|get|configure|init|set|setup|zero)(_|$)", re.IGNORECASE)
 _STEP = "step"
-_NO_GRADIENTS = re.compile(r"(^|/)torch/utils/_contextlib\.py$")
 _AUTOGRAD = re.compile(r"(^|/)torch/(autograd/|_tensor\.py$)")
 _CHECKPOINT = re.compile(r"(^|/)torch/utils/checkpoint\.py$")
 _MAKING = re.compile(r"(^|/)torch/nn/init\.py$")
@@ -141,14 +140,6 @@ def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
         if (snapshot.frames[number].file, snapshot.frames[number].function) in trains:
             single[number] = NOTHING
     return single
-
-
-def without_gradients(snapshot: Snapshot) -> np.ndarray:
-    """bool for each stack, and one more at the end: whether a decorator of torch.no_grad or inference_mode is in it."""
-    single = [
-        frame.function == "decorate_context" and bool(_NO_GRADIENTS.search(_path(frame))) for frame in snapshot.frames
-    ]
-    return _any_frame(snapshot, single)
 
 
 def _first(kinds: list[int], otherwise: int) -> int:

@@ -19,7 +19,7 @@ from stepscope.trace import (
     timeline,
     transfers,
 )
-from stepscope.trace.attribution import Attribution, attribute
+from stepscope.trace.attribution import attribute
 from stepscope.trace.events import Trace
 
 _REPORTS = (".nsys-rep", ".qdrep")
@@ -62,33 +62,23 @@ def read(path: Path) -> Trace:
 
 
 def analyse(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
-    """Table name → table; seconds and counts are those of a step.
+    """Table name → table; seconds and counts are those of a step. The last five are for programs that are none of ours.
 
     phases: names of the ranges that are phases (default: see phase_names.py). layers: blocks of the model, found from
     the attention ranges if they are there.
     """
-    return _tables(attribute(trace, phases), layers)
-
-
-def analyse_any(trace: Trace, phases: list[str] | None = None, layers: int | None = None) -> dict[str, pd.DataFrame]:
-    """The same, and the tables for programs that are none of ours: several processes, any ranges."""
     found = attribute(trace, phases)
-    tables = _tables(found, layers)
-    return tables | {
-        "warnings": cautions.warnings(found),
-        "ranges": cautions.ranges(found, tables["modules"], tables["phases"]),
-        "processes": transfers.processes(found),
-        "communication": transfers.communication(found),
-        "transfers": transfers.transfers(found),
-    }
-
-
-def _tables(found: Attribution, layers: int | None) -> dict[str, pd.DataFrame]:
+    of_phases, modules = phase_tables.phases(found), range_tables.modules(found)
     return {
-        "phases": phase_tables.phases(found),
+        "phases": of_phases,
         "kernels": phase_tables.kernels(found, layers or attention.layers(found)),
         "categories": phase_tables.categories(found),
         "gaps": device_tables.gaps(found),
-        "modules": range_tables.modules(found),
+        "modules": modules,
         "timeline": timeline.timeline(found),
+        "warnings": cautions.warnings(found),
+        "ranges": cautions.ranges(found, modules, of_phases),
+        "processes": transfers.processes(found),
+        "communication": transfers.communication(found),
+        "transfers": transfers.transfers(found),
     }

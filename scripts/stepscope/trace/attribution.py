@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.events import KERNEL, Trace
+from stepscope.trace.categories import CATEGORIES, category_of
+from stepscope.trace.events import KERNEL, MEMORY, Trace
 from stepscope.trace.nesting import latest_before, locate, nest
 from stepscope.trace.phase_names import named
 
@@ -26,8 +27,7 @@ class Attribution:
     thread; innermost, the innermost nested range of the launching thread; innermost_phase, the position in `phases` of
     the shortest one around it. parent: for each range the range around it on its thread. operator: for each name
     whether it is autograd's rather than a module's. phases: names in the order of their first start. occurrence: for
-    each phase, which of its ranges each operation was launched in. taken: for each phase the names that its ranges have
-    in the file.
+    each phase, which of its ranges each operation was launched in.
     """
 
     trace: Trace
@@ -41,7 +41,6 @@ class Attribution:
     phases: list[str]
     occurrence: dict[str, np.ndarray]
     innermost_phase: np.ndarray
-    taken: dict[str, list[str]]
 
     @cached_property
     def durations(self) -> np.ndarray:
@@ -57,6 +56,18 @@ class Attribution:
     def is_kernel(self) -> np.ndarray:
         """For each operation, whether it is a kernel."""
         return (self.trace.operations["kind"] == KERNEL).to_numpy()
+
+    @cached_property
+    def category(self) -> np.ndarray:
+        """For each operation its place in CATEGORIES."""
+        codes, inverse = np.unique(self.trace.operations["name"].to_numpy(), return_inverse=True)
+        places = [CATEGORIES.index(category_of(self.trace.names[code])) for code in codes]
+        return np.array(places, dtype=np.int64)[inverse]
+
+    @cached_property
+    def moves_memory(self) -> np.ndarray:
+        """For each operation, whether it is a copy or a set of memory, and no kernel."""
+        return (self.trace.operations["kind"] == MEMORY).to_numpy()
 
     @cached_property
     def is_phase(self) -> np.ndarray:
@@ -115,8 +126,7 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
     time, thread = of_call("start", -1), of_call("thread", -1)
     process = of_call("process", trace.operations["process"].to_numpy())
     parent, innermost = nest(trace.ranges, thread, time, linked)
-    choice = named(trace, parent, operator_names(trace), phases)
-    trace, chosen = choice.trace, choice.phases
+    trace, chosen = named(trace, parent, operator_names(trace), phases)
     operator = operator_names(trace)
     occurrence = {}
     shortest, innermost_phase = np.full(len(launch), np.iinfo(np.int64).max), np.full(len(launch), -1)
@@ -139,7 +149,6 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
         phases=chosen,
         occurrence=occurrence,
         innermost_phase=innermost_phase,
-        taken=choice.taken,
     )
 
 

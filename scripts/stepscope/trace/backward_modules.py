@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import category_of
+from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import climb, latest_before
 
@@ -27,7 +27,8 @@ def of_modules(found: Attribution) -> pd.DataFrame:
     """
     in_backward, module = backward_operations(found)
     own = np.flatnonzero(in_backward)
-    ns, kernels, alone = found.durations[own], found.is_kernel[own], _is_elementwise(found)[own]
+    ns, kernels = found.durations[own], found.is_kernel[own]
+    alone = kernels & (found.category[own] == CATEGORIES.index("elementwise"))
     values = {"backward_time": ns / SECOND, "backward_kernels": kernels.astype(float)}
     values |= {
         "backward_elementwise_time": np.where(alone, ns, 0) / SECOND,
@@ -35,13 +36,6 @@ def of_modules(found: Attribution) -> pd.DataFrame:
     }
     names = [found.trace.names[code] if code >= 0 else NO_MODULE for code in module[own]]
     return pd.DataFrame(values | {"module": names}).groupby("module").sum() / found.steps
-
-
-def _is_elementwise(found: Attribution) -> np.ndarray:
-    """For each operation whether it is a kernel whose name says elementwise."""
-    codes = found.trace.operations["name"].to_numpy()
-    there = [code for code in np.unique(codes) if category_of(found.trace.names[code]) == "elementwise"]
-    return np.isin(codes, there) & found.is_kernel
 
 
 def backward_operations(found: Attribution) -> tuple[np.ndarray, np.ndarray]:

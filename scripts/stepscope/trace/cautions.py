@@ -8,7 +8,7 @@ from stepscope.trace.events import SECOND, Trace
 
 COVERED = 0.9  # of the GPU time: phases that hold less do not tell of the program
 UNLINKED = 0.01  # of the GPU time
-MOST_RANGES, MOST_TOLD = 15, 3
+MOST_RANGES = 15
 _RECORD = "record with `nsys profile --trace=cuda,nvtx`"
 
 
@@ -48,16 +48,7 @@ def warnings(found: Attribution) -> pd.DataFrame:
     cut = int(trace.ranges["cut"].sum())
     if cut:
         rows.append(("ranges without an end", f"{cut:,} ranges had not ended when the recording did: they end with it"))
-    told = {phase: names for phase, names in found.taken.items() if names != [phase]}
-    if told:
-        named = "; ".join(f"{phase}: {_shortened(names)}" for phase, names in told.items())
-        rows.append(("names", f"ranges taken for phases by their names: {named}"))
     return pd.DataFrame(rows, columns=["about", "text"])
-
-
-def _shortened(names: list[str]) -> str:
-    more = len(names) - MOST_TOLD
-    return ", ".join(names[:MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def covered(found: Attribution) -> float:
@@ -68,11 +59,11 @@ def covered(found: Attribution) -> float:
 
 def ranges(found: Attribution, modules: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """The ranges with the most GPU time, launched by any thread while they were open; empty where phases hold all."""
-    if covered(found) >= COVERED or modules.empty:
+    own = modules[modules["kind"] == "module"] if len(modules) else modules
+    if covered(found) >= COVERED or (own.empty and phases.empty):
         return pd.DataFrame()
     whole = found.durations.sum() / SECOND / found.steps
-    own = modules[modules["kind"] == "module"]
     times = [(own["module"], own["calls"] * found.steps, own["any_thread_gpu_time"])] if len(own) else []
     times += [(phases["phase"], phases["count"], phases["gpu_time"])] if len(phases) else []
     rows = [pd.DataFrame({"range": name, "count": count, "share": time / whole}) for name, count, time in times]
-    return pd.concat(rows or [pd.DataFrame()]).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)
+    return pd.concat(rows).sort_values("share", ascending=False, kind="stable").head(MOST_RANGES)

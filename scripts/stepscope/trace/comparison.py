@@ -20,35 +20,24 @@ def compared(before: dict[str, pd.DataFrame], after: dict[str, pd.DataFrame]) ->
 def _of(kind: str, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """Rows `name, time, calls` of a kind, by its key; kernels by their full names, of which the short one is shown."""
     name, key = _KEYS[kind]
-    table = tables[name]
+    table = tables[name].rename(columns={"gpu_time": "time", "kernels": "calls"} if kind == "phase" else {})
     if table.empty:
         return pd.DataFrame(columns=["name", "time", "calls"])
-    if kind == "phase":
-        table = table.rename(columns={"gpu_time": "time", "kernels": "calls"}).assign(name=table[key])
-    else:
-        table = table[table["phase"] == "all"]
-        table = table if kind == "kernel" else table.assign(name=table[key])
+    table = table if kind == "phase" else table[table["phase"] == "all"]
+    table = table if kind == "kernel" else table.assign(name=table[key])
     return table.set_index(key)[["name", "time", "calls"]]
 
 
 def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     keys = pd.Index([*before.index, *after.index]).unique()
     old, new = before.reindex(keys), after.reindex(keys)
-    first, second = (part["time"].fillna(0.0).to_numpy(dtype=float) for part in (old, new))
-    table = pd.DataFrame(
-        {
-            "kind": kind,
-            "name": old["name"].fillna(new["name"]).to_numpy(),
-            "change": [change(*each) for each in zip(old["time"], new["time"], strict=True)],
-            "before": first,
-            "after": second,
-            "difference": second - first,
-            "before_calls": old["calls"].fillna(0).to_numpy(dtype=float),
-            "after_calls": new["calls"].fillna(0).to_numpy(dtype=float),
-        }
-    )
-    order = np.argsort(-np.abs(table["difference"].to_numpy()), kind="stable")
-    return table.iloc[order].head(MOST_KERNELS)
+    changes = [change(*each) for each in zip(old["time"], new["time"], strict=True)]
+    table = pd.DataFrame({"kind": kind, "name": old["name"].fillna(new["name"]), "change": changes})
+    table = table.assign(before=old["time"].astype(float).fillna(0), after=new["time"].astype(float).fillna(0))
+    table["difference"] = table["after"] - table["before"]
+    table = table.assign(before_calls=old["calls"].astype(float).fillna(0))
+    table = table.assign(after_calls=new["calls"].astype(float).fillna(0))
+    return table.sort_values("difference", key=lambda size: -size.abs(), kind="stable").head(MOST_KERNELS)
 
 
 def change(before: float, after: float) -> str:

@@ -1,6 +1,6 @@
 """Which ranges of a trace are phases, whatever its author called them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,27 +12,17 @@ from stepscope.trace.nesting import climb, groups
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
 
 
-@dataclass(frozen=True, eq=False)
-class Named:
-    """A trace in which ranges of one phase have one name, and so have those that differ in a number alone.
+def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None) -> tuple[Trace, list[str]]:
+    """(the trace, in which ranges of one phase have one name, and so have those that differ in a number alone; the
+    names of the phases in the order in which they first start, the longer one first).
 
-    phases: these names in the order in which they first start, the longer one first. taken: phase → the names that its
-    ranges have in the file.
-    """
-
-    trace: Trace
-    phases: list[str]
-    taken: dict[str, list[str]]
-
-
-def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[str] | None) -> Named:
-    """Choose the phases: the names `wanted` (as in the file, or as they are here; those that are not there are left
+    Phases are the names `wanted` (as in the file, or as they are here; those that are not there are left
     out), else every range whose name means a phase, else the outermost ranges of each process.
 
     parent: for each range the one around it; operator: for each name whether it is autograd's.
     """
     if not len(trace.ranges):
-        return Named(trace, [], {})
+        return trace, []
     own = trace.ranges["name"].to_numpy()
     label = _families(trace.names, np.unique(own), operator, set(wanted or ()))
     means = {code: people.meaning(text) for code, text in label.items() if not operator[code]}
@@ -50,8 +40,7 @@ def named(trace: Trace, parent: np.ndarray, operator: np.ndarray, wanted: list[s
     result = replace(trace, names=names, ranges=trace.ranges.assign(name=renamed))
     first = _starts(result.ranges)
     chosen = {name for name in chosen if names.index(name) in first}
-    phases = sorted(chosen, key=lambda name: first[names.index(name)])
-    return Named(result, phases, {name: _taken(names, own, renamed, name) for name in phases})
+    return result, sorted(chosen, key=lambda name: first[names.index(name)])
 
 
 def available(trace: Trace) -> list[str]:
@@ -120,8 +109,3 @@ def _starts(ranges: pd.DataFrame) -> dict[int, tuple[int, int]]:
     length = ranges["end"] - ranges["start"]
     first, longest = ranges["start"].groupby(ranges["name"]).min(), length.groupby(ranges["name"]).max()
     return {int(code): (int(first[code]), -int(longest[code])) for code in first.index}
-
-
-def _taken(names: list[str], own: np.ndarray, renamed: np.ndarray, phase: str) -> list[str]:
-    codes = own[renamed == names.index(phase)]
-    return [names[code] for code in pd.unique(pd.Series(codes))]

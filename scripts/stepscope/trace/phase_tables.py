@@ -9,7 +9,7 @@ from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.backward_modules import backward_operations
 from stepscope.trace.categories import CATEGORIES
-from stepscope.trace.events import MEMORY, SECOND
+from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import climb
 
 ALL = "all"  # the whole capture, what lies outside every phase included
@@ -26,7 +26,7 @@ def phases(found: Attribution) -> pd.DataFrame:
     Host time is that of its ranges, exclusive without the phases inside it; GPU time that of all operations launched in
     it. Host time of several processes and GPU time of several streams are added up.
     """
-    memory, durations, inside = _moves_memory(found), found.durations, inner_phase_time(found)
+    memory, durations, inside = found.moves_memory, found.durations, inner_phase_time(found)
     rows = []
     for name in found.phases:
         own, mask = found.occurrences(name), found.members[name]
@@ -42,11 +42,6 @@ def phases(found: Attribution) -> pd.DataFrame:
         totals = {key: value / found.steps for key, value in totals.items()}
         rows.append({"phase": name, "count": len(own)} | totals)
     return pd.DataFrame(rows)
-
-
-def _moves_memory(found: Attribution) -> np.ndarray:
-    """For each operation, whether it is a copy or a set of memory, and no kernel."""
-    return (found.trace.operations["kind"] == MEMORY).to_numpy()
 
 
 def inner_phase_time(found: Attribution) -> np.ndarray:
@@ -66,7 +61,7 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
     every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found), "step": _step(found)})
-    shown, parts, once = found.is_kernel | _moves_memory(found), [], once_a_step(found, layers)
+    shown, parts, once = found.is_kernel | found.moves_memory, [], once_a_step(found, layers)
     for phase, mask in selections(found).items():
         own = every[mask & shown]
         if own.empty:
@@ -172,15 +167,11 @@ def _outermost_phases(found: Attribution) -> np.ndarray:
 
 def categories(found: Attribution) -> pd.DataFrame:
     """A row for each category of a phase, in the order of CATEGORIES; copies and fills of memory included."""
-    codes, inverse = np.unique(found.trace.operations["name"].to_numpy(), return_inverse=True)
-    place = {name: at for at, name in enumerate(CATEGORIES)}
-    places = [place[kernel_names.describe(found.trace.names[code]).category] for code in codes]
-    category = np.array(places, dtype=np.int64)[inverse]
     rows = []
     for phase, mask in selections(found).items():
         total = found.durations[mask].sum()
-        count = np.bincount(category[mask], minlength=len(CATEGORIES))
-        ns = np.bincount(category[mask], found.durations[mask], len(CATEGORIES))
+        count = np.bincount(found.category[mask], minlength=len(CATEGORIES))
+        ns = np.bincount(found.category[mask], found.durations[mask], len(CATEGORIES))
         rows += [
             {"phase": phase, "category": name, "calls": count[at] / found.steps}
             | {"time": ns[at] / SECOND / found.steps, "share": ns[at] / total if total else None}

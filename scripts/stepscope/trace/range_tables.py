@@ -7,7 +7,7 @@ import pandas as pd
 
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import category_of
+from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import SECOND
 from stepscope.trace.nesting import groups, union
 
@@ -135,8 +135,7 @@ def inclusive(found: Attribution) -> np.ndarray:
     """What each range's thread launched while it was open: rows of kernels, ns of all operations, ns of matmul."""
     ranges = found.trace.ranges
     starts, ends = ranges["start"].to_numpy(), ranges["end"].to_numpy()
-    is_matmul = np.array([category_of(name) == "matmul" for name in found.trace.names], dtype=bool)
-    matmul_time = found.durations * is_matmul[found.trace.operations["name"].to_numpy()]
+    matmul_time = found.durations * (found.category == CATEGORIES.index("matmul"))
     result = np.zeros((3, len(ranges)), dtype=np.int64)
     for own, within in _launches(found, ranges["thread"], found.launch_thread):
         result[:, own] = within(starts[own], ends[own], found.is_kernel, found.durations, matmul_time)

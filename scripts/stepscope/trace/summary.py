@@ -6,50 +6,24 @@ import pandas as pd
 
 from stepscope.recordings.text import markdown as markdown_text
 
-# Table → (heading, its columns that are shown, rows at most (of each phase)).
-_SECTIONS: dict[str, tuple[str, tuple[str, ...], int]] = {
-    "warnings": ("Warnings", ("about", "text"), 40),
-    "ranges": ("Ranges that are there", ("range", "count", "share"), 20),
-    "compared": (
-        "Before and after",
-        ("kind", "name", "change", "before", "after", "difference", "before_calls", "after_calls"),
-        25,
-    ),
-    "phases": ("Phases", ("phase", "count", "host_time", "host_exclusive", "gpu_time", "memory_time", "kernels"), 40),
-    "kernels": (
-        "Kernels by phase",
-        ("phase", "name", "category", "share", "time", "composition", "median", "min", "max", "std"),
-        8,
-    ),
-    "categories": ("Categories by phase", ("phase", "category", "time", "share", "calls"), 40),
-    "modules": (
-        "Ranges and calls",
-        (
-            *("kind", "module", "parent", "calls", "host_time", "host_exclusive", "gpu_time", "any_thread_gpu_time"),
-            *("kernels", "top_kernel", "top_share", "backward_time", "backward_kernels"),
-        ),
-        30,
-    ),
-    "gaps": (
-        "Devices: busy and idle",
-        (
-            *("phase", "device", "wall", "busy", "idle", "gaps", "gap_median", "gap_max", "queue_delay_median"),
-            *("host_gap_median", "host_gap_max"),
-        ),
-        8,
-    ),
-    "processes": ("Phases of each process and device", ("phase", "process", "device", "kernels", "gpu_time"), 8),
-    "communication": (
-        "Communication: how much of it is hidden behind other kernels",
-        ("process", "device", "kernels", "time", "busy", "hidden", "exposed"),
-        40,
-    ),
-    "transfers": (
-        "Copies, fills, and calls that wait",
-        ("process", "device", "what", "calls", "time", "bytes", "rate"),
-        40,
-    ),
+# Table → (heading, rows at most (of each phase)).
+_SECTIONS: dict[str, tuple[str, int]] = {
+    "warnings": ("Warnings", 40),
+    "ranges": ("Ranges that are there", 20),
+    "compared": ("Before and after", 25),
+    "phases": ("Phases", 40),
+    "kernels": ("Kernels by phase", 8),
+    "categories": ("Categories by phase", 40),
+    "modules": ("Ranges and calls", 30),
+    "gaps": ("Devices: busy and idle", 8),
+    "processes": ("Phases of each process and device", 8),
+    "communication": ("Communication: how much of it is hidden behind other kernels", 40),
+    "transfers": ("Copies, fills, and calls that wait", 40),
 }
+# Columns for which a page is too narrow, or which another one says better.
+_HIDDEN = {"device_name", "attention", "matmul_time", "any_thread_kernels", "memory_operations", "full_name", "tile"}
+_HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "remainder_modules"}
+_HIDDEN |= {"backward_elementwise", "backward_elementwise_time"}
 _OF_A_LAUNCH = ("median", "min", "max", "std")
 _MICROSECONDS = (*_OF_A_LAUNCH, "gap_median", "gap_max", "queue_delay_median", "host_gap_median", "host_gap_max")
 _SECONDS = ("time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference", "host_exclusive")
@@ -59,12 +33,12 @@ _WHOLE = ("process", "device", "count", "bytes")
 def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
     """The summary of all tables that have rows."""
     parts = [f"# {markdown_text(title)}"]
-    for name, (heading, columns, most) in _SECTIONS.items():
+    for name, (heading, most) in _SECTIONS.items():
         table = _chosen(name, tables.get(name, pd.DataFrame()))
         if table.empty:
             continue
         table = (table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table).head(most)
-        shown = [column for column in columns if column in table and not table[column].isna().all()]
+        shown = [column for column in table if column not in _HIDDEN and not table[column].isna().all()]
         lines = [" | ".join(map(_label, shown)), " | ".join("---" for _ in shown)]
         lines += [
             " | ".join(markdown_text(value_text(column, row[column])) for column in shown)
@@ -81,7 +55,7 @@ def _chosen(name: str, table: pd.DataFrame) -> pd.DataFrame:
     if name == "modules":
         return table[table["kind"] != "operator"]
     if name == "kernels":
-        return table.assign(composition=[_composition(row) for row in table.to_dict("records")])
+        return table.drop(columns="calls").assign(composition=[_composition(row) for row in table.to_dict("records")])
     if name == "processes" and len(table[["process", "device"]].drop_duplicates()) == 1:
         return table[:0]  # the table of phases says the same
     return table

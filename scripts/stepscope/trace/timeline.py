@@ -11,6 +11,7 @@ from stepscope.trace import kernel_names
 from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
+from stepscope.trace.nesting import union
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -121,12 +122,7 @@ def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges:
 
 def _coverage(start: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Time in each pixel that the union of intervals covers."""
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    reach = np.maximum.accumulate(end)
-    start = np.maximum(start, np.concatenate([[edges[0]], reach[:-1]]))
-    keep = end > start
-    start, end = start[keep], end[keep]
+    start, end = union(start, end)
     if not len(start):
         return np.zeros(len(edges) - 1)
     times = np.column_stack([start, end]).ravel()

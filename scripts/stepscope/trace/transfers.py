@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import category_of
+from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.device_tables import covered_within
 from stepscope.trace.events import GRAPH, MEMORY, SECOND
 from stepscope.trace.nesting import groups, union
@@ -42,7 +42,7 @@ def communication(found: Attribution) -> pd.DataFrame:
     """
     operations = found.trace.operations
     start, end, kind = (operations[key].to_numpy() for key in ("start", "end", "kind"))
-    communicates = _of_category(found, "communication") & (kind != MEMORY)
+    communicates = (found.category == CATEGORIES.index("communication")) & (kind != MEMORY)
     rows = []
     for place, own, steps in _places(found):
         mine, others = own[communicates[own]], own[~communicates[own] & (kind[own] != MEMORY)]
@@ -67,7 +67,7 @@ def transfers(found: Attribution) -> pd.DataFrame:
     operations, names = found.trace.operations, found.trace.names
     code, kind, size = (operations[key].to_numpy() for key in ("name", "kind", "bytes"))
     described = {each: _kind_of_transfer(names[each]) for each in np.unique(code[kind == MEMORY])}
-    by_kernel = _of_category(found, "memory set/copy") & (kind != MEMORY) & (kind != GRAPH)
+    by_kernel = (found.category == CATEGORIES.index("memory set/copy")) & (kind != MEMORY) & (kind != GRAPH)
     rows = []
     for place, own, steps in _places(found):
         what = np.array([FILLS_BY_KERNEL if by_kernel[at] else described.get(code[at], "") for at in own], dtype=object)
@@ -105,13 +105,6 @@ def _places(found: Attribution) -> Iterator[tuple[dict, np.ndarray, int]]:
         for number, part in groups(device[mine]):
             name = found.trace.devices.get(number, "")
             yield {"process": owner & _PROCESS_ID, "device": number, "device_name": name}, mine[part], steps
-
-
-def _of_category(found: Attribution, category: str) -> np.ndarray:
-    """Mask of the operations of a category."""
-    codes, inverse = np.unique(found.trace.operations["name"].to_numpy(), return_inverse=True)
-    chosen = np.array([category_of(found.trace.names[code]) == category for code in codes], dtype=bool)
-    return chosen[inverse] if len(codes) else np.zeros(0, dtype=bool)
 
 
 def _kind_of_transfer(name: str) -> str:

@@ -146,11 +146,11 @@ def analysed(path: Path) -> str:
         if ".pickle" in path.name:
             most = limits.Limits(SECONDS, 2)  # a damaged number may ask the unpickler for any time and memory
             refusals = (snapshot.SnapshotError, TooLongError)
-            said = limits.within(most, "a", lambda: snapshot_summary.text(snapshots.analyse_any(path)), refusals)
+            said = limits.within(most, "a", lambda: snapshot_summary.text(snapshots.analyse_file(path)), refusals)
         else:
             found = traces.read(path)
             cautions.require_operations(found, str(path))
-            said = trace_summary.markdown(traces.analyse_any(found), "Trace")
+            said = trace_summary.markdown(traces.analyse(found), "Trace")
         return "analysed" if said else "nothing said"
     except (trace.TraceError, snapshot.SnapshotError) as error:
         line = text.plain(error, 1000)

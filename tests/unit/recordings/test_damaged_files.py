@@ -20,7 +20,7 @@ def test_another_exception_is_counted(monkeypatch):
     def fails(path):
         raise KeyError("a bug")
 
-    monkeypatch.setattr(damaged_files.snapshots, "analyse_any", fails)
+    monkeypatch.setattr(damaged_files.snapshots, "analyse_file", fails)
     outcomes, _ = damaged_files.run(KINDS["pickle, bytes"], damages=2, seed=0)
     assert outcomes == {"a: it cannot be analysed (KeyError: 'a bug'); record or export it again": 2}
 
@@ -31,6 +31,6 @@ def test_what_hangs_is_counted(monkeypatch):
             pass
 
     monkeypatch.setattr(damaged_files, "SECONDS", 1)
-    monkeypatch.setattr(damaged_files.snapshots, "analyse_any", hangs)
+    monkeypatch.setattr(damaged_files.snapshots, "analyse_file", hangs)
     (outcome,) = damaged_files.run(KINDS["pickle, bytes"], damages=1, seed=0)[0]
     assert outcome.startswith("a: reading it takes more than 1 s")

@@ -26,7 +26,7 @@ def snapshot():
     """Precision → the tables of a recorded step."""
     folder = ROOT / "tests/unit/snapshot/recordings"
     found = {name: folder / f"step_{name}" / "snapshot.pickle.gz" for name in ("bf16", "fp32")}
-    return {name: snapshots.analyse_any(path, None) for name, path in found.items()}
+    return {name: snapshots.analyse_file(path, None) for name, path in found.items()}
 
 
 def test_a_snapshot_says_its_peak_first(snapshot):
@@ -44,7 +44,7 @@ def test_two_snapshots_say_what_grew(snapshot):
 
 def test_a_trace_has_its_tables_and_one_step():
     path = ROOT / "tests/unit/trace/recordings/two_layers_bf16.sqlite"
-    tables = traces.analyse_any(traces.read(path), None, None)
+    tables = traces.analyse(traces.read(path), None, None)
     tables["kernels"] = pd.concat([tables["kernels"].assign(name=BAD), tables["kernels"]])
     page = recordings.of_trace(tables, "trace", TEMPLATES)
     assert "<h2" in page and page.count("<figure>") == 1

@@ -1,14 +1,14 @@
 """Made-up snapshots, and running the program."""
 
-import resource
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "recordings"))
 
+from in_process import run_program
 from snapshot_simulator import written
 from stepscope.snapshot import analysis
 
@@ -26,15 +26,6 @@ def analyse(tmp_path):
 
 
 @pytest.fixture
-def run_analyze():
-    """Runs analyze_snapshot.py with these words, with at most so much address space (bytes)."""
-
-    def run(*words, memory=None):
-        def limit():
-            if memory:
-                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-        command = [sys.executable, str(PROGRAM), *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limit)
-
-    return run
+def run_analyze(monkeypatch, capsys):
+    """Runs analyze_snapshot.py with these words in this process."""
+    return lambda *words: run_program(PROGRAM, words, monkeypatch, capsys)

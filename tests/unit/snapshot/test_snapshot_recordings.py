@@ -119,7 +119,7 @@ def test_a_softmax_keeps_scores_of_every_block():
 
 
 def test_the_backward_pass_has_modules_though_it_has_no_frames():
-    found = analysis.analyse_any(RECORDINGS / "step_fp32" / "snapshot.pickle.gz")["memory_lines"]
+    found = analysis.analyse_file(RECORDINGS / "step_fp32" / "snapshot.pickle.gz")["memory_lines"]
     workspace = found[(found["category"] == "workspace") & (found["module"] != "")]
     assert len(workspace) and (workspace["frame"] == "").all()
     assert 0.4 < summary("step_fp32")["without_frames"] < 0.8

@@ -236,7 +236,7 @@ def test_the_largest_lines_and_allocations_stand(tmp_path):
     simulator = Simulator()
     for number in range(63):
         simulator.alloc(100 + number, [python_frame("f", number), *FORWARD])
-    found = analysis.analyse_any(written(simulator.snapshot(), tmp_path / "a.pickle"))
+    found = analysis.analyse_file(written(simulator.snapshot(), tmp_path / "a.pickle"))
     assert found["memory_lines"]["bytes"].tolist() == list(range(162, 99, -1))
     assert found["memory_largest"]["bytes"].tolist() == list(range(162, 122, -1))
 
@@ -353,7 +353,7 @@ def test_the_program_needs_no_torch():
 def test_the_program_refuses_in_one_line(run_analyze, tmp_path, raw):
     path = tmp_path / "a.pickle"
     path.write_bytes(raw)
-    done = run_analyze(path, "--out", tmp_path / "out", memory=3 << 30)
+    done = run_analyze(path, "--out", tmp_path / "out")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"error: {path}: ") and done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -14,7 +14,6 @@ from snapshot_simulator import (
     USER,
     Simulator,
     python_frame,
-    runs,
     written,
 )
 from stepscope.snapshot import SnapshotError, analysis, stacks
@@ -28,7 +27,7 @@ def tables(tmp_path):
     """Writes a snapshot and analyses it as anybody's; tables by name."""
 
     def run(content):
-        return analysis.analyse_any(written(content, tmp_path / "snapshot.pickle"))
+        return analysis.analyse_file(written(content, tmp_path / "snapshot.pickle"))
 
     return run
 
@@ -168,32 +167,6 @@ def test_the_peak_is_told_in_requested_and_in_rounded_bytes(tables, run_analyze,
     assert (row["peak"], row["peak_rounded"]) == (1026, 512 + 512 + 1024)
     done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
     assert "in requested bytes; the peak takes at least 0.0 MiB as allocated" in done.stdout
-
-
-def passes(kept):
-    """Three forward passes of 50 layers; `kept` of the 50 outputs of each pass live to its end."""
-    simulator = Simulator()
-    for _ in range(3):
-        alive = []
-        for layer in range(50):
-            made = simulator.alloc(100, FORWARD)
-            alive.append(made) if layer < kept else simulator.free(made)
-        simulator.free(*alive)
-    return simulator
-
-
-@pytest.mark.parametrize(("kept", "phase"), [(3, "inference"), (9, "inference"), (10, "forward"), (40, "forward")])
-def test_a_forward_pass_that_keeps_its_activations_is_no_inference(tables, kept, phase):
-    """Those of the first `kept` layers live on while 32 others are made, up to the 18th: 10 of 50 are a fifth."""
-    assert set(runs(tables(passes(kept).snapshot()))["phase"]) - {""} == {phase}
-
-
-def test_a_pass_without_gradients_is_told_by_its_decorator(tables):
-    context = python_frame("decorate_context", 116, "/usr/lib/python3.12/site-packages/torch/utils/_contextlib.py")
-    for frames, phase in (([*FORWARD, context], "inference"), (FORWARD, "forward")):
-        simulator = Simulator()
-        simulator.free(simulator.alloc(100, frames))
-        assert set(runs(tables(simulator.snapshot()))["phase"]) - {""} == {phase}
 
 
 @pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])

@@ -1,14 +1,15 @@
 """Synthetic exports of Nsight Systems, and running the program."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "recordings"))
 
+from in_process import run_program
 from nsys_exports import LAYOUTS, Export
 from stepscope.trace import analysis
 from stepscope.trace.attribution import attribute
@@ -39,11 +40,11 @@ def attributed(tmp_path):
 
 
 @pytest.fixture
-def run_analyze():
-    """Runs analyze_nsys.py with these words; `path` is its PATH."""
+def run_analyze(monkeypatch, capsys):
+    """Runs analyze_nsys.py with these words in this process; `path` is its PATH."""
 
     def run(*words, path=os.environ["PATH"]):
-        command = [sys.executable, str(PROGRAM), *map(str, words)]
-        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": path}, timeout=300)
+        monkeypatch.setenv("PATH", path)
+        return run_program(PROGRAM, words, monkeypatch, capsys)
 
     return run

@@ -359,7 +359,7 @@ def test_tables_without_rows_are_not_written(export, analyse, tmp_path):
     model(export)
     folder = tmp_path / "out"
     write_tables(analyse(export), folder)
-    names = {"phases", "kernels", "categories", "gaps", "modules", "timeline"}
+    names = {"phases", "kernels", "categories", "gaps", "modules", "timeline", "processes"}
     assert {path.name for path in folder.iterdir()} == {f"{name}.csv" for name in names}
-    write_tables(analyse(type(export)(export.layout)), folder)
+    write_tables(dict.fromkeys(names, pd.DataFrame()), folder)
     assert not list(folder.iterdir())
