@@ -44,12 +44,22 @@ wildcard_constraints:
     options=r"(/[a-z_]+=[A-Za-z0-9._-]+)*",
 
 
-def cell_of(output):
-    """The cell whose files these are. One that no grid holds ends the run with one line."""
-    try:
-        return CELLS.cell(os.path.dirname(output.record))
-    except ConfigError as error:
-        sys.exit(str(error))
+def cell_params(folder):
+    """The two params that make a cell stale: its spec, and its code with its machine's type. `folder` has wildcards.
+
+    Functions of the wildcards alone: Snakemake does not remember a param that is derived from an input or output.
+    """
+
+    def param(what):
+        def of_wildcards(wildcards):
+            try:
+                return what(CELLS.cell(folder.format(**wildcards)))
+            except ConfigError as error:  # in no grid
+                sys.exit(str(error))
+
+        return of_wildcards
+
+    return {"cell": param(lambda cell: cell.json), "code": param(CELLS.code_and_machine)}
 
 
 def asked(key):

@@ -9,9 +9,6 @@ rule measure:
         "../envs/measure.yaml"
     resources:
         **{key: asked(key) for key in hardware.asked_of_any(MACHINES)},
-    params:
-        cell=lambda wildcards, output: cell_of(output).json,
-        code=lambda wildcards, output: CELLS.code_and_machine(cell_of(output)),
     shell:
         r"""
         exec python3 "$STEPSCOPE"/run_cell.py {wildcards.hardware} \
@@ -33,6 +30,8 @@ if config["measure"]:
             "results/{hardware}/timing/{size}/ctx{context}/{precision}{options}/measure.log",
         priority: 1
         threads: cpus("timing")
+        params:
+            **cell_params("{hardware}/timing/{size}/ctx{context}/{precision}{options}"),
         message:
             "{wildcards.hardware}: timing {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
 
@@ -44,6 +43,8 @@ if config["measure"]:
             "results/{hardware}/ladder/{size}/ctx{context}{options}/measure.log",
         priority: 1
         threads: cpus("ladder")
+        params:
+            **cell_params("{hardware}/ladder/{size}/ctx{context}{options}"),
         message:
             "{wildcards.hardware}: ladder at {wildcards.size}, context {wildcards.context}{wildcards.options}"
 
@@ -55,6 +56,8 @@ if config["measure"]:
             "results/{hardware}/attention/d{d_head}/{precision}{options}/measure.log",
         priority: 1
         threads: cpus("attention")
+        params:
+            **cell_params("{hardware}/attention/d{d_head}/{precision}{options}"),
         message:
             "{wildcards.hardware}: attention, d = {wildcards.d_head}, {wildcards.precision}{wildcards.options}"
 
@@ -65,6 +68,8 @@ if config["measure"]:
         log:
             "results/{hardware}/ceilings/{operation}/{precision}/measure.log",
         threads: cpus("ceilings")
+        params:
+            **cell_params("{hardware}/ceilings/{operation}/{precision}"),
         message:
             "{wildcards.hardware}: ceiling of {wildcards.operation} in {wildcards.precision}"
 
@@ -75,6 +80,8 @@ if config["measure"]:
         log:
             "results/{hardware}/precision/{probe}/measure.log",
         threads: cpus("precision")
+        params:
+            **cell_params("{hardware}/precision/{probe}"),
         message:
             "{wildcards.hardware}: probing precision, {wildcards.probe}"
 
@@ -86,6 +93,8 @@ if config["measure"]:
         log:
             "results/{hardware}/profile/{size}/ctx{context}/{precision}{options}/measure.log",
         threads: cpus("profile")
+        params:
+            **cell_params("{hardware}/profile/{size}/ctx{context}/{precision}{options}"),
         message:
             "{wildcards.hardware}: profile of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
 
@@ -97,6 +106,8 @@ if config["measure"]:
         log:
             "results/{hardware}/memory/{size}/ctx{context}/{precision}{options}/measure.log",
         threads: cpus("memory")
+        params:
+            **cell_params("{hardware}/memory/{size}/ctx{context}/{precision}{options}"),
         message:
             "{wildcards.hardware}: memory of {wildcards.size}, context {wildcards.context}, {wildcards.precision}{wildcards.options}"
 

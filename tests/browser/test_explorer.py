@@ -127,13 +127,6 @@ def test_a_chart_has_a_mark_for_each_measured_row(viewed, tables):
     assert page.complaints == []
 
 
-def test_other_tables_have_pivots(viewed, tables):
-    page = viewed(of="categories.time", rows="category", columns="phase", machine="gpu-a")
-    (row, *_) = rows_of(tables, "categories", machine="gpu-a", category="matmul")
-    shown = place(page, "matmul", row["phase"]).inner_text()
-    assert float(shown.split()[0].replace(",", "")) / 1e3 == pytest.approx(float(row["time"]), rel=0.01)
-
-
 def test_machines_and_runs_are_axes(viewed, tables):
     assert viewed(of="series.rate", study="ceilings", rows="machine", columns="precision").locator(
         "#view tbody th"

@@ -1,7 +1,5 @@
 """A throw-away Slurm on this machine: munge, slurmctld and two nodes, in namespaces of their own.
 
-    python tests/slurm/lab.py COMMAND [ARGUMENTS ...]     # runs a command in it, and ends with the command's exit code
-
 Needs root, Linux namespaces and Debian's munge, slurmctld, slurmd, slurm-client and iproute2; no systemd, no slurmdbd.
 Up in two seconds; several may run side by side, because each has a network of its own.
 
@@ -84,7 +82,7 @@ class Lab:
         self._write_files()
         alone = ["unshare", "--mount", "--pid", "--net", "--uts", "--fork", "--kill-child", "--mount-proc"]
         self._process = subprocess.Popen(
-            [*alone, sys.executable, __file__, "--inside", str(self.folder)],
+            [*alone, sys.executable, __file__, str(self.folder)],
             stdin=subprocess.PIPE,  # its end ends the lab, so that nothing is left however this process ends
             stdout=subprocess.DEVNULL,
         )
@@ -169,21 +167,6 @@ def _start(folder: Path, name: str, command: list) -> None:
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
 
-def main() -> None:
-    """Run the command line's command in a lab."""
-    words = sys.argv[1:]
-    if words[:1] == ["--inside"]:
-        os.environ["PATH"] = _path()
-        run_inside(Path(words[1]))
-        return
-    if not words:
-        sys.exit(f"usage: {sys.argv[0]} COMMAND [ARGUMENTS ...]")
-    if reason := cannot_run():
-        sys.exit(f"error: {reason}")
-    with Lab() as lab:
-        ended = subprocess.run(lab.command(words))
-    sys.exit(ended.returncode)
-
-
 if __name__ == "__main__":
-    main()
+    os.environ["PATH"] = _path()
+    run_inside(Path(sys.argv[1]))

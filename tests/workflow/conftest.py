@@ -101,10 +101,6 @@ class Project:
         )
         return Run(said.returncode, said.stdout)
 
-    def python(self, *words, **options) -> Run:
-        """Run a program of the project, as a person does."""
-        return self.run(*words, program=sys.executable, **options)
-
     def edit(self, file: str, old: str, new: str) -> None:
         """Replace what stands once in a file."""
         text = (self.folder / file).read_text()

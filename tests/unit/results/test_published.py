@@ -28,11 +28,6 @@ def test_what_a_file_leaves_out_is_empty_and_its_columns_stand_in_any_order(file
     assert (row["statistic"], row["batch"], row["size"]) == ("", None, "")
 
 
-def test_text_that_looks_like_a_formula_or_a_tag_stays_text(file):
-    (row,) = read(file(HEAD + ",note", ROW + ',"=1+1 <script>, ""quoted"""'))
-    assert row["note"] == '=1+1 <script>, "quoted"'
-
-
 @pytest.mark.parametrize(
     ("lines", "told"),
     [

@@ -103,6 +103,14 @@ def test_a_number_beyond_all_bounds_is_refused_wherever_it_stands(name, way, val
         (MEMORY, ("summary", "memory", "baselines", "start"), 1.1e15),  # more than a petabyte
         (TIMING, ("summary", "variants", "step", "status"), ...),
         (TIMING, ("summary",), []),
+        *((TIMING, ("summary", part), ...) for part in ("variants", "values", "statuses")),
+        *((TIMING, ("summary", "variants", "step", key), "lunch") for key in ("status", "limited")),
+        *((TIMING, ("summary", "values", 0, "value"), number) for number in (None, -1)),
+        (TIMING, ("summary", "values", 0, "unit"), ...),
+        *(
+            (TIMING, ("summary", "values", 0), VALUE | {"unit": unit, "value": number})
+            for unit, number in (("s", 0), ("s", 3.3e7), ("B", 1.1e15))
+        ),
         (TIMING, ("provenance", "command"), ...),
         (TIMING, ("provenance", "started"), "yesterday"),
         (TIMING, ("machine", "device"), ...),
@@ -169,25 +177,3 @@ def test_samples_that_are_lost_cut_or_a_folder_are_refused(cell):
     assert complaint(path.parent) == "samples.csv is missing"
     path.mkdir()
     assert complaint(path.parent) == "samples.csv cannot be read: Is a directory"
-
-
-@pytest.mark.parametrize(
-    ("way", "value"),
-    [
-        (("variants",), ...),
-        (("values",), ...),
-        (("statuses",), ...),
-        (("variants", "step", "status"), "slow"),
-        (("variants", "step", "limited"), "lunch"),
-        (("values", 0, "value"), None),
-        (("values", 0, "value"), -1),
-        (("values", 0, "unit"), ...),
-        (("values", 0), VALUE | {"unit": "s", "value": 0}),
-        (("values", 0), VALUE | {"unit": "s", "value": 3.3e7}),
-        (("values", 0), VALUE | {"unit": "B", "value": 1.1e15}),
-    ],
-)
-def test_a_record_of_variants_that_cannot_be_is_refused(way, value, cell):
-    folder = cell(TIMING)
-    edit(folder, ("summary", *way), value)
-    assert complaint(folder).startswith("record.json is damaged: ")

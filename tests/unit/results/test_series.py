@@ -83,14 +83,6 @@ def test_mfu_is_the_share_of_the_least_time_of_a_burst(results):
     assert series.beyond(got) == []
 
 
-def test_a_step_above_the_ceiling_is_said_aloud(results):
-    timing(results, [sample(seconds=1e-4)])
-    burst = [sample("burst", 1, 1.0, kind="burst", mode=None, phase="matmul")]
-    results.add("lab/ceilings/matmul/fp32", {"operation": "matmul", "order": 100, "precision": "fp32"}, burst)
-    (said,) = series.beyond(series_of(results))
-    assert TIMING in said
-
-
 def test_a_copy_reads_and_writes(results):
     burst = [sample("burst", 1, 0.5, kind="burst", mode=None, phase="copy")]
     results.add("lab/ceilings/copy/fp32", {"operation": "copy", "mebibytes": 1, "precision": "fp32"}, burst)
@@ -164,19 +156,6 @@ def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results)
     assert row(got, "time", length=1024)["limits"] == "gpu"
     # FlashAttention-2, section 4.1: 4 · length² · d · heads, of a causal mask half.
     assert row(got, "rate", length=1024)["median"] == pytest.approx(2 * 4 * 1024**2 * 16 * 2 / 2 / 0.5)
-
-
-def test_spread_is_lent_within_a_study_on_a_machine_and_by_what_limits_alike(results):
-    """Eight cells that spread alike, each in three processes: half as wide as each would be alone."""
-    draw, alone = np.random.default_rng(3), []
-    for context in range(1, 9):
-        logs = draw.normal(0, 0.01, 3)
-        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
-        alone.append(expected.high - expected.low)
-        rows = [sample(process=p, seconds=math.exp(log)) for p, log in enumerate(logs, 1)]
-        results.add(f"lab/timing/nano/ctx{context}/fp32", SHAPE | {"context": context, "precision": "fp32"}, rows)
-    got = series_of(results).query("quantity == 'time'")
-    assert np.log(got["high"] / got["low"]).mean() < 0.6 * np.mean(alone)
 
 
 def test_cells_that_were_not_measured_have_no_series(results):
