@@ -1,10 +1,10 @@
-"""Tables of a large memory snapshot: should take at most 90 s and five times the file's size on two cores.
+"""Tables of a large memory snapshot: should take at most 90 s and three times the file's size on two cores.
 
 python benchmarks/snapshot_scale.py [--events 4000000] [--frames 90] [--keep SNAPSHOT.pickle]
 
 Writes a made-up snapshot of a training loop with four million events, each with a stack of ninety frames that it shares
 with others (about 1 GB), runs analyze_snapshot.py on it and prints its time and peak memory. The file is written
-opcode by opcode as Python's pickler does it: made from objects it would take more memory.
+opcode by opcode as Python's pickler does it: made from objects it would itself need more memory than the analysis.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PROGRAM = Path(__file__).resolve().parents[1] / "scripts" / "analyze_snapshot.py"
-SECONDS, TIMES = 90, 5
+SECONDS, TIMES = 90, 3
 BASE, START_US = 0x7F00_0000_0000, 1_795_000_000_000_000
 LINES = 400  # different lines of Python that allocate
 TENSORS = 1200  # that a forward pass leaves for the backward pass

@@ -8,6 +8,7 @@ counters count.
 
 from array import array
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,13 @@ _MOST_BYTES = 1 << 62  # of all that is added up: more would not fit into 64 bit
 _WRONG = "this is not a memory snapshot of PyTorch ({}); give a file of torch.cuda.memory._dump_snapshot"
 
 
+class Rows(NamedTuple):
+    """Events that stand one after the other in the columns: from `start` up to, but not including, `stop`."""
+
+    start: int
+    stop: int
+
+
 class _Known:
     """What stands in a list of frames once its stack has a number."""
 
@@ -35,12 +43,50 @@ class _Known:
         self.number = number
 
 
-class _Stacks:
-    """stacks: each a list of frames, dicts as they stand in the snapshot."""
+class Columns:
+    """Events as columns: `action` (see ACTIONS), `address` (of "oom": bytes that the device had free), `size` in bytes,
+    `time` in microseconds (0 if not recorded), `stack` (index of `stacks`, -1 without one).
+
+    stacks: each a list of frames, dicts as they stand in the snapshot.
+    """
 
     def __init__(self) -> None:
+        self.action, self.address, self.size, self.time = array("b"), array("q"), array("q"), array("q")
+        self.stack = array("i")
         self.stacks: list[list] = []
         self._numbers: dict[tuple[int, ...], _Known] = {}  # by the identities of frames
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def take(self, trace: list) -> int:
+        """Move a list's events here: emptied they take a fifth of the memory. Returns how many; `Rows` stay instead.
+
+        Raises ValueError, TypeError or OverflowError if one is not an event.
+        """
+        rows, start = [each for each in trace if isinstance(each, Rows)], len(self)
+        for event in trace:
+            if isinstance(event, dict):
+                self._append(event)
+            elif not isinstance(event, Rows):
+                raise ValueError(f"an event is a {type(event).__name__}")
+        moved = len(self) - start
+        if moved:
+            if rows and rows[-1].stop == start:
+                start = rows.pop().start
+            trace[:] = [*rows, Rows(start, len(self))]
+        return moved
+
+    def _append(self, event: dict) -> None:
+        action = event.get("action")
+        if action is None:
+            raise ValueError("an event has no action")
+        self.action.append(_CODES.get(action, _OTHER) if isinstance(action, str) else _OTHER)
+        self.address.append(event.get("device_free" if action == "oom" else "addr", 0))
+        self.size.append(event.get("size", 0))
+        self.time.append(event.get("time_us", 0))
+        self.stack.append(self.number_of(event.get("frames")))
+        event.clear()
 
     def number_of(self, frames: object) -> int:
         """The index of a stack: of equal ones the same. The list itself then holds its number alone."""
@@ -57,6 +103,12 @@ class _Stacks:
             self.stacks.append(frames.copy())
         frames[:] = [known]
         return known.number
+
+
+def is_trace(value: object) -> bool:
+    """Whether this is a list of events."""
+    last = value[-1] if type(value) is list and value else None
+    return isinstance(last, Rows) or (type(last) is dict and "action" in last)
 
 
 @dataclass(frozen=True)
@@ -117,62 +169,42 @@ class Snapshot:
     annotations: list[Annotation] = field(default_factory=list)
 
 
-def snapshot(root: object) -> Snapshot:
-    """The snapshot in a pickle's object, which is emptied. Raises SnapshotError without a file's name."""
+def snapshot(root: object, columns: Columns) -> Snapshot:
+    """The snapshot in a pickle's object and the columns of its events. Raises SnapshotError without a file's name."""
     try:
-        return _snapshot(root)
+        return _snapshot(root, columns)
     except (TypeError, ValueError, OverflowError, IndexError) as error:
         raise SnapshotError(_WRONG.format(" ".join(str(error).split())[:120])) from None
 
 
-def _snapshot(root: object) -> Snapshot:
+def _snapshot(root: object, columns: Columns) -> Snapshot:
     if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
     if not isinstance(root, dict):
         raise ValueError(f"its outermost object is a {type(root).__name__}")
     if "segments" not in root and "device_traces" not in root:
         raise ValueError("it has neither segments nor device_traces")
-    stacks = _Stacks()
     traces = _each_once(_list(root.get("device_traces", []), "device_traces"))
-    events = [_columns(_dicts(trace, "a device's trace"), stacks) for trace in traces]
+    rows = {number: _rows(_list(trace, "a device's trace"), columns) for number, trace in enumerate(traces)}
     segments = _dicts(root.get("segments", []), "segments")
     _each_once([segment.get("blocks") for segment in segments])
     blocks: dict[int, list[tuple]] = {}
     reserved: dict[int, list[int]] = {}
     for segment in segments:
         number = _integer(segment.get("device", 0))
-        blocks.setdefault(number, []).extend(_blocks(segment, stacks))
+        blocks.setdefault(number, []).extend(_blocks(segment, columns))
         reserved.setdefault(number, []).append(_integer(segment.get("total_size", 0)))
+    stacks, frames = _stacks(columns)
+    events = {name: np.array(getattr(columns, name), dtype=kind, copy=False) for name, kind in _KINDS.items()}
     devices = []
     for number in sorted({number for number, trace in enumerate(traces) if trace} | blocks.keys()):
-        action, address, size, time, stack = events[number] if number < len(events) else _columns([], stacks)
+        own = {name: values[rows.get(number, slice(0, 0))] for name, values in events.items()}
+        address, requested, active, stack = np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
         held = reserved.get(number, [])
-        of_blocks = np.array(blocks.get(number, []), dtype=np.int64).reshape(-1, 4).T
-        added = size[action != OOM]  # what was asked for in vain may be any number
-        _check_sizes({"an event": added, "an allocation": of_blocks[1], "a segment": np.array(held, dtype=np.int64)})
-        own = of_blocks[0], of_blocks[1], of_blocks[2].astype(bool), of_blocks[3]
-        devices.append(Device(number, action, address, size, time, stack, *own, sum(held)))
-    annotations = _annotations(root.get("external_annotations", []))
-    frames = {id(frame): frame for stack in stacks.stacks for frame in stack}  # a frame is one dict in all stacks
-    numbers = {key: number for number, key in enumerate(frames)}
-    numbered = [tuple(numbers[id(frame)] for frame in stack) for stack in stacks.stacks]
-    return Snapshot(devices, numbered, list(map(_frame, frames.values())), annotations)
-
-
-def _columns(trace: list[dict], stacks: _Stacks) -> tuple[np.ndarray, ...]:
-    """action, address, size, time and stack of a device's events, which are emptied: as dicts they take more memory."""
-    action, address, size, time, stack = columns = tuple(array(kind) for kind in "bqqqi")
-    for event in trace:
-        name = event.get("action")
-        if name is None:
-            raise ValueError("an event has no action")
-        action.append(_CODES.get(name, _OTHER) if isinstance(name, str) else _OTHER)
-        address.append(event.get("device_free" if name == "oom" else "addr", 0))
-        size.append(event.get("size", 0))
-        time.append(event.get("time_us", 0))
-        stack.append(stacks.number_of(event.get("frames")))
-        event.clear()
-    return tuple(np.array(column, dtype=column.typecode, copy=False) for column in columns)
+        added = own["size"][own["action"] != OOM]  # what was asked for in vain may be any number
+        _check_sizes({"an event": added, "an allocation": requested, "a segment": np.array(held, dtype=np.int64)})
+        devices.append(Device(number, *own.values(), address, requested, active.astype(bool), stack, sum(held)))
+    return Snapshot(devices, stacks, frames, _annotations(root.get("external_annotations", [])))
 
 
 def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
@@ -184,7 +216,18 @@ def _check_sizes(sizes: dict[str, np.ndarray]) -> None:
             raise ValueError("its sizes add up to more than there can be")
 
 
-def _blocks(segment: dict, stacks: _Stacks) -> list[tuple[int, int, bool, int]]:
+_KINDS = {"action": np.int8, "address": np.int64, "size": np.int64, "time": np.int64, "stack": np.int32}
+
+
+def _rows(trace: list, columns: Columns) -> np.ndarray | slice:
+    """Where in the columns a device's events are: a slice, so that they are not copied, where they stand together."""
+    columns.take(trace)
+    if len(trace) < 2:
+        return slice(*trace[0]) if trace else slice(0, 0)
+    return np.concatenate([np.arange(each.start, each.stop) for each in trace])
+
+
+def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, bool, int]]:
     """(address, requested, active, stack) of a segment's blocks. Until 2.1 a block had no address of its own and what
     was requested stood in its history."""
     found, address = [], _integer(segment.get("address", 0))
@@ -193,11 +236,20 @@ def _blocks(segment: dict, stacks: _Stacks) -> list[tuple[int, int, bool, int]]:
         history = block.get("history")
         past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
-        stack = stacks.number_of(block.get("frames", past.get("frames")))
+        stack = columns.number_of(block.get("frames", past.get("frames")))
         active = _text(block.get("state", "inactive")).startswith("active")
         found.append((_integer(block.get("address", address)), requested, active, stack))
         address += size
     return found
+
+
+def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
+    """Stacks as numbers of frames; a frame is one dict, however many stacks it is in."""
+    frames = {id(frame): frame for stack in columns.stacks for frame in stack}
+    numbers = {key: number for number, key in enumerate(frames)}
+    return [tuple(numbers[id(frame)] for frame in stack) for stack in columns.stacks], list(
+        map(_frame, frames.values())
+    )
 
 
 def _frame(frame: object) -> Frame:

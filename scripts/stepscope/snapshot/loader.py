@@ -3,17 +3,25 @@
 Python's unpickler builds plain data and may import nothing, so that nothing in a file is run. What a hostile file can
 still ask of it (hashes without end, memory, depth) ends in the limits of recordings/limits.py, under which the programs
 read a stranger's file.
+
+A snapshot is millions of events, each a dict, which together take five to ten times the file's size. So they become
+columns of numbers while the file is read: whenever the unpickler asks for more of it, the events that are complete are
+added to the columns and emptied.
 """
 
 import gc
 import gzip
+import io
 import pickle
 import zlib
 from pathlib import Path
 
+from stepscope.recordings.limits import most_unpacked
 from stepscope.snapshot import SnapshotError, events
 
 _GZIP = b"\x1f\x8b"
+_BUFFER = 1 << 20  # bytes
+_LOOK_AGAIN = 1.1  # times the bytes read until traces are looked for again: more would copy the memo too often
 
 
 def read(path: Path) -> events.Snapshot:
@@ -42,19 +50,22 @@ def read(path: Path) -> events.Snapshot:
 
 
 def _read(path: Path) -> events.Snapshot:
-    with path.open("rb") as plain:
-        packed = plain.peek(2)[:2] == _GZIP
-        with gzip.open(plain) if packed else plain as file:
-            if not file.peek(1):
-                raise SnapshotError("the file is empty; record the snapshot again")
-            try:
-                root = _PlainData(file).load()
-            except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
-                raise
-            except Exception as error:  # whatever a damaged pickle leads to
-                told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
-                raise SnapshotError(f"the pickle is cut off or damaged ({told}); record the snapshot again") from None
-    return events.snapshot(root)
+    with path.open("rb", buffering=0) as file:
+        packed = file.read(2) == _GZIP
+        most = most_unpacked(path) if packed else file.seek(0, io.SEEK_END)
+        if not most:
+            raise SnapshotError("the file is empty; record the snapshot again")
+        file.seek(0)
+        source = _Source(gzip.GzipFile(fileobj=file) if packed else file, most)
+        try:
+            root = source.unpickler.load()
+            source.unpickler.memo = {}  # else it keeps what is no longer needed
+        except (SnapshotError, EOFError, OSError, MemoryError, zlib.error):
+            raise
+        except Exception as error:  # whatever a damaged pickle leads to
+            told = " ".join(f"{type(error).__name__}: {error}".split())[:120]
+            raise SnapshotError(f"the pickle is cut off or damaged ({told}); record the snapshot again") from None
+        return events.snapshot(root, source.columns)
 
 
 class _PlainData(pickle.Unpickler):
@@ -65,3 +76,40 @@ class _PlainData(pickle.Unpickler):
             f"the pickle wants to import {f'{module}.{name}'[:100]!r}; only plain data is read, and nothing in the "
             "file was run"
         )
+
+
+class _Source(io.BufferedReader):
+    """A snapshot's bytes. Between two reads, events of its `unpickler` that are complete move to the `columns`."""
+
+    def __init__(self, raw: io.RawIOBase, most: int):
+        """most: bytes that there may be."""
+        super().__init__(raw, _BUFFER)
+        self.columns = events.Columns()
+        self.unpickler = _PlainData(self)
+        self._most, self._traces, self._next_look = most, [], 0.0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._granted(size or 0)
+        self._move()
+        return super().read(size)
+
+    def readinto(self, buffer) -> int:
+        self._granted(len(buffer))
+        return super().readinto(buffer)
+
+    def _granted(self, size: int) -> None:
+        """Refuse a length that the file does not have, before there is memory for it."""
+        if size > self._most - self.tell():
+            raise SnapshotError(
+                f"the pickle wants {size} bytes where at most {self._most - self.tell()} are left: it is cut off or "
+                "damaged, or unpacks to too much; record it again, or gunzip it first if you trust it"
+            )
+
+    def _move(self) -> None:
+        """Of a list of events only the memo knows before it is whole; while one grows, there is no other."""
+        at = self.tell()
+        if sum(map(self.columns.take, self._traces)):
+            self._next_look = max(self._next_look, at + _BUFFER + 1)
+        elif at >= self._next_look:
+            self._traces = [each for each in self.unpickler.memo.copy().values() if events.is_trace(each)]
+            self._next_look = _LOOK_AGAIN * at + _BUFFER

@@ -55,7 +55,7 @@ def varied():
     """Many events of several layouts: with and without frames, with pools, other texts and long stacks."""
     chance, simulator = random.Random(1), Simulator()
     lines = [python_frame(f"size_{n}" if n else "size", n) for n in range(400)]  # a function named like a key
-    for n in range(300):
+    for n in range(3000):
         simulator.free(simulator.alloc(chance.choice((1, 255, 256, 65536, 1 << 19)), chance.sample(lines, n % 40)))
         event = simulator.events[-1]
         if n % 3 == 0:
@@ -68,12 +68,25 @@ def varied():
     return simulator.snapshot()
 
 
-@pytest.mark.parametrize(("protocol", "ending"), [(2, "pickle"), (4, "pickle"), (5, "pickle.gz")])
-def test_events_of_several_layouts_and_devices(protocol, ending, tmp_path):
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("devices", [1, 3])
+def test_events_move_to_columns_while_a_file_is_read(protocol, devices, tmp_path, monkeypatch):
     content = varied()
-    content["device_traces"] = [copy.deepcopy(content["device_traces"][0][number:]) for number in range(2)]
-    path = written(content, tmp_path / f"a.{ending}", protocol)
-    assert of_devices(path) == expected(pickle.dumps(content))
+    content["device_traces"] = [copy.deepcopy(content["device_traces"][0][number:]) for number in range(devices)]
+    moved = []
+    take = loader.events.Columns.take
+    monkeypatch.setattr(loader, "_BUFFER", 4096)
+    monkeypatch.setattr(loader.events.Columns, "take", lambda self, trace: moved.append(take(self, trace)) or moved[-1])
+    path = written(content, tmp_path / "a.pickle", protocol)
+    assert of_devices(path) == expected(path.read_bytes())
+    assert sum(moved[:-devices]) > 0.5 * sum(moved) > 4000  # all but the last call for each device
+
+
+def test_a_packed_file_is_read_too(tmp_path):
+    content = varied()
+    plain = loader.read(written(content, tmp_path / "a.pickle")).devices[0]
+    packed = loader.read(written(content, tmp_path / "b.pickle.gz")).devices[0]
+    assert plain.size.tolist() == packed.size.tolist() and len(plain.size) > 9000
 
 
 class Calls:
@@ -131,14 +144,14 @@ HOSTILE = {
     "OBJ": (b"\x80\x02(K\x01o.", "damaged"),
     "deep nesting": (nested(300_000), "not a memory snapshot"),
     "a buffer": (b"\x80\x05\x96" + (1 << 40).to_bytes(8, "little") + b"x.", ""),
-    "a frame without end": (b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.", ""),
+    "a frame without end": (b"\x80\x04\x95" + (1 << 40).to_bytes(8, "little") + b"x.", "1099511627776 bytes"),
     "a key that is endless to hash": (LAUGHING_KEY, "takes more than 1 s"),
     "keys that collide": (b"\x80\x04}(" + b"".join(map(colliding, range(1, 50_000))) + b"u.", "takes more than 1 s"),
     "a deep tuple as a key": (b"\x80\x04}" + b")" + b"\x85" * 300_000 + b"K\x00s.", ""),
     "exponential sharing": (LAUGHS, "not a memory snapshot"),
-    "a huge text": (b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.", ""),
+    "a huge text": (b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"x.", "1152921504606846976 bytes"),
     "huge bytes": (b"\x80\x04\x8e" + (1 << 34).to_bytes(8, "little") + b"x.", "memory"),
-    "a huge number": (b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.", ""),
+    "a huge number": (b"\x80\x04\x8b" + (1 << 30).to_bytes(4, "little") + b"1.", "1073741824 bytes"),
     "a number for the end of a huge table": (b"\x80\x02]r\xff\xff\xff\x7f.", "memory"),
     "a reference to nothing": (b"\x80\x04j\xff\xff\xff\x7f.", "damaged"),
     "no values": (b"\x80\x04.", "damaged"),
@@ -146,12 +159,11 @@ HOSTILE = {
     "a newer protocol": (b"\x80\x09N.", "protocol: 9"),
     "an empty file": (b"", "empty"),
     "a text": (b"Hello, world\n", "damaged"),
-    "an event twice": (pickle.dumps({"device_traces": [[EVENT, EVENT]]}), "one object is in it several times"),
-    "an event without an action": (pickle.dumps({"device_traces": [[{"addr": 1}]]}), "an event has no action"),
+    "an event twice": (pickle.dumps({"device_traces": [[EVENT, EVENT]]}), "an event has no action"),
     "a list of numbers": (pickle.dumps([1, 2]), "not a memory snapshot"),
     "another dict": (pickle.dumps({"state_dict": {}}), "neither segments nor device_traces"),
     "segments that are none": (pickle.dumps({"segments": {"a": 1}, "device_traces": []}), "not a memory snapshot"),
-    "events that are none": (pickle.dumps({"segments": [], "device_traces": [[1, 2]]}), "other than dicts"),
+    "events that are none": (pickle.dumps({"segments": [], "device_traces": [[1, 2]]}), "an event is a int"),
     "sizes that are none": (
         pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": "x"}]]}),
         "not a memory snapshot",
@@ -234,7 +246,7 @@ def test_a_file_cut_off_anywhere_is_refused(tmp_path):
     path = tmp_path / "cut.pickle"
     for length in range(1, len(raw) - 1, 7):
         path.write_bytes(raw[:length])
-        with pytest.raises(SnapshotError, match="damaged"):
+        with pytest.raises(SnapshotError, match=r"damaged|not a pickle|bytes long"):
             loader.read(path)
 
 
@@ -244,9 +256,9 @@ def test_a_packed_file_that_is_cut_off_or_a_bomb_is_refused(tmp_path):
     path.write_bytes(raw[: len(raw) // 2])
     with pytest.raises(SnapshotError, match="cut off or damaged"):
         loader.read(path)
-    path.write_bytes(gzip.compress(b"\x80\x04\x8e" + (400 << 20).to_bytes(8, "little") + bytes(400 << 20), 1))
-    with pytest.raises((SnapshotError, LimitError), match="memory"):
-        within(Limits(30, 0.2), str(path), lambda: loader.read(path), (SnapshotError,))
+    path.write_bytes(gzip.compress(b"\x80\x04\x8e" + (100 << 20).to_bytes(8, "little") + bytes(100 << 20)))
+    with pytest.raises(SnapshotError, match="unpacks to too much"):
+        loader.read(path)
 
 
 def test_shared_lists_cannot_multiply_the_work(tmp_path):
