@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from stepscope.config import ConfigError
+from stepscope.config import ConfigError, model_files
 from stepscope.config.code_digest import source_digest
 from stepscope.machine.identity import PACKAGE
 
@@ -103,7 +103,7 @@ def _files(reference: str) -> list[Path]:
     Raises ModelError where the file is not there.
     """
     try:
-        return package().files_of(reference)
+        return model_files.files_of(package(), reference)
     except package().ModelError:
         file = package().parse(reference).file
         if file and file.is_file():

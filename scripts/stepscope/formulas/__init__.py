@@ -1,1 +1,1 @@
-"""What a step costs by formula: operations, bytes and memory; and what GPUs reach by their data sheets."""
+"""What a step costs by formula: operations, bytes moved, and memory at each moment. Standard library only."""

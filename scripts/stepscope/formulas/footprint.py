@@ -26,12 +26,12 @@ from stepscope.axes import PRECISIONS
 from stepscope.model.shape import ModelShape
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
-_STREAM = "batch × context × d_model"
+STREAM = "batch × context × d_model"
 _HEADS = "batch × heads × context × d_head"
 _KV_HEADS = "batch × K heads × context × d_head"
 _QKV = "batch × context × 3 d_model"
-_SCORES = "batch × heads × context × context"
-_HIDDEN = "batch × context × d_ff"
+SCORES = "batch × heads × context × context"
+HIDDEN = "batch × context × d_ff"
 
 
 @dataclass(frozen=True)
@@ -217,16 +217,16 @@ def saved_by_block(setup: Setup, count: int = 1) -> list[Contribution]:
     input_op = "_to_copy" if setup.is_autocast else "mul"  # without autocast the norm's result itself
     rows = [
         *_saved_by_norm("attention norm", "block input"),
-        ("attention/QKV projection", "QKV input", input_op, _STREAM, low),
+        ("attention/QKV projection", "QKV input", input_op, STREAM, low),
         *(_saved_by_naive(setup) if setup.attention == "naive" else _saved_by_fused(setup)),
         *_saved_by_norm("FFN norm", "residual after attention"),
         # Each of the two products casts its input for itself; in fp32 both share the norm's result.
-        ("FFN", "gate input", input_op, _STREAM, low),
-        ("FFN", "gate", "mm", _HIDDEN, low),
-        *[("FFN", "up input", input_op, _STREAM, low)] * setup.is_autocast,
-        ("FFN", "silu", "silu", _HIDDEN, low),
-        ("FFN", "up", "mm", _HIDDEN, low),
-        ("FFN", "silu × up", "mul", _HIDDEN, low),
+        ("FFN", "gate input", input_op, STREAM, low),
+        ("FFN", "gate", "mm", HIDDEN, low),
+        *[("FFN", "up input", input_op, STREAM, low)] * setup.is_autocast,
+        ("FFN", "silu", "silu", HIDDEN, low),
+        ("FFN", "up", "mm", HIDDEN, low),
+        ("FFN", "silu × up", "mul", HIDDEN, low),
     ]
     return [each for row in rows for each in _saved(setup, "blocks.*/", row, count)]
 
@@ -235,7 +235,7 @@ def saved_outside(setup: Setup) -> list[Contribution]:
     """What autograd keeps for the final norm, the LM head and the loss; the embedding needs only the tokens."""
     rows = [
         *_saved_by_norm("final norm", "residual of the last block"),
-        ("LM head", "head input", "_to_copy" if setup.is_autocast else "mul", _STREAM, setup.low),
+        ("LM head", "head input", "_to_copy" if setup.is_autocast else "mul", STREAM, setup.low),
         ("loss", "logits", "mm", "batch × context × vocabulary", setup.low),
         ("loss", "log-sum-exp of logits", "add", "batch × context", "float32"),
     ]
@@ -251,9 +251,9 @@ def _saved(setup: Setup, prefix: str, row: Row, count: int) -> list[Contribution
 def _saved_by_norm(module: str, input_name: str) -> list[Row]:
     """RMSNorm: its input, a version of the residual stream; 1 / rms; and x / rms for the gain's gradient."""
     return [
-        (module, input_name, "add", _STREAM, "float32"),
+        (module, input_name, "add", STREAM, "float32"),
         (module, f"{module}: 1 / rms", "rsqrt", "batch × context", "float32"),
-        (module, f"{module}: x / rms", "mul", _STREAM, "float32"),
+        (module, f"{module}: x / rms", "mul", STREAM, "float32"),
     ]
 
 
@@ -269,11 +269,11 @@ def _saved_by_naive(setup: Setup) -> list[Row]:
     return [
         ("attention/attention scores", "scaled Q", scaled, _HEADS, low),
         ("attention/attention scores", "K", "clone", _KV_HEADS, low),
-        ("attention/softmax", "exponentials", "sub", _SCORES, "float32"),  # of the difference, in place
+        ("attention/softmax", "exponentials", "sub", SCORES, "float32"),  # of the difference, in place
         ("attention/softmax", "1 / sums", "reciprocal", "batch × heads × context", "float32"),
-        ("attention/attention × V", "attention weights", "_to_copy" if setup.is_autocast else "mul", _SCORES, low),
+        ("attention/attention × V", "attention weights", "_to_copy" if setup.is_autocast else "mul", SCORES, low),
         ("attention/attention × V", *v),
-        ("attention/output projection", "attended", "clone", _STREAM, low),
+        ("attention/output projection", "attended", "clone", STREAM, low),
     ]
 
 

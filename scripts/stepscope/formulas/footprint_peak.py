@@ -16,12 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from stepscope.formulas import footprint
-from stepscope.formulas.footprint import Contribution, Setup, tensor
+from stepscope.formulas.footprint import HIDDEN, SCORES, STREAM, Contribution, Setup, tensor
 
-_STREAM = "batch × context × d_model"
 _KV = "batch × context × d_K"
-_SCORES = "batch × heads × context × context"
-_HIDDEN = "batch × context × d_ff"
 _LOGITS = "batch × context × vocabulary"
 
 
@@ -107,7 +104,7 @@ def _loss(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
 
     # The logits and the weight's copy are gone once the head's two products are done.
     remaining = [each for each in outside if each.name not in ("logits", "log-sum-exp of logits")]
-    of_input = tensor(setup, "workspace", "LM head", "gradient of head input", _STREAM, setup.low)
+    of_input = tensor(setup, "workspace", "LM head", "gradient of head input", STREAM, setup.low)
     of_weight = tensor(setup, "workspace", "LM head", "gradient of head weight", "vocabulary × d_model", setup.low)
     yield "backward", "LM head", [*blocks, *remaining, *casts, cast_gradient, of_input, of_weight]
 
@@ -116,7 +113,7 @@ def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     """The largest moments of a block's backward pass, in the last block, which is the first to run, and the first;
     then the embedding's."""
     layers = setup.shape.num_layers
-    residual_gradient = tensor(setup, "workspace", "blocks.*", "gradient of residual", _STREAM, "float32")
+    residual_gradient = tensor(setup, "workspace", "blocks.*", "gradient of residual", STREAM, "float32")
     for label, before in {"last block": layers - 1, "first block": 0}.items():
         elsewhere = [
             *footprint.saved_by_block(setup, before),
@@ -139,7 +136,7 @@ def _gate_backward(setup: Setup) -> list[Contribution]:
     saved = [each for each in footprint.saved_by_block(setup) if each.name != "silu × up"]
     module = "blocks.*/FFN"
     hidden = [
-        tensor(setup, "workspace", module, f"gradient of {name}", _HIDDEN, setup.low)
+        tensor(setup, "workspace", module, f"gradient of {name}", HIDDEN, setup.low)
         for name in ("silu × up", "silu", "up")
     ]
     casts = footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))
@@ -155,7 +152,7 @@ def _softmax_backward(setup: Setup) -> list[Contribution]:
     kept = [each for each in saved[: names.index("attended")] if each.name not in gone]
     module = "blocks.*/attention/softmax"
     scores = [
-        tensor(setup, "workspace", module, f"gradient of {name}", _SCORES, "float32")
+        tensor(setup, "workspace", module, f"gradient of {name}", SCORES, "float32")
         for name in ("attention weights", "exponentials", "1 / sums, before the sum")
     ]
     of_v = tensor(setup, "workspace", "blocks.*/attention/attention × V", "gradient of V", _KV, setup.low)
@@ -178,15 +175,15 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     attention returns, in attention Q, K and the projection of which V is a view.
     """
     before = footprint.cast_weights(setup, count=setup.shape.num_layers - 1)
-    block_input = tensor(setup, "activations", "blocks.*", "residual", _STREAM, "float32")
+    block_input = tensor(setup, "activations", "blocks.*", "residual", STREAM, "float32")
     own_casts = [*before, *footprint.cast_weights(setup, ("QKV",))]
 
     def made(module: str, *rows: tuple[str, str, str]) -> list[Contribution]:
         return [tensor(setup, "activations", f"blocks.*/{module}", *row) for row in rows]
 
-    stream = [block_input, *made("attention norm", ("attention norm", _STREAM, "float32"))]
+    stream = [block_input, *made("attention norm", ("attention norm", STREAM, "float32"))]
     qkv = made("attention/QKV projection", ("QKV", "batch × context × 3 d_model", setup.low))
-    q = made("attention/RoPE(Q)", ("Q", _STREAM, setup.low))
+    q = made("attention/RoPE(Q)", ("Q", STREAM, setup.low))
     rotation = made(
         "attention/RoPE(K)",
         ("swapped pairs", _KV, setup.low),
@@ -198,27 +195,27 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
 
     if setup.attention == "naive":
         k = made("attention/RoPE(K)", ("K", _KV, setup.low))
-        scores = made("attention/attention scores", ("scores", _SCORES, setup.low))
+        scores = made("attention/attention scores", ("scores", SCORES, setup.low))
         softmax = made(
             "attention/softmax",
-            ("exponentials", _SCORES, "float32"),
-            ("attention weights in fp32", _SCORES, "float32"),
-            *[("attention weights", _SCORES, setup.low)] * setup.is_autocast,
+            ("exponentials", SCORES, "float32"),
+            ("attention weights in fp32", SCORES, "float32"),
+            *[("attention weights", SCORES, setup.low)] * setup.is_autocast,
             ("maxima", "batch × heads × context", "float32"),
             ("1 / sums", "batch × heads × context", "float32"),
         )
         yield "inference", "last block/attention/softmax", [*own_casts, *stream, *qkv, *q, *k, *scores, *softmax]
 
-    attended = made("attention/output projection", ("attended", _STREAM, setup.low))
-    normalised = made("FFN norm", ("FFN norm", _STREAM, "float32"))
-    hidden = made("FFN", *[(name, _HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
+    attended = made("attention/output projection", ("attended", STREAM, setup.low))
+    normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
+    hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
     casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
     residuals = [replace(block_input, count=2)]
     yield "inference", "last block/FFN", [*casts, *residuals, *attended, *normalised, *hidden]
 
     outside = [
-        tensor(setup, "activations", "final norm", "final norm", _STREAM, "float32"),
-        *[tensor(setup, "activations", "LM head", "head input", _STREAM, setup.low)] * setup.is_autocast,
+        tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),
+        *[tensor(setup, "activations", "LM head", "head input", STREAM, setup.low)] * setup.is_autocast,
         tensor(setup, "activations", "LM head", "logits", _LOGITS, setup.low),
     ]
     yield "inference", "LM head", [*footprint.all_cast_weights(setup), *outside]

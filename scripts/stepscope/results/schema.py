@@ -529,24 +529,25 @@ TABLES = {table.name: table for table in (SERIES, COMPARISONS, *OTHERS)}
 
 def page() -> str:
     """docs/tables.md in Markdown: every table, quantity and column."""
-    names = [f"| `{table.name}` | {table.row} | {len(table.columns)} |" for table in TABLES.values()]
-    quantities = [f"| `{each.name}` | {each.unit} | {each.meaning} |" for each in QUANTITIES.values()]
     users: dict[Column, list[str]] = {}
     for table in TABLES.values():
         for each in table.columns:
             users.setdefault(each, []).append(table.name)
-    shared = [_row("several", each) for each, tables in users.items() if len(tables) > 1]
-    own = [_row(f"`{tables[0]}`", each) for each, tables in users.items() if len(tables) == 1]
-    lines = [_INTRODUCTION, "| table | a row is | columns |", "|---|---|---|", *names]
-    lines += ["", "## Quantities of `series`", "", "| quantity | unit | meaning |", "|---|---|---|", *quantities]
-    lines += ["", "## Columns", "", "| table | column | unit | meaning |", "|---|---|---|---|", *shared, *own]
-    return "\n".join(lines) + "\n"
+    groups = {"Columns of several tables": [_line(each) for each, tables in users.items() if len(tables) > 1]}
+    for table in TABLES.values():
+        own = [_line(each) for each, tables in users.items() if tables == [table.name]]
+        groups[f"`{table.name}`: {table.row}"] = own
+    groups["Quantities of `series`"] = [
+        f"- `{each.name}` ({each.unit}): {each.meaning}" for each in QUANTITIES.values()
+    ]
+    parts = [[f"## {title}", "", *([*lines, ""] if lines else [])] for title, lines in groups.items()]
+    return "\n".join([_INTRODUCTION, *(line for part in parts for line in part)])
 
 
-def _row(table: str, column: Column) -> str:
+def _line(column: Column) -> str:
     unit = column.unit if column.kind == NUMBER else column.kind
     ends = f"; interval: `{column.low}` to `{column.high}`" if column.low and column.high else ""
-    return f"| {table} | `{column.name}` | {unit} | {column.meaning}{ends} |"
+    return f"- `{column.name}` ({unit}): {column.meaning}{ends}"
 
 
 _INTRODUCTION = """\

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.axes import FULL, MODES
-from stepscope.formulas import flops, peaks
-from stepscope.results import models, statistics
+from stepscope.formulas import flops
+from stepscope.results import models, peaks, statistics
 from stepscope.results.cells import Cell
 from stepscope.results.schema import SERIES
 

@@ -166,7 +166,7 @@ def test_no_size_depends_on_the_package_of_own_models_and_no_own_model_on_our_tr
 
 
 def test_the_plan_imports_no_torch_for_it(config):
-    code = "import sys; from stepscope.config import own_models; own_models.package().files_of('models/mine.py:build')"
+    code = "import sys; from stepscope.config import own_models; own_models.packages_of('models/mine.py:build')"
     code += "; sys.exit('torch' in sys.modules)"
     scripts = next(path for path in sys.path if path.endswith("/scripts"))
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": scripts}, check=False).returncode == 0

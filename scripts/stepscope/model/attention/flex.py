@@ -13,12 +13,7 @@ from stepscope.model.ranges import named
 def attention(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
-
-    q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
-    number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`.
-    """
+    """See the package; softmax(Q K^T / sqrt(d_head)) V."""
     masks.check(is_causal, window, lower_right)
     with named("fused attention"):
         # It takes (batch, heads, length, d_head) and nothing else.

@@ -13,12 +13,7 @@ from stepscope.model.softmax import softmax
 def attention(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
-
-    q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
-    number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`.
-    """
+    """See the package; softmax(Q K^T / sqrt(d_head)) V."""
     masks.check(is_causal, window, lower_right)
     # The queries that share keys can stand one after the other: K and V need not be repeated.
     sharing = q.shape[-3] // k.shape[-3] if q.ndim > 2 else 1

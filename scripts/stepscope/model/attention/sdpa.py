@@ -11,12 +11,8 @@ from stepscope.model.ranges import named
 def attention(
     q: Tensor, k: Tensor, v: Tensor, is_causal: bool, window: int | None = None, lower_right: bool = False
 ) -> Tensor:
-    """softmax(Q K^T / sqrt(d_head)) V (Vaswani et al. 2017, equation 1).
-
-    q: (..., heads, queries, d_head); k: (..., key heads, keys, d_head); v: (..., key heads, keys, d_value), where the
-    number of key heads divides that of heads. Returns (..., heads, queries, d_value). With `is_causal`, query i sees
-    keys 0 to i; `window` and `lower_right` as in `stepscope.kernels.masks`. A window is given to PyTorch as a mask of
-    (queries x keys), which few of its kernels take.
+    """See the package; softmax(Q K^T / sqrt(d_head)) V. A window is given to PyTorch as a mask
+    of (queries x keys), which few of its kernels take.
     """
     masks.check(is_causal, window, lower_right)
     grouped = q.ndim > 2 and q.shape[-3] != k.shape[-3]

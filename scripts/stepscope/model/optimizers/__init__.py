@@ -1,9 +1,5 @@
 """AdamW implementations, one module each, loaded by name (see `stepscope.model.chosen`).
 
-Their settings are PyTorch's defaults. A step's time does not depend on the values.
+Each has `make(parameters, **settings)`; settings are named and default as PyTorch's. A step's time does not depend on
+their values.
 """
-
-LEARNING_RATE = 1e-3
-BETAS = (0.9, 0.999)
-EPSILON = 1e-8
-WEIGHT_DECAY = 0.01

@@ -6,18 +6,10 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from stepscope.model.optimizers import BETAS, EPSILON, LEARNING_RATE, WEIGHT_DECAY
 
-
-def make(
-    parameters: Iterable[Tensor],
-    lr: float = LEARNING_RATE,
-    betas: tuple[float, float] = BETAS,
-    eps: float = EPSILON,
-    weight_decay: float = WEIGHT_DECAY,
-) -> "AdamW":
+def make(parameters: Iterable[Tensor], **settings) -> "AdamW":
     """Our AdamW over `parameters`. Raises ValueError when a setting is out of range."""
-    return AdamW(parameters, lr, betas, eps, weight_decay)
+    return AdamW(parameters, **settings)
 
 
 class AdamW:
@@ -31,10 +23,10 @@ class AdamW:
     def __init__(
         self,
         parameters: Iterable[Tensor],
-        lr: float,
-        betas: tuple[float, float],
-        eps: float,
-        weight_decay: float,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.01,
     ) -> None:
         if not (lr >= 0 and eps >= 0 and weight_decay >= 0):
             raise ValueError(f"lr, eps and weight_decay must not be negative: {lr}, {eps}, {weight_decay}")

@@ -4,9 +4,9 @@ A user's file is code: it is imported and runs as the user who measures it. What
 model is built, so that the plan can read references and find the files behind them.
 """
 
-from stepscope.model.own.reference import HUGGING_FACE, ModelError, Reference, Unsupported, files_of, parse
+from stepscope.model.own.reference import HUGGING_FACE, ModelError, Reference, Unsupported, parse
 
-__all__ = ["HUGGING_FACE", "ModelError", "Reference", "Unsupported", "adapt", "build", "describe", "files_of", "parse"]
+__all__ = ["HUGGING_FACE", "ModelError", "Reference", "Unsupported", "adapt", "build", "describe", "parse"]
 
 
 def build(reference: str, keys: dict, context: int, batch: int, device, seed: int):

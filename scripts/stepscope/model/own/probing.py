@@ -8,7 +8,7 @@ import logging
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -110,38 +110,29 @@ def forward(own) -> Probe:
 @contextmanager
 def _watched(own, found: Probe) -> Iterator[None]:
     """Within it a forward pass of the model fills in what it calls."""
-    with ExitStack() as open_until_end:
-        if own.blocks:
-            shape = own.blocks[0].register_forward_pre_hook(_keep_shape(found), with_kwargs=True)
-            whole = own.found_blocks.container.register_forward_pre_hook(_keep_that_it_is_called(found))
-            open_until_end.callback(shape.remove)
-            open_until_end.callback(whole.remove)
-        open_until_end.enter_context(InPlaceOfSdpa(own.module, _keep_calls(found)))
-        yield
 
-
-def _keep_shape(found: Probe) -> Callable:
-    def keep(_block, args: tuple, kwargs: dict) -> None:
+    def keep_shape(_block, args: tuple, kwargs: dict) -> None:
         given = [each for each in (*args, *kwargs.values()) if isinstance(each, Tensor) and each.ndim > 1]
         if given and found.block_input is None:
             found.block_input = tuple(given[0].shape)
 
-    return keep
-
-
-def _keep_that_it_is_called(found: Probe) -> Callable:
-    def keep(*_: object) -> None:
+    def keep_that_it_is_called(*_: object) -> None:
         found.calls_container = True
 
-    return keep
-
-
-def _keep_calls(found: Probe) -> Callable:
     def attention(*args, **kwargs):
         found.calls.append(_call(*args, **kwargs))
         return SDPA(*args, **kwargs)
 
-    return attention
+    hooks = []
+    if own.blocks:
+        hooks.append(own.blocks[0].register_forward_pre_hook(keep_shape, with_kwargs=True))
+        hooks.append(own.found_blocks.container.register_forward_pre_hook(keep_that_it_is_called))
+    try:
+        with InPlaceOfSdpa(own.module, attention):
+            yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _call(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False) -> Call:

@@ -1,7 +1,7 @@
 """The data sheets' peaks against what the chips' SM counts, clocks and memory buses give."""
 
 import pytest
-from stepscope.formulas import peaks
+from stepscope.results import peaks
 
 # Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a clock and SM of dense
 # products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and rate of a pin (Gbit/s). The H20 is not

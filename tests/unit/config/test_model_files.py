@@ -1,0 +1,59 @@
+"""Which files a model of one's own comes from."""
+
+import json
+from pathlib import Path
+
+import pytest
+from stepscope.config.model_files import files_of
+from stepscope.model import own
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of Python; returns the reference of its function `build`."""
+
+    def written(code, name="mine.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+        return f"{path}:build"
+
+    return written
+
+
+def test_files_are_those_that_are_imported_from_the_folder(write, tmp_path):
+    reference = write("import parts\nfrom net import layers\nimport json, absent")
+    write("from deeper.more import value", "parts.py")
+    write("value = 1", "deeper/more.py")
+    write("", "deeper/__init__.py")
+    write("from . import rotary\nfrom .. import outside", "net/layers.py")
+    write("", "net/__init__.py")
+    write("import parts", "net/rotary.py")
+    write("value = 2", "unrelated.py")
+    write("value = 3", "net/unrelated.py")
+    names = ["deeper/__init__.py", "deeper/more.py", "mine.py", "net/__init__.py", "net/layers.py", "net/rotary.py"]
+    assert files_of(own, reference) == [tmp_path / name for name in [*names, "parts.py"]]
+
+
+def test_files_are_named_as_the_reference_names_them(write, tmp_path, monkeypatch):
+    write("from .parts import value", "models/mine.py")
+    write("value = 1", "models/parts.py")
+    monkeypatch.chdir(tmp_path)
+    assert files_of(own, "models/mine.py:build") == [Path("models/mine.py"), Path("models/parts.py")]
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(own.ModelError, match=r"there is no file .*absent\.py"):
+        files_of(own, f"{tmp_path}/absent.py:build")
+
+
+def test_a_file_that_is_no_python(write):
+    with pytest.raises(own.ModelError, match=r"mine\.py does not import: line 2: SyntaxError"):
+        files_of(own, write("x = 1\ndef build(:"))
+
+
+def test_an_architectures_configuration(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    assert files_of(own, f"hf:{tmp_path}") == [tmp_path / "config.json"]
+    assert files_of(own, "hf:llama") == []
+    assert files_of(own, "hf:no/such-repository") == []
