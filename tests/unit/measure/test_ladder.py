@@ -70,7 +70,7 @@ def fail(monkeypatch, when, error=None):
     real = Workload._optimize
 
     def step(self):
-        if when(self._spec):
+        if when(self.spec):
             raise error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
         real(self)
 

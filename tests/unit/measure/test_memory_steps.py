@@ -79,9 +79,9 @@ def test_what_autograd_saves_is_what_its_own_hooks_say(step, one_thread):
     workload = memory_steps.Workload(SPEC)
     workload.phases("forward")["forward"]()  # the mask is kept from here on
     workload.drop_graph()
-    before = {id(tensor) for _, tensor in workload.named_parameters()}
+    before = {id(tensor) for _, tensor in workload.model.named_parameters()}
     there = {tensor.untyped_storage().data_ptr() for tensor in memory_steps._tensors_of_python("cpu", set())}
-    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.named_parameters()}
+    there |= {tensor.untyped_storage().data_ptr() for _, tensor in workload.model.named_parameters()}
     saved, kept = {}, []
 
     def pack(tensor):
