@@ -134,9 +134,8 @@ def _backward(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
 def _gate_backward(setup: Setup) -> list[Contribution]:
     """The product silu(gate) × up passes its gradient on to both factors; the down projection's backward is done."""
     saved = [each for each in footprint.saved_by_block(setup) if each.name != "silu × up"]
-    module = "blocks.*/FFN"
     hidden = [
-        tensor(setup, "workspace", module, f"gradient of {name}", HIDDEN, setup.low)
+        tensor(setup, "workspace", "blocks.*/FFN", f"gradient of {name}", HIDDEN, setup.low)
         for name in ("silu × up", "silu", "up")
     ]
     casts = footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))
@@ -210,8 +209,7 @@ def _inference(setup: Setup) -> Iterator[tuple[str, str, list[Contribution]]]:
     normalised = made("FFN norm", ("FFN norm", STREAM, "float32"))
     hidden = made("FFN", *[(name, HIDDEN, setup.low) for name in ("silu", "up", "silu × up")])
     casts = [*before, *footprint.cast_weights(setup, ("QKV", "output", "gate", "up"))]
-    residuals = [replace(block_input, count=2)]
-    yield "inference", "last block/FFN", [*casts, *residuals, *attended, *normalised, *hidden]
+    yield "inference", "last block/FFN", [*casts, replace(block_input, count=2), *attended, *normalised, *hidden]
 
     outside = [
         tensor(setup, "activations", "final norm", "final norm", STREAM, "float32"),

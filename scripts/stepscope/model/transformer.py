@@ -47,12 +47,7 @@ class TransformerLM(nn.Module):
     """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <= context."""
 
     def __init__(
-        self,
-        shape: ModelShape,
-        context: int,
-        attention: Attention,
-        device: Device,
-        dtype: torch.dtype = torch.float32,
+        self, shape: ModelShape, context: int, attention: Attention, device: Device, dtype: torch.dtype = torch.float32
     ) -> None:
         super().__init__()
         if context < 1:
@@ -176,12 +171,7 @@ class RotaryEmbedding(nn.Module):
     """
 
     def __init__(
-        self,
-        context: int,
-        d_head: int,
-        device: Device,
-        dtype: torch.dtype = torch.float32,
-        theta: float = 10_000.0,
+        self, context: int, d_head: int, device: Device, dtype: torch.dtype = torch.float32, theta: float = 10_000.0
     ) -> None:
         super().__init__()
         # Angles reach `context` radians: in float64 they keep their fraction, the tables may then be rounded.

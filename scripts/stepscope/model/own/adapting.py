@@ -4,6 +4,7 @@ Neutral means as the model is written. Attention is replaced where the model cal
 as those of transformers do once they are told to use "sdpa".
 """
 
+import functools
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -149,13 +150,7 @@ def _recompute(own: "assembled.OwnModel", every: int) -> None:
             f"{own.found_blocks.path} is called block by block: use checkpoint: 1"
         )
     groups = [_recomputed(own, nn.Sequential(*blocks[i : i + every])) for i in range(0, len(blocks), every)]
-
-    def forward(x: Tensor) -> Tensor:
-        for group in groups:
-            x = group(x)
-        return x
-
-    container.forward = forward
+    container.forward = lambda x: functools.reduce(lambda value, group: group(value), groups, x)
 
 
 def _recomputed(own: "assembled.OwnModel", forward: Callable) -> Callable:

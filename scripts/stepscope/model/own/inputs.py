@@ -110,8 +110,7 @@ class Brought:
 
 def chosen(reference: Reference, built: object) -> tuple[nn.Module, Tokens | Brought]:
     """The module and its inputs of what the user's function returned. Raises ModelError for anything else."""
-    make_batch = loss = None
-    module = built
+    module, make_batch, loss = built, None, None
     if isinstance(built, (tuple, list)):
         if len(built) != 3:
             raise ModelError(f"{reference.text}: returns {len(built)} values; return (module, make_batch, loss)")
