@@ -1,11 +1,15 @@
 """The precisions, and which of them a device can run."""
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from stepscope.axes import PRECISIONS
+from stepscope.measure import memory
 
 # Flags of /proc/cpuinfo that say that a processor multiplies matrices in a format (x86's names, then Arm's). Without
 # any of them torch computes in fp32 and rounds, some 16 times slower than fp32.
@@ -14,6 +18,9 @@ INSTRUCTIONS = {
     "fp16": {"avx512_fp16", "amx_fp16", "asimdhp"},
 }
 CPUINFO = Path("/proc/cpuinfo")
+_NAMES = {getattr(torch, one.dtype): name for name, one in PRECISIONS.items() if name != "tf32"}
+_LACKING = ("not implemented for", "not supported", "does not support", "unsupported")  # said of an operator
+Result = TypeVar("Result")
 
 
 def unsupported(precision: str, device: str) -> str | None:
@@ -57,3 +64,27 @@ def autocast(precision: str, device: str) -> contextlib.AbstractContextManager:
     if PRECISIONS[precision].is_autocast:
         return torch.autocast(device, dtype=dtype(precision))
     return contextlib.nullcontext()
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """Short name of a dtype, as `fp32`; torch's own of one that is no precision."""
+    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))
+
+
+def names_of(value: object) -> str:
+    """The dtypes of the tensors in nested arguments, each once, in their order, joined by ` + `."""
+    found = (name_of(leaf.dtype) for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    return " + ".join(dict.fromkeys(found))
+
+
+def attempt(call: Callable[[], Result], under: str, device: str) -> tuple[Result | None, str]:
+    """(what `call` gives, ""); or (None, why not) where the device lacks an operator for a dtype, or is a GPU without
+    autocast to `under` ("": none is used). A CPU without a format's instructions is only slow."""
+    if under and device == "cuda" and (refused := unsupported(under, device)):
+        return None, refused
+    try:
+        return call(), ""
+    except RuntimeError as error:  # NotImplementedError is one
+        if not any(part in str(error).lower() for part in _LACKING):
+            raise
+        return None, memory.reason(error)

@@ -1,23 +1,18 @@
 """The dtypes that autocast gives to parameters, activations, loss and gradients: of a toy model, and of our own."""
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from stepscope.measure import memory, precision
-from stepscope.measure.precision_operators import OperatorLog, attempt, name_of, names_of, refused
-from stepscope.model import ranges
+from stepscope.measure.precision import attempt, name_of, names_of
 from stepscope.model.loss import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
 FORMATS = ("fp16", "bf16")
-# Parts of attention that are no modules of their own, by the names of their ranges.
-ATTENTION_PARTS = ("attention scores", "mask", "softmax", "attention × V")
 
 
 class ToyModel(nn.Module):
@@ -87,20 +82,18 @@ class Watch:
 
 def measure(spec: dict) -> dict:
     """For each format the dtypes of both models."""
-    tables: dict[str, list[dict]] = {"toy": [], "model": [], "attention": []}
+    tables: dict[str, list[dict]] = {"toy": [], "model": []}
     for name in FORMATS:
         for table, probe in (("toy", _toy), ("model", _model)):
-            found, reason = attempt(partial(probe, spec, name), refused(name, spec["device"]))
-            missing = {table: [{"autocast": name, "status": "unsupported", "reason": reason}]}
-            for key, rows in (found or missing).items():
-                tables[key] += rows
+            found, reason = attempt(partial(probe, spec, name), name, spec["device"])
+            tables[table] += found or [{"autocast": name, "status": "unsupported", "reason": reason}]
     tried = tables["toy"] + tables["model"]
     if any(row["status"] == "ok" for row in tried):
         return {"status": "ok", "reason": "", "tables": tables}
     return {"status": "unsupported", "reason": tried[0]["reason"], "tables": tables}
 
 
-def _toy(spec: dict, name: str) -> dict[str, list[dict]]:
+def _toy(spec: dict, name: str) -> list[dict]:
     """The toy model's layers, in their order, and its loss."""
     torch.manual_seed(spec["seed"])
     device, watch = spec["device"], Watch()
@@ -114,11 +107,11 @@ def _toy(spec: dict, name: str) -> dict[str, list[dict]]:
     value.backward()
     for role, layer in layers.items():
         watch.gradients(role, layer)
-    return {"toy": watch.table(name)}
+    return watch.table(name)
 
 
-def _model(spec: dict, name: str) -> dict[str, list[dict]]:
-    """Our model's modules by what they stand for, in one forward and backward pass; and the operators of its attention.
+def _model(spec: dict, name: str) -> list[dict]:
+    """Our model's modules by what they stand for, in one forward and backward pass.
 
     Raises MemoryError for a model that the memory does not hold.
     """
@@ -138,25 +131,4 @@ def _model(spec: dict, name: str) -> dict[str, list[dict]]:
     value.backward()
     for role, module in members:
         watch.gradients(role, module)
-    with precision.autocast(name, device):  # only the first block: all do the same
-        operators = _attention_operators(lambda: model.blocks[0](model.embedding(tokens)))
-    return {"model": watch.table(name), "attention": [{"autocast": name} | row for row in operators]}
-
-
-def _attention_operators(run: Callable[[], object]) -> list[dict]:
-    """Each operator of the attention core that runs, in its order, with its dtypes."""
-    log = OperatorLog()
-
-    @contextlib.contextmanager
-    def opened(part: str) -> Iterator[None]:
-        before, log.part = log.part, part
-        yield
-        log.part = before
-
-    ranges.turn_on(opened)
-    try:
-        with log:
-            run()
-    finally:
-        ranges.turn_on(None)
-    return [row for row in log.rows if row["part"] in ATTENTION_PARTS]
+    return watch.table(name)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from stepscope.measure import precision
-from stepscope.measure.precision_operators import OperatorLog, attempt, refused
+from stepscope.measure.precision import attempt, names_of
 from stepscope.model.loss import cross_entropy
 from stepscope.model.softmax import softmax
 from stepscope.model.transformer import RMSNorm
@@ -26,30 +26,28 @@ PLAIN, AUTOCAST = "all in the format", "under autocast"
 
 
 def measure(spec: dict) -> dict:
-    """The operators under autocast, and the forced results against float64."""
+    """The types under autocast, and the forced results against float64."""
     tables = {"operators": _operators(spec), "forced": list(_forced(spec))}
     return {"status": "ok", "reason": "", "tables": tables}
 
 
 def _operators(spec: dict) -> list[dict]:
-    """Each operator of each operation under autocast, in their order, for an input in 16 bits and for one in fp32."""
+    """The type that each operation gives under autocast, for an input in 16 bits and for one in fp32."""
     device, rows = spec["device"], []
     for name in UNDER_AUTOCAST:
         for given in (name, "fp32"):
             for operation, call in _under_autocast(device).items():
-                key = {"operation": operation, "autocast": name, "given": given}
-                log, x = OperatorLog(), torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
-                _, reason = attempt(partial(_logged, log, name, call, x), refused(name, device))
-                if reason:
-                    rows.append(key | {"status": "unsupported", "reason": reason})
-                else:
-                    rows += [key | {"status": "ok"} | row for row in log.rows]
+                x = torch.ones(2, WIDTH, device=device, dtype=precision.dtype(given))
+                output, reason = attempt(partial(_type_given, name, call, x), name, device)
+                key = {"operation": operation, "autocast": name, "given": given, "operator": "result"}
+                types = {"input_dtypes": given, "output_dtype": output}
+                rows.append(key | ({"status": "unsupported", "reason": reason} if reason else types))
     return rows
 
 
-def _logged(log: OperatorLog, name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> None:
-    with torch.autocast(x.device.type, dtype=precision.dtype(name)), log:
-        call(x)
+def _type_given(name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> str:
+    with torch.autocast(x.device.type, dtype=precision.dtype(name)):
+        return names_of(call(x))
 
 
 def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
@@ -110,7 +108,7 @@ def _forced(spec: dict) -> Iterator[dict]:
             for name in UNDER_AUTOCAST if is_autocast else FORMATS:
                 key = {"operation": operation, "way": way, "format": name, "quantity": quantity, "value": value}
                 outcome = partial(_outcome, x, name, device, exact, call, is_autocast)
-                found, reason = attempt(outcome, refused(name, device) if is_autocast else None)
+                found, reason = attempt(outcome, name if is_autocast else "", device)
                 yield key | (found or {"status": "unsupported", "reason": reason})
 
 

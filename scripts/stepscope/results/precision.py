@@ -17,18 +17,17 @@ def forced(cells: list[Cell]) -> list[dict]:
 
 
 def dtypes(cells: list[Cell]) -> list[dict]:
-    """A row for each module under autocast, each operator of attention and of operations that were run alone."""
+    """A row for each module under autocast, and for each operation that was run alone."""
     found = []
     for model, part in (("toy", "toy"), ("own", "model")):
         for row in _rows(cells, part):
             if row.get("status", "ok") == "ok":
                 named = {"model": model, "part": row["role"], "operator": row["kind"]}
                 found.append(_key(row) | named | {name: row.get(name) for name in _TYPES})
-    for row in _rows(cells, "attention"):
-        found.append(_key(row) | {"model": "own attention", "part": row["part"]} | _operator(row))
     for row in _rows(cells, "operators"):
         if row.get("operator"):
-            found.append(_key(row) | {"model": row["operation"], "part": row["given"]} | _operator(row))
+            types = {"operator": row["operator"], "input": row["input_dtypes"], "output": row["output_dtype"]}
+            found.append(_key(row) | {"model": row["operation"], "part": row["given"]} | types)
     return found
 
 
@@ -43,7 +42,3 @@ def _rows(cells: list[Cell], part: str) -> Iterator[dict]:
 
 def _key(row: dict) -> dict:
     return {name: row[name] for name in ("machine", "cell", "autocast")}
-
-
-def _operator(row: dict) -> dict:
-    return {"operator": row["operator"], "input": row["input_dtypes"], "output": row["output_dtype"]}
