@@ -13,7 +13,7 @@ class Precision:
 
     dtype: torch's name for the type of their operands and results; bytes: of an element of it. is_autocast: whether
     the forward pass runs under autocast, with weights in fp32. capability: the least CUDA compute capability.
-    tolerance: how far gradients of the same step may differ, relative; stepscope.measure.agreement says why.
+    tolerance: how far gradients of the same step may differ, relative; stepscope.results.agreement says why.
     """
 
     name: str

@@ -30,7 +30,6 @@ COUNTS = {
     "stepscope.formulas": False,  # what a step costs by formula; what was measured is divided by it afterwards
     "stepscope.kernels": True,  # our attention kernels and how they are launched
     "stepscope.measure": True,  # clock, steps, precision, and each study's own measuring module
-    "stepscope.measure.model_in_words": False,  # what the terminal shows of a model of one's own
     "stepscope.measure.own_cell": False,  # what is shown and recorded of a model of one's own
     "stepscope.measure.printing": False,  # what the terminal shows
     "stepscope.measure.provenance": False,  # versions and names for the record

@@ -27,3 +27,12 @@ def host_memory() -> int | None:
     with contextlib.suppress(OSError, ValueError):  # no control group, or "max"
         limits.append(int((GROUP / "memory.max").read_text()))
     return min(limits, default=None)
+
+
+def available_memory() -> int:
+    """Bytes that this process may still take: the machine's available memory or its control group's rest."""
+    available = re.search(r"^MemAvailable:\s+(\d+) kB", (PROC / "meminfo").read_text(), re.MULTILINE)
+    limits = [int(available[1]) * 1024]
+    with contextlib.suppress(OSError, ValueError):
+        limits.append(int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text()))
+    return min(limits)

@@ -6,10 +6,10 @@ step takes from the driver, and for matrix products, whose library sets itself u
 calls them as often, so that only what the first takes longer for them is set-up.
 """
 
-import contextlib
 import re
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 
@@ -29,34 +29,27 @@ PARTS = {
 OPERATORS, REST = "operators", "Python and the rest"
 
 
-class Profile(contextlib.AbstractContextManager):
-    """Records what the host does in its `with` block: seconds, self time by event."""
+class Profile(NamedTuple):
+    """A step's seconds, and (self time in seconds, calls) of each event of the host in it."""
 
-    def __init__(self, device: str):
-        kinds = torch.profiler.ProfilerActivity
-        self._profile = torch.profiler.profile(activities=[kinds.CPU, *([kinds.CUDA] if device == "cuda" else [])])
+    seconds: float
+    events: dict[str, tuple[float, int]]
 
-    def record(self, run: Callable[[], object]) -> "Profile":
-        """Record what `run` does; returns itself."""
-        with self:
-            run()
-        return self
 
-    def __enter__(self) -> "Profile":
-        self._profile.__enter__()
-        self._start = time.perf_counter()
-        return self
-
-    def __exit__(self, *error) -> None:
-        self.seconds = time.perf_counter() - self._start
-        self._profile.__exit__(*error)
-        host = torch.autograd.DeviceType.CPU
-        self.events: dict[str, tuple[float, int]] = {}
-        if error == (None, None, None):
-            for event in self._profile.key_averages():
-                if event.device_type == host:
-                    seconds, calls = self.events.get(event.key, (0.0, 0))
-                    self.events[event.key] = (seconds + event.self_cpu_time_total / 1e6, calls + event.count)
+def profiled(step: Callable[[], object], device: str) -> Profile:
+    """What the host does in a step."""
+    kinds = torch.profiler.ProfilerActivity
+    activities = [kinds.CPU, *([kinds.CUDA] if device == "cuda" else [])]
+    with torch.profiler.profile(activities=activities) as profile:
+        start = time.perf_counter()
+        step()
+        seconds = time.perf_counter() - start
+    events: dict[str, tuple[float, int]] = {}
+    for event in profile.key_averages():
+        if event.device_type == torch.autograd.DeviceType.CPU:
+            before, calls = events.get(event.key, (0.0, 0))
+            events[event.key] = (before + event.self_cpu_time_total / 1e6, calls + event.count)
+    return Profile(seconds, events)
 
 
 def part_of(name: str) -> str:

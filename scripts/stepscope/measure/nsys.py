@@ -8,12 +8,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from stepscope.axes import option
 from stepscope.config.grid import words_of
-from stepscope.config.profilers import NSYS_NEUTRAL
+from stepscope.config.profilers import NSYS_NEUTRAL, attempts
 from stepscope.machine import identity
 from stepscope.measure import process
 from stepscope.measure import record as cell_record
@@ -23,12 +23,6 @@ from stepscope.trace import TraceError, nsys_export
 NAME = "step"  # of the only variant
 FLAGS = [f"nsys_{key}" for key in NSYS_NEUTRAL]  # keys of a spec that say what nsys records
 
-# What is known to help where a driver and an nsys give an empty capture: kernels traced by software, no capture range.
-REMEDIES = {
-    "as configured": {},
-    "kernels traced by software": {"trace": ("cuda", "cuda-sw")},
-    "without a capture range": {"capture-range": ("cudaProfilerApi", "none")},
-}
 _PROGRESS = re.compile(r"\[=*>?\s*\d*%|^\[\d+/\d+\]|^Processing (\d+ )?events")
 
 
@@ -99,33 +93,6 @@ def _captured(report: Path, path: Path) -> str | None:
         except sqlite3.Error:
             count = 0
     return None if count else "an empty capture"
-
-
-def options(spec: dict) -> dict[str, str]:
-    """Options of `nsys profile` for a spec: CUDA and NVTX inside the capture range, no sampling of the processor.
-
-    Python's backtraces come with those of the CUDA calls, and nsys unwinds these only while it samples the processor.
-    """
-    stacks = {"python-backtrace": "cuda", "cudabacktrace": "kernel:0", "sample": "process-tree"}
-    return {
-        "trace": spec.get("nsys_trace", "cuda,nvtx"),
-        **{"capture-range": "cudaProfilerApi", "capture-range-end": "stop", "sample": "none", "cpuctxsw": "none"},
-        **{"cuda-graph-trace": spec.get("nsys_cuda_graph_trace", "node"), "force-overwrite": "true"},
-        **(stacks if "nsys_python_backtrace" in spec else {}),
-        **({"pytorch": spec["nsys_pytorch"]} if "nsys_pytorch" in spec else {}),
-        **({"cuda-memory-usage": "true"} if "nsys_cuda_memory_usage" in spec else {}),
-    }
-
-
-def attempts(spec: dict) -> Iterator[tuple[str, dict[str, str]]]:
-    """(what is tried, options), the configured ones first."""
-    for name, changes in REMEDIES.items():
-        changed = options(spec)
-        for key, (before, after) in changes.items():
-            changed[key] = changed[key].replace(before, after, 1)
-        if changed["capture-range"] == "none":
-            del changed["capture-range-end"]
-        yield name, changed
 
 
 def command(program: str, chosen: dict[str, str], report: Path, inner: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The frame of a cell that runs a model of one's own: what was built is shown first and stands in the record.
+"""The frame of a cell that runs a model of one's own: what was built stands in the record.
 
 The model is looked at in a process of its own, on the CPU or without any memory at all: the device is not touched, and
 nothing has run in the process that measures.
@@ -16,7 +16,6 @@ from stepscope.machine.locks import HELD
 from stepscope.measure import processes
 from stepscope.measure.cell import Cell
 from stepscope.measure.found import Found
-from stepscope.measure.model_in_words import lines
 from stepscope.measure.telemetry import Telemetry
 
 
@@ -49,10 +48,9 @@ class OwnCell(Cell):
         except BaseException:
             self.__exit__(None, None, None)
             raise
-        said = ["model       not looked at: the host's memory does not hold it"]
-        if self._description:
-            said = lines(self._description, self.spec["context"], self.spec["batch"])
-        print(*said, sep="\n", end="\n\n", flush=True)
+        found = self._description
+        said = f"{found['parameters']:,} parameters" if found else "not looked at: the host's memory does not hold it"
+        print(f"model       {self.spec['model']}, {said}", flush=True)
         return self
 
     def __exit__(self, kind, error, trace) -> bool | None:

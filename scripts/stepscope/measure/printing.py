@@ -29,9 +29,6 @@ def summary(spec: dict, rows: list[dict], content: dict) -> None:
     for one in content["statuses"]:
         if one["status"] != "ok":
             print(f"{_place(one)}: {one['status']}: {one['reason']}")
-    for name, check in content.get("checks", {}).items():
-        if not check["same"]:
-            print(f"{name}: computes something else: {check['difference']} is more than {check['tolerance']:.3g}")
     for name, about in content["variants"].items():
         if about["limited"] in ("launches", "gpu"):
             print(f"{name}: limited by {about['limited']}")

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from stepscope.machine.locks import HELD
+from stepscope.machine.memory import available_memory
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -60,20 +61,6 @@ def leave() -> None:
         with contextlib.suppress(OSError):  # no room for the log's end: the results are whole
             stream.flush()
     os._exit(0)
-
-
-def available_memory() -> int:
-    """Bytes that this process may still take: the machine's available memory or its control group's rest."""
-    text = Path("/proc/meminfo").read_text()
-    available = next(int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("MemAvailable"))
-    try:
-        group = Path("/sys/fs/cgroup")
-        limit = (group / "memory.max").read_text().strip()
-        if limit != "max":
-            available = min(available, int(limit) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return available
 
 
 def limit_address_space(share: float = 0.9) -> None:

@@ -10,7 +10,7 @@ import torch
 from stepscope.axes import MODES, option
 from stepscope.measure import memory
 from stepscope.measure.clock import Clock
-from stepscope.measure.first_step import Profile, compared
+from stepscope.measure.first_step import compared, profiled
 from stepscope.measure.found import Found
 from stepscope.measure.samples import PhaseTimes, Samples
 from stepscope.measure.steps import Outcome, caught
@@ -81,9 +81,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
                 samples.run(NAME, partial(_step, work, mode, clock, named), warmup=warmup, mode=mode, kind="phased")
 
             plain = partial(run, ranges.named, True)
-            first = Profile(device) if spec.get("start") == "cold" else None
-            if first:
-                first.record(plain)
+            first = profiled(plain, device) if spec.get("start") == "cold" else None
             for _ in range(spec["warmup"]):
                 plain()
             work.capture()
@@ -96,7 +94,7 @@ def measure(spec: dict, telemetry: Telemetry, profiler: Profiler) -> tuple[Found
             ranges.turn_on(None)
             for quantity, size in memory.peaks(device, before).items():
                 found.value(NAME, quantity, "B", size, mode=mode, phase=MODES[mode].whole)
-            first = compared(first, Profile(device).record(plain)) if first else None
+            first = compared(first, profiled(plain, device)) if first else None
     finally:
         ranges.turn_on(None)
     found.status(NAME, outcome.status, outcome.reason, mode=mode)

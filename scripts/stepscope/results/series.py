@@ -8,7 +8,7 @@ import pandas as pd
 
 from stepscope.axes import FULL, MODES
 from stepscope.formulas import flops
-from stepscope.results import models, peaks, statistics
+from stepscope.results import agreement, models, peaks, statistics
 from stepscope.results.cells import Cell
 from stepscope.results.schema import SERIES
 
@@ -75,10 +75,17 @@ def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     return found.assign(mean=found["value"], samples=1)
 
 
+def _checks(cell: Cell) -> dict[str, dict]:
+    """What each rung computed, compared with the first (agreement.compared)."""
+    found, rungs = cell.summary.get("checks", {}), cell.spec.get("variants", [])
+    computed = {rung["name"]: found.get(rung["name"], {}) for rung in rungs}
+    return agreement.compared(computed, {rung["name"]: rung.get("precision", "fp32") for rung in rungs})
+
+
 def _of_checks(cells: list[Cell]) -> Iterator[dict]:
     """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
     for cell in cells:
-        for name, check in cell.summary.get("checks", {}).items():
+        for name, check in _checks(cell).items():
             far = math.inf if check["difference"] is None else check["difference"]
             for quantity, number in (("difference", far), ("tolerance", check["tolerance"])):
                 place = {"cell": cell.name, "variant": name, "mode": "step"}
@@ -90,7 +97,7 @@ def differing(cells: list[Cell]) -> list[str]:
     return [
         f"{cell.name}: {name} computes another loss or other gradients than the first variant"
         for cell in cells
-        for name, check in cell.summary.get("checks", {}).items()
+        for name, check in _checks(cell).items()
         if not check["same"]
     ]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.studies import STUDIES
+from stepscope.machine import memory
 from stepscope.measure import process
 
 SCRIPTS = Path(process.__file__).resolve().parents[2]
@@ -22,6 +23,7 @@ sys.stdin.read()
 CHILD = """
 import os, sys
 sys.path.insert(0, "{scripts}")
+from stepscope.machine import memory
 from stepscope.measure import process
 process.die_with_parent()
 print(os.getpid(), flush=True)
@@ -44,6 +46,7 @@ def test_a_measuring_process_dies_with_its_parent(start_python):
 def test_the_time_limit_ends_the_process_with_one_line(run_python):
     code = """
 import os
+from stepscope.machine import memory
 from stepscope.measure import process
 process.limit_time(0.001)
 os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
@@ -59,6 +62,7 @@ def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
 
 LEAVE = """
 import atexit, sys
+from stepscope.machine import memory
 from stepscope.measure import process
 atexit.register(print, "took everything down")
 print("said", end="")
@@ -89,6 +93,7 @@ def test_every_measuring_program_leaves_at_once(program):
 
 def test_torch_uses_the_threads_that_were_set(run_python):
     code = """
+from stepscope.machine import memory
 from stepscope.measure import process
 process.set_environment(1)
 import torch
@@ -145,9 +150,9 @@ def test_available_memory_is_the_machines_or_the_control_groups_rest(maximum, cu
     if maximum:
         (tmp_path / "memory.max").write_text(maximum + "\n")
         (tmp_path / "memory.current").write_text(current + "\n")
-    places = {"/proc/meminfo": tmp_path / "meminfo", "/sys/fs/cgroup": tmp_path}
-    monkeypatch.setattr(process, "Path", places.__getitem__)
-    assert process.available_memory() == expected
+    for name in ("PROC", "GROUP"):
+        monkeypatch.setattr(memory, name, tmp_path)
+    assert memory.available_memory() == expected
 
 
 def test_importing_the_limits_does_not_import_torch():

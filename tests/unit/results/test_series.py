@@ -130,15 +130,16 @@ def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
 
 def test_a_rung_that_computes_something_else_is_said(results):
     rungs = [{"name": name} for name in ("fp32", "close", "far", "lost")]
-    far = {"fp32": 0.0, "close": 1e-5, "far": 0.5, "lost": None}
+    far = {"fp32": 0.0, "close": 1e-5, "far": 0.5, "lost": math.inf}
     same = {
-        name: {"difference": each, "tolerance": 1e-4, "same": name in ("fp32", "close")} for name, each in far.items()
+        name: {"loss": 1.0, "gradient_norm": 2.0 + 2 * each, "gradient_sample": [1.0]} for name, each in far.items()
     }
+    same["lost"] = same["fp32"] | {"gradient_sample": [1.0, 2.0]}
     spec = SHAPE | {"variants": rungs}
     results.add("lab/ladder/nano/ctx32", spec, [sample(name) for name in far], {"checks": same})
     found, samples, _ = reading.read(results.plan(), results.folder)
     got = series.of(found, series.prepared(samples)).query("quantity == 'difference'").set_index("variant")["median"]
-    assert got.to_dict() == far | {"lost": math.inf}
+    assert got.to_dict() == pytest.approx(far)
     assert [line.split()[1] for line in series.differing(found)] == ["far", "lost"]
 
 

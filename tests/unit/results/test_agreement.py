@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from stepscope.measure.agreement import compared
+from stepscope.results.agreement import compared
 
 FIRST = {"loss": 2.0, "gradient_norm": 5.0, "gradient_sample": [3.0, 4.0]}
 

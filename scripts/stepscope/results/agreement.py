@@ -17,7 +17,7 @@ OF_LOSS = 0.1
 
 
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
-    """The record's `checks`: what each variant computed (steps.computed), and `same`, `difference`, `tolerance` against
+    """What each variant computed (the record's `checks`), and `same`, `difference`, `tolerance` against
     the first that has a loss. `difference` is the largest relative one of the gradients' norm and sampled entries, and
     of the loss times ten; None where a number is missing or not finite, which is not the same."""
     with_loss = {name: one for name, one in computed.items() if one}
