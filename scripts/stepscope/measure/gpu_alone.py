@@ -131,7 +131,7 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
                 steps.whole(work, phases)
                 work.drop_graph()
             Clock(device).synchronize()
-        events = _events(profile)
+        events = events_of(profile)
         for quantity, number in counts(events, device).items():
             found.value(name, quantity, "1", number / count, once=True, mode="step")
         for took in busy(events, count) if device == "cuda" else []:
@@ -141,7 +141,7 @@ def counted(work: Workload, name: str, samples: Samples, found: Found, device: s
     steps.tidy(work, device)
 
 
-def _events(profile: torch.profiler.profile) -> list[dict]:
+def events_of(profile: torch.profiler.profile) -> list[dict]:
     """The events of a profile as a Chrome trace has them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"

@@ -5,14 +5,14 @@ A *mark* is a place in the history, given as [allocations, frees] before it: cou
 """
 
 import bisect
-import json
 import re
-import tempfile
 from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+
+from stepscope.measure.gpu_alone import events_of
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 Mark = list[int]  # [allocations, frees]
@@ -89,11 +89,7 @@ class CpuRecorder:
         """(the snapshot without segments, the marks in their order)."""
         profile = self._profile
         self.abandon()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "trace.json"
-            profile.export_chrome_trace(str(path))
-            events = json.loads(path.read_text())["traceEvents"]
-        return from_profile(events)
+        return from_profile(events_of(profile))
 
     def abandon(self) -> None:
         """Record no more."""

@@ -1,6 +1,7 @@
 """The dtypes that autocast gives to parameters, activations, loss and gradients: of a toy model, and of our own."""
 
 import re
+from collections import OrderedDict
 from functools import partial
 
 import torch
@@ -15,18 +16,11 @@ from stepscope.model.transformer import build_model, random_batch
 FORMATS = ("fp16", "bf16")
 
 
-class ToyModel(nn.Module):
+def toy_model(device: str) -> nn.Module:
     """Two linear layers with ReLU and LayerNorm between: (batch, 20) -> (batch, 5)."""
-
-    def __init__(self, device: str) -> None:
-        super().__init__()
-        self.linear_1 = nn.Linear(20, 10, bias=False, device=device)
-        self.relu = nn.ReLU()
-        self.layer_norm = nn.LayerNorm(10, device=device)
-        self.linear_2 = nn.Linear(10, 5, bias=False, device=device)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.linear_2(self.layer_norm(self.relu(self.linear_1(x))))
+    first, last = nn.Linear(20, 10, bias=False, device=device), nn.Linear(10, 5, bias=False, device=device)
+    layers = {"linear_1": first, "relu": nn.ReLU(), "layer_norm": nn.LayerNorm(10, device=device), "linear_2": last}
+    return nn.Sequential(OrderedDict(layers))
 
 
 class Watch:
@@ -97,7 +91,7 @@ def _toy(spec: dict, name: str) -> list[dict]:
     """The toy model's layers, in their order, and its loss."""
     torch.manual_seed(spec["seed"])
     device, watch = spec["device"], Watch()
-    model, loss = ToyModel(device), nn.CrossEntropyLoss()
+    model, loss = toy_model(device), nn.CrossEntropyLoss()
     layers = {**dict(model.named_children()), "loss": loss}
     for role, layer in layers.items():
         watch.module(role, layer)

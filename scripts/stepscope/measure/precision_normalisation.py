@@ -18,7 +18,6 @@ WIDTH = 1024  # elements of a normalised row
 LARGEST = (2.0**-10, 1.0, 16.0, 255.0, 256.0, 1024.0, 16384.0)  # of |x|; 256^2 is the first square above fp16's range
 MEANS = (0.0, 1.0, 10.0, 100.0, 1000.0)  # of rows with a standard deviation of 1
 ROWS_OF_EQUALS = (128, 1024, 8192, 65536, 131072)  # lengths; the sum of the exponentials is the length itself
-LONGEST_ONE_BY_ONE = 8192
 LARGEST_LOGITS = (1.0, 8.0, 11.0, 12.0, 80.0, 100.0)
 FORMATS = ("fp32", "fp16", "bf16")
 UNDER_AUTOCAST = ("fp16", "bf16")
@@ -86,16 +85,10 @@ def layer_norm(x: Tensor, of_squares: bool = False) -> tuple[Tensor, Tensor]:
     return centred * torch.rsqrt(variance + EPS), variance
 
 
-def softmax_of(x: Tensor, is_shifted: bool = True, one_by_one: bool = False) -> tuple[Tensor, Tensor]:
-    """exp(x - max) / sum, and the sum. Not shifted: without the maximum. One by one: a sum in the dtype of x to which
-    the exponentials are added one after the other."""
+def softmax_of(x: Tensor, is_shifted: bool = True) -> tuple[Tensor, Tensor]:
+    """exp(x - max) / sum, and the sum. Not shifted: without the maximum."""
     exponentials = (x - x.amax(-1, keepdim=True) if is_shifted else x).exp()
-    if not one_by_one:
-        total = exponentials.sum(-1, keepdim=True)
-    else:
-        total = torch.zeros_like(exponentials[:, :1])
-        for column in exponentials.split(1, dim=-1):
-            total += column
+    total = exponentials.sum(-1, keepdim=True)
     return exponentials / total, total
 
 
@@ -146,9 +139,8 @@ def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[
     for mean in MEANS:
         yield "LayerNorm", "mean of x", mean, mean + normal, layer_norm, layer_norms
     for length in ROWS_OF_EQUALS:
-        one_by_one = {"sum one by one": partial(softmax_of, one_by_one=True)} if length <= LONGEST_ONE_BY_ONE else {}
         logits = torch.zeros(1, length, dtype=torch.float64)
-        yield "softmax", "equal logits", float(length), logits, softmax_of, softmaxes | one_by_one
+        yield "softmax", "equal logits", float(length), logits, softmax_of, softmaxes
     without = {"without the maximum": partial(softmax_of, is_shifted=False)}
     for largest in LARGEST_LOGITS:
         logits = largest * normal / normal.max()

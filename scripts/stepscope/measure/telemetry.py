@@ -60,12 +60,9 @@ class Telemetry:
 
     def memory_used(self) -> int | None:
         """Bytes of the GPU's memory that processes hold now, what the driver keeps for itself not counted."""
-        if self._handle is None:
-            return None
-        try:
+        with contextlib.suppress(Exception):  # an old NVML has no such version
             return self._nvml.nvmlDeviceGetMemoryInfo(self._handle, version=self._nvml.nvmlMemory_v2).used
-        except Exception:
-            return None
+        return None
 
     def energy(self) -> float | None:
         """Joules that the card has used since the driver was loaded; None where it does not count them."""
