@@ -540,7 +540,7 @@ def page() -> str:
     groups["Quantities of `series`"] = [
         f"- `{each.name}` ({each.unit}): {each.meaning}" for each in QUANTITIES.values()
     ]
-    parts = [[f"## {title}", "", *([*lines, ""] if lines else [])] for title, lines in groups.items()]
+    parts = [[f"## {title}", *lines, ""] for title, lines in groups.items()]
     return "\n".join([_INTRODUCTION, *(line for part in parts for line in part)])
 
 

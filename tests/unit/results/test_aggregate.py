@@ -225,7 +225,7 @@ def test_a_damaged_analysis_is_refused(tmp_path, monkeypatch, capsys):
 
 def test_the_page_of_the_tables_is_current():
     assert (ROOT / "docs/tables.md").read_text() == page()
-    assert page().count("\n") <= 330
+    assert page().count("\n") <= 300
 
 
 def test_an_interval_belongs_to_columns_that_are_there():
