@@ -20,12 +20,18 @@ from stepscope.measure.own_cell import cell
 
 def main() -> None:
     with cell("snapshot_memory.py", *parse(sys.argv[1:]), files="snapshot") as running:
+        import torch
         from stepscope.measure import memory_steps
 
-        capacity = memory_steps.capacity(running.spec["device"])
+        free, total = torch.cuda.mem_get_info() if running.spec["device"] == "cuda" else (None, None)
         found = memory_steps.measure(running.spec, running.telemetry)
         running.check_memory(found.outcome.status)
-        about = {"baselines": found.baselines, "capacity": capacity, "snapshot": None, "known": None}
+        about = {
+            "baselines": found.baselines,
+            "capacity": {"total_bytes": total, "free_bytes": free},
+            "snapshot": None,
+            "known": None,
+        }
         if found.snapshot:
             about |= {"recorded": found.recorded, "recorder": found.recorder} | _write(running.folder, found)
         running.finish([found.found], [memory_steps.NAME], {"memory": about})

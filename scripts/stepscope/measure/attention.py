@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 
 from stepscope.axes import DIRECTIONS, FULL, IMPLEMENTATIONS, LOWER_RIGHT
-from stepscope.formulas import flops
 from stepscope.measure import memory, precision
 from stepscope.measure.clock import Clock, time_queued
 from stepscope.measure.found import Found
@@ -39,12 +38,6 @@ CALLS, ROUNDS = 10, 9  # of calls whose time on the host is taken; a GPU's queue
 def batch_of(spec: dict, length: int) -> int:
     """Sequences of this length in a batch: as many as asked for, or as make up so many tokens."""
     return spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
-
-
-def operations(spec: dict, length: int, direction: str) -> float:
-    """Floating-point operations of one pass (see stepscope.formulas.flops)."""
-    shape = (batch_of(spec, length), spec.get("heads", 1), length, spec["d_head"])
-    return flops.attention_flops(*shape, spec.get("mask", FULL), direction, spec.get("keys"), spec.get("window"))
 
 
 def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:

@@ -143,7 +143,7 @@ class Cell(contextlib.AbstractContextManager):
         if self._files:
             _keep(self.folder, self._settings.out / self._files)
         seen = self._seen or [self._sight()]
-        origin = seen[0]["origin"] | provenance.Stopwatch().times()
+        origin = seen[0]["origin"] | provenance.times()
         origin["versions"] |= versions or {}
         parts = {
             "study": self.spec["study"],

@@ -10,6 +10,7 @@ import json
 import re
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,16 +152,12 @@ def events_of(profile: torch.profiler.profile) -> list[dict]:
 
 def counts(events: list[dict], device: str) -> dict[str, int]:
     """Kernels and launches among the events of a Chrome trace as torch.profiler writes it; of a CPU's the operators."""
-
-    def number(keep: Callable[[dict], object]) -> int:
-        return sum(1 for event in events if event.get("ph") == "X" and keep(event))
-
+    whole = [event for event in events if event.get("ph") == "X"]
+    kinds = Counter(event.get("cat") for event in whole)
     if device == "cpu":
-        return {"operators": number(lambda event: event.get("cat") == "cpu_op")}
-    return {
-        "kernels": number(lambda event: event.get("cat") == "kernel"),
-        "launches": number(lambda event: _LAUNCHES.match(event.get("name", ""))),
-    }
+        return {"operators": kinds["cpu_op"]}
+    launches = [event for event in whole if _LAUNCHES.match(event.get("name", ""))]
+    return {"kernels": kinds["kernel"], "launches": len(launches)}
 
 
 def busy(events: list[dict], steps: int) -> list[float]:

@@ -5,7 +5,6 @@ import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from stepscope.axes import MODES, option
@@ -60,14 +59,6 @@ class Recording:
     baselines: dict = field(default_factory=dict)
     recorded: str = "warm-up"
     recorder: str = ""
-
-
-def capacity(device: str) -> dict:
-    """Bytes of a GPU's memory, and of it what is free now; nothing on a CPU."""
-    if device == "cpu":
-        return {"total_bytes": None, "free_bytes": None}
-    free, total = torch.cuda.mem_get_info()
-    return {"total_bytes": total, "free_bytes": free}
 
 
 def measure(spec: dict, telemetry: Telemetry) -> Recording:
@@ -130,7 +121,7 @@ class _Run:
         """Make the model, its batch and its optimizer."""
         self._workload = Workload(self._spec)
         self._clock = Clock(self._device)
-        self._parts = Parts(self._workload.model.blocks, self._enter)
+        self._parts = Parts(self._workload.model.blocks, lambda module: self._tell(self._phase, module))
         ranges.turn_on(self._parts.open)
         self._note_all(before=False)
         self._recording.baselines["model"] = self.recorder.allocated()
@@ -155,7 +146,9 @@ class _Run:
         self._parts.forget()
         self._tell("", "")
         workload.clear_gradients()
-        with self._observe() if is_first else contextlib.nullcontext():
+        if is_first:
+            self._observed = Observed(workload.model.named_parameters(), lambda: (self._phase, self._module))
+        with self._observed if is_first else contextlib.nullcontext():
             for name, phase in workload.phases(self._mode).items():
                 if name == "backward":
                     self._parts.watch_backward(workload.loss)
@@ -192,13 +185,6 @@ class _Run:
             "made": self._observed.made if self._observed else [],
             "saved": self._observed.saved if self._observed else [],
         }
-
-    def _observe(self) -> Observed:
-        self._observed = Observed(self._workload.model.named_parameters(), lambda: (self._phase, self._module))
-        return self._observed
-
-    def _enter(self, module: str) -> None:
-        self._tell(self._phase, module)
 
     def _tell(self, phase: str, module: str) -> None:
         """From here on this part runs."""

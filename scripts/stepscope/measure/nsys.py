@@ -59,12 +59,12 @@ def record(spec: dict, program: Path, folder: Path, environment: dict[str, str],
             summary = inner_record["summary"]
             if any(one["status"] != "ok" for one in summary["statuses"]):
                 report.unlink(missing_ok=True)
-                return _found(rows, summary)
+                return Found(1, rows, summary["values"], summary["statuses"])
             gave = _captured(report, folder / "trace.sqlite")
             trace["attempts"].append({"tried": name, "gave": gave or "kernels"})
             if gave is None:
                 trace |= {"file": "trace.sqlite", "options": " ".join(f"--{k}={v}" for k, v in chosen.items())}
-                return _found(rows, summary)
+                return Found(1, rows, summary["values"], summary["statuses"])
             print(f"nsys, {name}: {gave}", flush=True)
     tried = "; ".join(f"{attempt['tried']}: {attempt['gave']}" for attempt in trace["attempts"])
     for path in folder.iterdir():
@@ -73,10 +73,6 @@ def record(spec: dict, program: Path, folder: Path, environment: dict[str, str],
     found = Found()
     found.status(NAME, "unsupported", reason, mode=option(spec, "mode"))
     return found
-
-
-def _found(rows: list[dict], summary: dict) -> Found:
-    return Found(1, rows, summary["values"], summary["statuses"])
 
 
 def _captured(report: Path, path: Path) -> str | None:

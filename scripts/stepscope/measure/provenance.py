@@ -24,24 +24,19 @@ def git_commit() -> str | None:
     return shown.stdout.strip() or None
 
 
-class Stopwatch:
-    """Start and duration of the whole process, from the time that the kernel started it."""
-
-    def __init__(self):
-        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        uptime = float(Path("/proc/uptime").read_text().split()[0])
-        self._start = time.time() - (uptime - ticks / os.sysconf("SC_CLK_TCK"))
-
-    def times(self) -> dict:
-        """Start in UTC (ISO 8601) and duration in seconds until now."""
-        start = datetime.datetime.fromtimestamp(self._start, datetime.UTC)
-        return {"started": start.isoformat(timespec="seconds"), "duration_s": round(time.time() - self._start, 3)}
+def times() -> dict:
+    """When the kernel started this process, in UTC (ISO 8601), and for how many seconds it has run."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    ran = float(Path("/proc/uptime").read_text().split()[0]) - ticks / os.sysconf("SC_CLK_TCK")
+    start = datetime.datetime.fromtimestamp(time.time() - ran, datetime.UTC)
+    return {"started": start.isoformat(timespec="seconds"), "duration_s": round(ran, 3)}
 
 
 def describe(device: str, command: str, telemetry: Telemetry) -> dict:
     """Provenance of a result that this process has measured on `device`."""
     gpu = next(iter(gpus.visible_gpus()), None) if device == "cuda" else None
-    hardware = {"device": device, "cpu": identity.cpu_name(), "host_memory_bytes": _host_memory()}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    hardware = {"device": device, "cpu": identity.cpu_name(), "host_memory_bytes": memory}
     if gpu:
         properties = torch.cuda.get_device_properties(0)
         hardware |= {
@@ -72,7 +67,3 @@ def describe(device: str, command: str, telemetry: Telemetry) -> dict:
             "interpreter_flags": [flag for flag in ("-O", "-OO") if sys.flags.optimize][:1],
         },
     }
-
-
-def _host_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -113,12 +113,6 @@ def test_a_number_of_tokens_is_a_batch_for_each_length():
     assert [attention.batch_of({"tokens": 64}, length) for length in (4, 16, 64, 128)] == [16, 4, 1, 1]
 
 
-def test_operations_of_a_spec_with_keys_of_its_own():
-    """3 queries at the end of 5 keys, 2 of which each sees: 4 x 2 sequences x 4 heads x 6 pairs x 8."""
-    spec = SPEC | {"heads": 4, "key_value_heads": 2, "keys": 5, "mask": "causal-lower-right", "window": 2}
-    assert attention.operations(spec, 3, "forward") == 4 * 2 * 4 * 6 * 8
-
-
 WAYS = [
     {},
     {"mask": "causal"},
