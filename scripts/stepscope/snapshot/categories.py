@@ -104,14 +104,8 @@ def _made(replay: Replay, parts: Parts, part: np.ndarray, known: Known) -> tuple
     moments = (made["phase"] == "optimizer") & rows["op"].str.match(_FILLS).to_numpy()[made["entry"] - 1]
     others = made[~moments].merge(made[moments][_KEY].drop_duplicates(), on=_KEY)[_KEY].drop_duplicates()
     both = made.merge(others, how="left", on=_KEY, indicator=True)["_merge"].to_numpy() == "both"
-    frequent = (
-        made[~(moments & both)]
-        .groupby(_KEY)["entry"]
-        .agg(lambda each: each.mode().iloc[0])
-        .rename("frequent")
-        .reset_index()
-    )
-    likely = blocks.merge(frequent, how="left", on=_KEY)["frequent"]
+    frequent = made[~(moments & both)].groupby(_KEY)["entry"].agg(lambda each: each.mode().iloc[0])
+    likely = blocks.merge(frequent.reset_index(), how="left", on=_KEY)["entry"]
     found[own] = exact.fillna(likely).fillna(0).to_numpy(dtype=np.int64)
     return found, tensors, is_cast[found]
 

@@ -180,12 +180,11 @@ def snapshot(root: object, columns: Columns) -> Snapshot:
 def _snapshot(root: object, columns: Columns) -> Snapshot:
     if isinstance(root, list) and root and isinstance(root[0], dict) and "blocks" in root[0]:
         root = {"segments": root}  # torch.cuda.memory_snapshot(): segments and nothing else
-    if not isinstance(root, dict):
-        raise ValueError(f"its outermost object is a {type(root).__name__}")
+    root = _checked(root, dict, "its outermost object")
     if "segments" not in root and "device_traces" not in root:
         raise ValueError("it has neither segments nor device_traces")
-    traces = _each_once(_list(root.get("device_traces", []), "device_traces"))
-    rows = {number: _rows(_list(trace, "a device's trace"), columns) for number, trace in enumerate(traces)}
+    traces = _each_once(_checked(root.get("device_traces", []), list, "device_traces"))
+    rows = {number: _rows(_checked(trace, list, "a device's trace"), columns) for number, trace in enumerate(traces)}
     segments = _dicts(root.get("segments", []), "segments")
     _each_once([segment.get("blocks") for segment in segments])
     blocks: dict[int, list[tuple]] = {}
@@ -237,7 +236,7 @@ def _blocks(segment: dict, columns: Columns) -> list[tuple[int, int, bool, int]]
         past = history[0] if isinstance(history, list) and history and isinstance(history[0], dict) else {}
         requested = _integer(block.get("requested_size", past.get("real_size", size)))
         stack = columns.number_of(block.get("frames", past.get("frames")))
-        active = _text(block.get("state", "inactive")).startswith("active")
+        active = _checked(block.get("state", "inactive")).startswith("active")
         found.append((_integer(block.get("address", address)), requested, active, stack))
         address += size
     return found
@@ -253,15 +252,15 @@ def _stacks(columns: Columns) -> tuple[list[tuple[int, ...]], list[Frame]]:
 
 
 def _frame(frame: object) -> Frame:
-    if not isinstance(frame, dict):
-        raise ValueError(f"a frame is a {type(frame).__name__}")
-    return Frame(_text(frame.get("filename", "")), _integer(frame.get("line", 0)), _text(frame.get("name", "")))
+    frame = _checked(frame, dict, "a frame")
+    file, function = _checked(frame.get("filename", "")), _checked(frame.get("name", ""))
+    return Frame(file, _integer(frame.get("line", 0)), function)
 
 
 def _annotations(entries: object) -> list[Annotation]:
     found = [
         Annotation(
-            _text(entry.get("name", "")),
+            _checked(entry.get("name", "")),
             entry.get("stage") == "START",
             _integer(entry.get("device", 0)),
             _integer(entry.get("time_us", 0)),
@@ -278,24 +277,15 @@ def _integer(value: object) -> int:
     return value
 
 
-def _text(value: object) -> str:
-    """A name; never the text of something else: that of lists that share lists has no end."""
-    if not isinstance(value, str):
-        raise ValueError(f"a name is a {type(value).__name__}")
-    return value
-
-
-def _list(value: object, what: str) -> list:
-    if not isinstance(value, list):
+def _checked(value: object, kind: type = str, what: str = "a name") -> object:
+    """The value if it is of this kind; never the text of something else: that of lists that share lists has no end."""
+    if not isinstance(value, kind):
         raise ValueError(f"{what} is a {type(value).__name__}")
     return value
 
 
 def _dicts(value: object, what: str) -> list[dict]:
-    found = _each_once(_list(value, what))
-    if any(not isinstance(each, dict) for each in found):
-        raise ValueError(f"{what} holds something other than dicts")
-    return found
+    return [_checked(each, dict, f"one of {what}") for each in _each_once(_checked(value, list, what))]
 
 
 def _each_once(items: list) -> list:

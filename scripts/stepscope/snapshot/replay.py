@@ -110,18 +110,9 @@ def replay(device: Device) -> Replay:
     order = np.argsort(start, kind="stable")
     size, start, end = size[order], start[order], end[order]
     active = after_each(start, end, size, events)
-    return Replay(
-        device,
-        places[order],
-        size,
-        start,
-        end,
-        stack[order],
-        active=active,
-        reserved=np.maximum(_reserved(device), active),
-        contradicted=bool(twice or contradicted),
-        forgotten=bool(known_stack),
-    )
+    reserved = np.maximum(_reserved(device), active)
+    told = bool(twice or contradicted), bool(known_stack)
+    return Replay(device, places[order], size, start, end, stack[order], active, reserved, *told)
 
 
 def _final_stacks(device: Device, address: np.ndarray, end: np.ndarray) -> np.ndarray:

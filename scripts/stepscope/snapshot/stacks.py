@@ -123,23 +123,16 @@ def kinds(snapshot: Snapshot) -> np.ndarray:
 
 def _kinds_of_frames(snapshot: Snapshot) -> list[int]:
     """For each frame its kind. Functions called `step` are optimizers' but for those that call the model."""
-    single = [_kind(frame) for frame in snapshot.frames]
-    steps = {
-        number
-        for number, frame in enumerate(snapshot.frames)
-        if frame.function == _STEP and single[number] == OPTIMIZER
-    }
-    trains: set[tuple[str, str]] = set()
+    frames, single = snapshot.frames, [_kind(frame) for frame in snapshot.frames]
+    steps = {at for at, frame in enumerate(frames) if frame.function == _STEP and single[at] == OPTIMIZER}
+    trains: set[str] = set()  # files whose `step` calls the model
     for stack in snapshot.stacks:
         inner = False
-        for number in stack:
-            if inner and number in steps:
-                trains.add((snapshot.frames[number].file, snapshot.frames[number].function))
-            inner |= single[number] in (FORWARD, BACKWARD, RECOMPUTED)
-    for number in steps:
-        if (snapshot.frames[number].file, snapshot.frames[number].function) in trains:
-            single[number] = NOTHING
-    return single
+        for at in stack:
+            if inner and at in steps:
+                trains.add(frames[at].file)
+            inner |= single[at] in (FORWARD, BACKWARD, RECOMPUTED)
+    return [NOTHING if at in steps and frames[at].file in trains else kind for at, kind in enumerate(single)]
 
 
 def _first(kinds: list[int], otherwise: int) -> int:

@@ -19,8 +19,7 @@ def text(tables: dict[str, pd.DataFrame]) -> str:
 
 
 def _device(row: dict, tables: dict[str, pd.DataFrame]) -> str:
-    names = ("peak", "lines", "timeline")
-    found = {name: tables[f"memory_{name}"] for name in names}
+    found = {name: tables[f"memory_{name}"] for name in ("peak", "lines", "timeline")}
     own = {name: table[table["device"] == row["device"]] for name, table in found.items()}
     when = (
         f"after event {row['peak_event']:,} of {row['events']:,}" if row["events"] else "in a state without a history"

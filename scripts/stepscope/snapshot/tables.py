@@ -120,8 +120,7 @@ def timeline(device: Device) -> pd.DataFrame:
     """Memory after at most TIMELINE_ROWS events: the first and the last, the peak, those around changes of phase, and
     of the rest the highest and the lowest of equally long parts. Event -1 is the state before the first."""
     replay, events = device.replay, device.replay.events
-    runs = _runs(device)
-    borders = np.unique([at for start, end, _ in runs for at in (start - 1, end - 1)])
+    borders = _borders(device)
     borders = borders[np.linspace(0, len(borders) - 1, min(len(borders), _BOUNDARIES)).astype(int)]
     chosen = [borders, [-1, events - 1, replay.peak_event, int(replay.reserved.argmax()) - 1]]
     edges = np.unique(np.linspace(0, events + 1, (TIMELINE_ROWS - len(borders) - 4) // 2 + 1).astype(int))[:-1]
@@ -145,36 +144,23 @@ def timeline(device: Device) -> pd.DataFrame:
     return table
 
 
-def _runs(device: Device) -> list[tuple[int, int, int]]:
-    """(first event, event after the last, number of a part) of stretches of events in one phase of one step."""
-    parts, events, found = device.parts, device.replay.events, []
-    first = [0, *parts.first.tolist(), events]
-    for part in range(-1, len(parts.first)):
-        start, end = first[part + 1], first[part + 2]
-        if end <= start:
-            continue
-        same = found and found[-1][2] >= 0 and part >= 0
-        if same and (parts.step[part], parts.phase[part]) == (parts.step[found[-1][2]], parts.phase[found[-1][2]]):
-            found[-1] = (found[-1][0], end, found[-1][2])
-        else:
-            found.append((start, end, part))
-    return found
+def _borders(device: Device) -> np.ndarray:
+    """The last event before, and the last one of, each stretch of events in one phase of one step."""
+    parts, events = device.parts, device.replay.events
+    full = np.flatnonzero(parts.first < np.append(parts.first, events)[1:])
+    known = [(parts.step[at], parts.phase[at]) for at in full]
+    changes = [parts.first[at] for at, own, before in zip(full, known, [None, *known], strict=False) if own != before]
+    return np.unique([0, *changes, events]) - 1
 
 
 def peak(device: Device) -> pd.DataFrame:
     """What is alive at the peak by category; every category has a row."""
     replay = device.replay
     alive = replay.alive_after(replay.peak_event)
-    sizes, category = replay.size[alive], device.blocks.category[alive]
-    held = [int(sizes[category == code].sum()) for code in range(len(CATEGORIES))]
-    return pd.DataFrame(
-        {
-            "device": device.number,
-            "category": CATEGORIES,
-            "bytes": held,
-            "blocks": [int((category == code).sum()) for code in range(len(CATEGORIES))],
-        }
-    )
+    category, most = device.blocks.category[alive], len(CATEGORIES)
+    held = np.bincount(category, weights=replay.size[alive], minlength=most).astype(np.int64)
+    found = {"category": CATEGORIES, "bytes": held, "blocks": np.bincount(category, minlength=most)}
+    return pd.DataFrame({"device": device.number, **found})
 
 
 def lines(device: Device, snapshot: Snapshot) -> pd.DataFrame:

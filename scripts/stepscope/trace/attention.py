@@ -32,17 +32,13 @@ def is_attention(name: str) -> bool:
     return bool(words & ATTENTION) and words <= ATTENTION | BESIDE
 
 
-def forward_phase(found: Attribution) -> str | None:
-    """The phase that is the forward pass; None without one."""
-    return next((phase for wanted in FORWARD for phase in found.phases if phase.lower() == wanted), None)
-
-
 def in_forward(found: Attribution) -> np.ndarray:
     """Mask of the ranges inside the forward pass; of all ranges, if there is no such phase.
 
     Activation checkpointing runs a part of it again in the backward pass: that does not count.
     """
-    codes, phase = found.trace.ranges["name"].to_numpy(), forward_phase(found)
+    codes = found.trace.ranges["name"].to_numpy()
+    phase = next((phase for wanted in FORWARD for phase in found.phases if phase.lower() == wanted), None)
     if phase is None:
         return np.ones(len(codes), dtype=bool)
     return climb(found.parent, found.parent, codes != found.trace.names.index(phase)) >= 0

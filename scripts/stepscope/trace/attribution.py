@@ -89,6 +89,10 @@ class Attribution:
         """The ranges that are this phase."""
         return self.trace.ranges.iloc[self._positions[phase]]
 
+    def occurrence_in(self, phase: str | None) -> np.ndarray:
+        """For each operation which of this phase's ranges it was launched in, -1 outside all; of no phase always 0."""
+        return self.occurrence.get(phase, np.zeros(len(self.launch), dtype=np.int64))
+
     @cached_property
     def step_phase(self) -> str | None:
         """The phase whose occurrences are the steps: the one called step, else the most frequent."""
@@ -103,11 +107,7 @@ class Attribution:
     @cached_property
     def steps_of_process(self) -> dict[int, int]:
         """Process → number of its steps, for those that have any."""
-        if self.step_phase is None:
-            return {}
-        return {
-            int(key): int(count) for key, count in self.occurrences(self.step_phase)["process"].value_counts().items()
-        }
+        return self.occurrences(self.step_phase)["process"].value_counts().to_dict() if self.step_phase else {}
 
 
 def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
@@ -138,17 +138,7 @@ def attribute(trace: Trace, phases: list[str] | None = None) -> Attribution:
         closer = (occurrence[name] >= 0) & (around <= shortest)
         innermost_phase[closer], shortest[closer] = position, around[closer]
     return Attribution(
-        trace=trace,
-        launch=launch,
-        launch_time=time,
-        launch_process=process,
-        launch_thread=thread,
-        parent=parent,
-        innermost=innermost,
-        operator=operator,
-        phases=chosen,
-        occurrence=occurrence,
-        innermost_phase=innermost_phase,
+        *(trace, launch, time, process, thread, parent, innermost, operator, chosen, occurrence, innermost_phase)
     )
 
 
@@ -158,19 +148,11 @@ def join_launches(trace: Trace) -> np.ndarray:
     Ids repeat across processes. Several operations may share one call (a CUDA graph). Where an id was used again, the
     latest call that starts before the operation ends counts, or else the first.
     """
-    calls, operations = trace.calls, trace.operations
-    call_key, wanted = _joint_keys(
-        (calls["process"].to_numpy(), operations["process"].to_numpy()),
-        (calls["correlation"].to_numpy(), operations["correlation"].to_numpy()),
+    key = ["process", "correlation"]
+    found = latest_before(
+        trace.calls[[*key, "start"]], trace.operations[[*key, "end"]].rename(columns={"end": "start"})
     )
-    return latest_before(call_key, calls["start"].to_numpy(), wanted, operations["end"].to_numpy())
-
-
-def _joint_keys(*columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """One number for each pair of numbers, alike in two tables; -1 where the second of the pair is negative."""
-    pairs = pd.DataFrame({number: np.concatenate(column) for number, column in enumerate(columns)})
-    keys = np.where(pairs[1] >= 0, pairs.groupby([0, 1], sort=False).ngroup(), -1)
-    return keys[: len(columns[0][0])], keys[len(columns[0][0]) :]
+    return np.where(trace.operations["correlation"] >= 0, found, -1)
 
 
 def is_operator(name: str) -> bool:

@@ -68,14 +68,14 @@ def is_backward(name: str) -> bool:
 def _modules_of_functions(found: Attribution, function: np.ndarray, numbered: np.ndarray) -> np.ndarray:
     """For each range that is a backward function (`numbered`) the name code of the module that made it, else -1."""
     ranges = found.trace.ranges
-    codes, sequence, process, start = (ranges[key].to_numpy() for key in ("name", "sequence", "process", "start"))
+    codes, sequence = ranges["name"].to_numpy(), ranges["sequence"].to_numpy()
     forward = np.flatnonzero((sequence >= 0) & ~function[codes])
     inside = climb(found.parent[forward], found.parent, ~function[codes])
     again = np.array([name == _RUNS_AGAIN for name in found.trace.names] + [True], dtype=bool)
     forward = forward[again[np.append(codes, -1)[inside]]]  # outside of every function, or run again
     wanted = np.flatnonzero(numbered)
-    number = np.unique(process, return_inverse=True)[1] * (int(sequence.max()) + 1) + sequence
-    made = latest_before(number[forward], start[forward], number[wanted], start[wanted])
+    numbers = ranges[["process", "sequence", "start"]]
+    made = latest_before(numbers.iloc[forward], numbers.iloc[wanted])
     around = climb(found.parent[forward], found.parent, (found.operator | found.is_phase)[codes])
     result = np.full(len(ranges), -1)
     at = np.append(around, -1)[made]

@@ -33,10 +33,9 @@ def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFr
     old, new = before.reindex(keys), after.reindex(keys)
     changes = [change(*each) for each in zip(old["time"], new["time"], strict=True)]
     table = pd.DataFrame({"kind": kind, "name": old["name"].fillna(new["name"]), "change": changes})
-    table = table.assign(before=old["time"].astype(float).fillna(0), after=new["time"].astype(float).fillna(0))
-    table["difference"] = table["after"] - table["before"]
-    table = table.assign(before_calls=old["calls"].astype(float).fillna(0))
-    table = table.assign(after_calls=new["calls"].astype(float).fillna(0))
+    old, new = (each[["time", "calls"]].astype(float).fillna(0) for each in (old, new))
+    table = table.assign(before=old["time"], after=new["time"], difference=new["time"] - old["time"])
+    table = table.assign(before_calls=old["calls"], after_calls=new["calls"])
     return table.sort_values("difference", key=lambda size: -size.abs(), kind="stable").head(MOST_KERNELS)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.nesting import groups, locate, union
+from stepscope.trace.nesting import covered, groups, locate, union
 from stepscope.trace.phase_tables import ALL, selections
 
 # Look-ups of 0.1 us, recorded beside each launch by new drivers: a gap between both would halve the median of gaps.
@@ -26,24 +26,22 @@ def gaps(found: Attribution) -> pd.DataFrame:
     """
     operations = found.trace.operations
     start, end, process = (operations[key].to_numpy() for key in ("start", "end", "process"))
-    first, call_end = _first_of_launch(found), found.trace.calls["end"].to_numpy()
-    devices = {
-        device: own[np.argsort(start[own], kind="stable")] for device, own in groups(operations["device"].to_numpy())
-    }
+    call_end = found.trace.calls["end"].to_numpy()
+    first = (found.launch >= 0) & ~pd.Series(found.launch).duplicated().to_numpy() & (not found.trace.device_is_host)
     rows = []
     for phase, mask in selections(found).items():
         of_host = host_gaps(found, phase)
-        for device, own in devices.items():
+        for device, own in groups(operations["device"].to_numpy()):
             users = np.unique(process[own])
             windows = _windows(found, phase, users)
-            wall, launched = _total(windows), own[mask[own]]
+            wall, launched = int(np.diff(windows, axis=0).sum()), own[mask[own]]
             if not len(launched) and not wall:
                 continue
             steps = max((found.steps_of_process.get(int(user), 0) for user in users), default=0) or found.steps
-            running = covered_within(union(start[own], end[own]), windows)
+            running = int(np.diff(covered(start[own], end[own], windows), axis=0).sum())
             waiting = launched[first[launched]]
             delay = np.maximum(start[waiting] - call_end[found.launch[waiting]], 0) if len(waiting) else np.empty(0)
-            between = _gaps(start[own], end[own], _occurrence(found, phase)[own])
+            between = _gaps(start[own], end[own], found.occurrence_in(phase)[own])
             rows.append(
                 {"phase": phase, "device": int(device), "device_name": found.trace.devices.get(int(device), "")}
                 | {"wall": wall / SECOND / steps, "busy": running / SECOND / steps}
@@ -59,16 +57,6 @@ def _seconds(statistic, ns: np.ndarray) -> float | None:
     return float(statistic(ns)) / SECOND if len(ns) else None
 
 
-def _first_of_launch(found: Attribution) -> np.ndarray:
-    """Mask of the operations that are the first of their call; none where the host is the device."""
-    result = np.zeros(len(found.launch), dtype=bool)
-    if not found.trace.device_is_host:
-        linked = np.flatnonzero(found.launch >= 0)
-        order = linked[np.lexsort((found.trace.operations["start"].to_numpy()[linked], found.launch[linked]))]
-        result[order[np.unique(found.launch[order], return_index=True)[1]]] = True
-    return result
-
-
 def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(starts, ends) of the times in which a phase is open in any of the processes."""
     if phase == ALL:
@@ -78,27 +66,6 @@ def _windows(found: Attribution, phase: str, processes: np.ndarray) -> tuple[np.
     own = found.occurrences(phase)
     own = own[own["process"].isin(processes)]
     return union(own["start"].to_numpy(), own["end"].to_numpy())
-
-
-def _occurrence(found: Attribution, phase: str) -> np.ndarray:
-    """For each operation the phase's range that it was launched in, -1 outside all."""
-    return np.zeros(len(found.launch), dtype=np.int64) if phase == ALL else found.occurrence[phase]
-
-
-def covered_within(busy: tuple[np.ndarray, np.ndarray], windows: tuple[np.ndarray, np.ndarray]) -> int:
-    """How much of some windows disjoint ascending intervals cover."""
-    start, end = busy
-    total = np.concatenate([[0], np.cumsum(end - start)])
-
-    def before(time: np.ndarray) -> np.ndarray:
-        at = np.searchsorted(start, time, "right")
-        return total[at] - np.maximum(np.append(end, 0)[at - 1] - time, 0) * (at > 0)
-
-    return int((before(windows[1]) - before(windows[0])).sum())
-
-
-def _total(intervals: tuple[np.ndarray, np.ndarray]) -> int:
-    return int((intervals[1] - intervals[0]).sum())
 
 
 def _gaps(start: np.ndarray, end: np.ndarray, group: np.ndarray) -> np.ndarray:

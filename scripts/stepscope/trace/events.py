@@ -1,5 +1,6 @@
 """What a trace consists of, whichever profiler wrote it. Times are in nanoseconds on one clock."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,9 +21,9 @@ KERNEL, MEMORY, GRAPH = 0, 1, 2  # the kinds of operations; a graph that was tra
 class Names:
     """The names of a trace's events, each kept once: events refer to `list` by position."""
 
-    def __init__(self) -> None:
-        self.list: list[str] = []
-        self._codes: dict[str, int] = {}
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.list = list(known)
+        self._codes = {name: code for code, name in enumerate(self.list)}
 
     def code(self, name: str) -> int:
         """Position of a name, which is added if it is new."""
@@ -53,10 +54,11 @@ class Trace:
 
     ranges: named ranges; `nested` ones were pushed and popped by one thread, `cut` ones had not ended when the trace
     did; `sequence` is autograd's sequence number, -1 without one. calls: CUDA API calls of the host. operations: what
-    the GPU did (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that launched it within its
-    process, and the `bytes` that it copied or filled, -1 if that is not known. On a trace without a GPU the operators
-    of the processor stand where kernels would, and `device_is_host` is true. operators: codes of names that are
-    operators' rather than modules', if the trace says so. diagnostics: what the profiler warned of.
+    the GPU did, in the order of its start (`kind`: KERNEL, MEMORY or GRAPH), with the `correlation` of the call that
+    launched it within its process, and the `bytes` that it copied or filled, -1 if that is not known. On a trace
+    without a GPU the operators of the processor stand where kernels would, and `device_is_host` is true. operators:
+    codes of names that are operators' rather than modules', if the trace says so. diagnostics: what the profiler
+    warned of.
     """
 
     names: list[str]

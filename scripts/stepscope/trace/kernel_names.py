@@ -53,11 +53,9 @@ def describe(full: str) -> KernelName:
     name = one_spelling(full[:_MOST_READ])
     if not name:
         return KernelName("unnamed", category)
-    for pattern, reader in _READERS:
-        if match := pattern.search(name):
-            short, tile, data_type, unit = reader(name, match)
-            return KernelName(_cut(short, full), category, tile, data_type if data_type in DATA_TYPES else "", unit)
-    return KernelName(_cut(name, full), category)
+    reader, match = next((reader, found) for pattern, reader in _READERS if (found := pattern.search(name)))
+    short, tile, data_type, unit = reader(name, match)
+    return KernelName(_cut(short, full), category, tile, data_type if data_type in DATA_TYPES else "", unit)
 
 
 def _cut(short: str, full: str) -> str:
@@ -262,13 +260,9 @@ def _plain(name: str, match: re.Match) -> tuple[str, str, str, str]:
     else:
         words = words_of(base)
     hidden = any("<" in argument and not data_type_of(argument) for argument in arguments)
-    details = f" ({', '.join(values)})" if values else ""
-    return (
-        f"{words}{details} {digits(''.join(arguments)) if hidden else ''}",
-        "",
-        data_type,
-        product_names.product_unit(base),
-    )
+    words += f" ({', '.join(values)})" if values else ""
+    words += " " + digits("".join(arguments)) if hidden else ""
+    return words, "", data_type, product_names.product_unit(base)
 
 
 _Reader = Callable[[str, re.Match], tuple[str, str, str, str]]
@@ -293,7 +287,6 @@ _READERS: tuple[tuple[re.Pattern, _Reader], ...] = tuple(
             product_names.xmma,
         ),
         (r"cutlass_(?P<arch>\d+)_(?P<text>\w*?gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass),
-        (r"cutlass3x_(?P<text>\w*gemm\w*?)(?=$|[^\w]|EEv)", product_names.cutlass3x),
         (r"(maxwell|volta|turing|ampere|hopper|blackwell)_\w*gemm\w*", product_names.by_generation),
         (r"flash_(fwd|bwd)_\w+(?=<)", _flash),
         (r"(FlashAttn\w+)<", _flash_3),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from stepscope.trace import TraceError
 
@@ -122,15 +123,23 @@ def union(start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return start[np.concatenate([some, apart])], end[np.concatenate([apart, some])]
 
 
-def latest_before(keys: np.ndarray, times: np.ndarray, wanted: np.ndarray, until: np.ndarray) -> np.ndarray:
-    """For each wanted key the position of the latest entry with it whose time is at most `until`.
+def covered(start: np.ndarray, end: np.ndarray, until: ArrayLike) -> np.ndarray:
+    """How much of the time before each of some points the union of intervals covers."""
+    start, end = union(start, end)
+    total = np.append(0, np.cumsum(end - start))
+    at = np.searchsorted(start, until, "right")
+    return total[at] - np.maximum(np.append(end, 0)[at - 1] - until, 0) * (at > 0)
 
-    If all are later, the first; -1 for a key without entries, and for negative ones.
+
+def latest_before(entries: pd.DataFrame, asked: pd.DataFrame) -> np.ndarray:
+    """For each row of `asked` the position of the latest entry that is equal in all columns but the last, the time, and
+    is at most as late.
+
+    If all are later, the first; -1 where no entry is equal.
     """
-    entries = pd.DataFrame({"key": keys, "time": times, "at": np.arange(len(keys))})
-    asked = pd.DataFrame({"key": wanted, "time": until, "place": np.arange(len(wanted))})
-    entries, asked = (table.astype(np.int64).sort_values("time", kind="stable") for table in (entries, asked))
-    latest = pd.merge_asof(asked, entries, on="time", by="key").set_index("place")["at"]
-    first = entries.drop_duplicates("key").set_index("key")["at"].reindex(wanted).to_numpy()
-    found = latest.fillna(pd.Series(first, index=range(len(wanted)))).sort_index().fillna(-1)
-    return np.where(wanted >= 0, found.to_numpy(dtype=np.int64), -1)
+    *key, time = entries.columns
+    entries, asked = (table.astype(np.int64).reset_index(drop=True) for table in (entries, asked))
+    entries, asked = (table.sort_values(time, kind="stable").reset_index(names="at") for table in (entries, asked))
+    latest = pd.merge_asof(asked, entries, on=time, by=key, suffixes=("_asked", "")).set_index("at_asked")["at"]
+    first = asked[["at", *key]].merge(entries.drop_duplicates(key), how="left", on=key, suffixes=("_asked", ""))
+    return latest.fillna(first.set_index("at_asked")["at"]).sort_index().fillna(-1).to_numpy(dtype=np.int64)

@@ -28,12 +28,7 @@ def export(report: Path, path: Path) -> None:
             "`nsys export --type sqlite`, and give the .sqlite"
         )
     command = [program, "export", "--type", "sqlite", "--force-overwrite", "true", "--output", str(path), str(report)]
-    for more in (["--include-json=true"], []):  # payloads of ranges and marks; older versions do not know it
-        done = subprocess.run(
-            command[:2] + more + command[2:], capture_output=True, text=True, stdin=subprocess.DEVNULL
-        )
-        if done.returncode == 0:
-            break
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode or not path.is_file():
         said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
         raise TraceError(f"{report}: nsys export failed: {said[-1] if said else f'exit code {done.returncode}'}")

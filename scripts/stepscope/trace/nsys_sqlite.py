@@ -7,6 +7,7 @@ they have rows, and columns come and go with the version; what is missing is tak
 import itertools
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ FILLS = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 CALLS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
 RANGES = "NVTX_EVENTS"
+GPUS = ("TARGET_INFO_CUDA_GPU", "TARGET_INFO_GPU")
 # Any of these says that the file is an export, even of a capture in which nothing happened.
 KNOWN = (KERNELS, COPIES, FILLS, GRAPHS, *CALLS, RANGES, "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
 
@@ -36,12 +38,11 @@ _WARNS = re.compile(r"warn|err|fatal", re.IGNORECASE)
 _MOST_DIAGNOSTICS = 20
 # ENUM_CUDA_MEMCPY_OPER, for exports that do not hold the table.
 _COPY_KINDS = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 10: "Peer-to-Peer"}
+_Codes = Callable[[np.ndarray], np.ndarray]  # from numbers of the export to codes of names
 
 
 def read(path: Path) -> Trace:
     """The trace in an SQLite export. Raises TraceError with one line for any other file, or a damaged one."""
-    if not path.is_file():
-        raise TraceError(f"{path}: there is no such file")
     try:
         database = _Database(path)
         return _trace(database, path)
@@ -83,6 +84,12 @@ class _Database:
         """The rows of any query."""
         return self._connection.execute(query)
 
+    def texts(self, table: str, key: str, value: str) -> list[tuple[int, str]]:
+        """Each row's number and text; none without the table or the columns."""
+        if not {key, value} <= self.tables.get(table, set()):
+            return []
+        return [(int(number), _text(text)) for number, text in self.rows(f"SELECT {key}, {value} FROM {table}")]
+
 
 def _quoted(name: str) -> str:
     """A name as SQL has it, whatever stands in it."""
@@ -106,7 +113,7 @@ def _trace(database: _Database, path: Path) -> Trace:
         ranges=_ranges(database, names, strings),
         calls=calls,
         operations=operations,
-        devices=_devices(database),
+        devices=dict(gpu for table in GPUS for gpu in database.texts(table, "id", "name")),
         diagnostics=_diagnostics(database),
     )
     unended = trace.ranges["cut"].to_numpy()
@@ -114,38 +121,15 @@ def _trace(database: _Database, path: Path) -> Trace:
     return trace
 
 
-class _Strings:
-    """Codes of the export's own string table."""
-
-    def __init__(self, identifiers: np.ndarray, codes: np.ndarray, unknown: int):
-        order = np.argsort(identifiers)
-        self._identifiers, self._codes, self._unknown = identifiers[order], codes[order], unknown
-
-    def codes(self, identifiers: np.ndarray) -> np.ndarray:
-        """The codes in the trace's names; what the table does not have is the unknown name."""
-        if not len(self._identifiers):
-            return np.full(len(identifiers), self._unknown)
-        at = np.minimum(np.searchsorted(self._identifiers, identifiers), len(self._identifiers) - 1)
-        return np.where(self._identifiers[at] == identifiers, self._codes[at], self._unknown)
-
-
-def _strings(database: _Database, names: Names) -> _Strings:
+def _strings(database: _Database, names: Names) -> _Codes:
+    """From identifiers of the export's own string table to codes of names; what it does not have is "(unnamed)"."""
     unknown = names.code("(unnamed)")
-    if "StringIds" not in database.tables:
-        return _Strings(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), unknown)
-    found = database.rows("SELECT id, value FROM StringIds").fetchall()
-    identifiers = np.array([row[0] for row in found], dtype=np.int64)
-    return _Strings(identifiers, np.array([names.code(_text(row[1])) for row in found], dtype=np.int64), unknown)
+    found = {key: names.code(text) for key, text in database.texts("StringIds", "id", "value")}
+    known = pd.Series(found, dtype=np.int64)
+    return lambda identifiers: known.reindex(identifiers, fill_value=unknown).to_numpy()
 
 
-def _devices(database: _Database) -> dict[int, str]:
-    for table in ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU"):
-        if {"id", "name"} <= database.tables.get(table, set()):
-            return {int(number): _text(name) for number, name in database.rows(f"SELECT id, name FROM {table}")}
-    return {}
-
-
-def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
+def _ranges(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     """Ranges whose name is inline text or in the string table; the sequence number is cut off the name.
 
     Old versions fill columns that do not apply: an end of 0 or -1 means no end, and an empty text no text.
@@ -159,7 +143,7 @@ def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFram
     found = database.integers(RANGES, columns, kinds, "ORDER BY rowid", also=text)
     start, end, kind, thread, text = found.T
     inline, cut = text == _INLINE, end < start
-    code = strings.codes(text)
+    code = strings(text)
     code, sequence = np.array([names.operator(name) for name in names.list], dtype=np.int64).reshape(-1, 2)[code].T
     if inline.any():
         texts = database.rows(f'SELECT text FROM "{RANGES}" WHERE {kinds} AND {has_text} ORDER BY rowid')
@@ -179,7 +163,7 @@ def _ranges(database: _Database, names: Names, strings: _Strings) -> pd.DataFram
     )
 
 
-def _calls(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame:
+def _calls(database: _Database, names: Names, strings: _Codes) -> pd.DataFrame:
     columns = {"start": 0, "end": 0, "globalTid": 0, "nameId": -1, "correlationId": -1}
     found = np.concatenate([database.integers(table, columns) for table in CALLS])
     start, end, thread, name, correlation = found.T
@@ -189,12 +173,12 @@ def _calls(database: _Database, names: Names, strings: _Strings) -> pd.DataFrame
         thread=thread,
         start=start,
         end=np.maximum(start, end),
-        name=strings.codes(name),
+        name=strings(name),
         correlation=correlation,
     )
 
 
-def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.DataFrame) -> pd.DataFrame:
+def _operations(database: _Database, names: Names, strings: _Codes, calls: pd.DataFrame) -> pd.DataFrame:
     """Kernels, copies, fills and whole graphs, in the order of their start."""
     common = {"globalPid": -1, "deviceId": 0, "streamId": 0, "correlationId": -1, "start": 0, "end": 0}
     parts = []
@@ -206,16 +190,12 @@ def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.
 
     there = database.tables.get(KERNELS, ())
     label = next((name for name in ("demangledName", "mangledName", "shortName") if name in there), "demangledName")
-    copies = _COPY_KINDS | _enumeration(database, "ENUM_CUDA_MEMCPY_OPER")
-    add(KERNELS, events.KERNEL, label, strings.codes)
-    add(
-        COPIES,
-        events.MEMORY,
-        "copyKind",
-        _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]"),
-    )
-    add(FILLS, events.MEMORY, "value", _coded(names, lambda _: "[CUDA memset]"))
-    add(GRAPHS, events.GRAPH, "graphId", _coded(names, lambda graph: f"[CUDA graph {graph}]"))
+    copies = _COPY_KINDS | dict(database.texts("ENUM_CUDA_MEMCPY_OPER", "id", "label"))
+    add(KERNELS, events.KERNEL, label, strings)
+    copied = _coded(names, lambda kind: f"[CUDA memcpy {copies.get(kind, 'of unknown kind')}]")
+    add(COPIES, events.MEMORY, "copyKind", copied)
+    add(FILLS, events.MEMORY, "value", _coded(names, "[CUDA memset]".format))
+    add(GRAPHS, events.GRAPH, "graphId", _coded(names, "[CUDA graph {}]".format))
     found = np.concatenate(parts) if parts else np.empty((0, 9), dtype=np.int64)
     process, device, stream, correlation, start, end, code, kind, size = found[np.argsort(found[:, 4], kind="stable")].T
     only = calls["process"].unique()
@@ -228,28 +208,21 @@ def _operations(database: _Database, names: Names, strings: _Strings, calls: pd.
 def _gpus(database: _Database, process: np.ndarray, device: np.ndarray) -> np.ndarray:
     """The number of each operation's GPU in the machine: a process may see only some, numbered anew from 0."""
     gpu = device.copy()
-    for number, seen, pid in _seen_devices(database):
-        gpu[((process & _PID) == pid) & (device == seen)] = number
+    for number, seen, pid in database.integers("TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}):
+        if number >= 0:
+            gpu[((process & _PID) == pid) & (device == seen)] = number
     return gpu
-
-
-def _seen_devices(database: _Database) -> list[list[int]]:
-    """[number in the machine, number in the process, process id] of each GPU that a process saw."""
-    found = database.integers("TARGET_INFO_CUDA_DEVICE", {"gpuId": -1, "cudaId": -1, "pid": -1}).tolist()
-    return [row for row in found if row[0] >= 0]
 
 
 def _diagnostics(database: _Database) -> tuple[str, ...]:
     """What the profiler itself warned of, each text once: "Not all NVTX events might have been collected"."""
-    if not {"severity", "text"} <= database.tables.get("DIAGNOSTIC_EVENT", set()):
-        return ()
-    levels = _SEVERITIES | _enumeration(database, "ENUM_DIAGNOSTIC_SEVERITY_LEVEL")
-    found = database.rows("SELECT severity, text FROM DIAGNOSTIC_EVENT").fetchall()
-    warned = [_text(text) for severity, text in found if _WARNS.search(levels.get(severity, ""))]
-    return tuple(dict.fromkeys(text for text in warned if text))[:_MOST_DIAGNOSTICS]
+    levels = _SEVERITIES | dict(database.texts("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", "id", "label"))
+    found = database.texts("DIAGNOSTIC_EVENT", "severity", "text")
+    warned = dict.fromkeys(text for severity, text in found if text and _WARNS.search(levels.get(severity, "")))
+    return tuple(warned)[:_MOST_DIAGNOSTICS]
 
 
-def _coded(names: Names, text):
+def _coded(names: Names, text: Callable[[int], str]) -> _Codes:
     """From numbers to the codes of what `text` calls them."""
 
     def codes(numbers: np.ndarray) -> np.ndarray:
@@ -257,9 +230,3 @@ def _coded(names: Names, text):
         return np.array([names.code(text(int(number))) for number in known], dtype=np.int64)[inverse]
 
     return codes
-
-
-def _enumeration(database: _Database, table: str) -> dict[int, str]:
-    if not {"id", "label"} <= database.tables.get(table, set()):
-        return {}
-    return {int(number): _text(label) for number, label in database.rows(f"SELECT id, label FROM {table}")}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.events import Trace
+from stepscope.trace.events import Names, Trace
 from stepscope.trace.nesting import climb, groups
 
 MOST_GUESSED = 12  # phases taken from a trace in which no range has a phase's name
@@ -65,15 +65,10 @@ def _families(names: list[str], codes: np.ndarray, operator: np.ndarray, kept: s
 
 def _codes(names: list[str], label: dict[int, str]) -> tuple[list[str], np.ndarray]:
     """(names with the labels added, for each old code the new one)."""
-    names = list(names)
-    place = {name: code for code, name in enumerate(names)}
+    known = Names(names)
     code = np.arange(len(names))
-    for old, text in label.items():
-        if text not in place:
-            place[text] = len(names)
-            names.append(text)
-        code[old] = place[text]
-    return names, code
+    code[list(label)] = [known.code(text) for text in label.values()]
+    return known.list, code
 
 
 def _within_its_phase(own: np.ndarray, renamed: np.ndarray, parent: np.ndarray, phases: set[int]) -> np.ndarray:

@@ -60,7 +60,8 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
     launched both are named. Of a launch: median, min, max, std.
     """
     names, durations = found.trace.operations["name"].to_numpy(), found.durations
-    every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found), "step": _step(found)})
+    every = pd.DataFrame({"name": names, "ns": durations, "module": module_codes(found)})
+    every["step"] = found.occurrence_in(found.step_phase)
     shown, parts, once = found.is_kernel | found.moves_memory, [], once_a_step(found, layers)
     for phase, mask in selections(found).items():
         own = every[mask & shown]
@@ -84,11 +85,6 @@ def kernels(found: Attribution, layers: int | None) -> pd.DataFrame:
         part |= {"tile": [each.tile for each in described], "data_type": [each.data_type for each in described]}
         parts.append(pd.DataFrame(part | {"arithmetic": [each.unit for each in described], "full_name": full}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def _step(found: Attribution) -> np.ndarray:
-    """For each operation which step it was launched in, -1 outside all; without phases all is one step."""
-    return found.occurrence[found.step_phase] if found.step_phase else np.zeros(len(found.launch), dtype=np.int64)
 
 
 def counts_per_step(own: pd.DataFrame, steps: int) -> dict[int, dict[int, int]]:

@@ -72,18 +72,6 @@ def cutlass(name: str, match: re.Match) -> tuple[str, str, str, str]:
     return f"cutlass {arch} {words}", tile, _product_type(text), product_unit(text)
 
 
-def cutlass3x(name: str, match: re.Match) -> tuple[str, str, str, str]:
-    text = match.group("text")
-    kind = text.split("gemm")[0]
-    types = re.findall(r"_(tf32|bf16|f16|f32|e4m3|e5m2|s8)(?=_)", text)
-    tile = re.search(r"_(\d+x\d+x\d+)_\d+x\d+x\d+_", text)
-    unit = "SIMT" if "simt" in kind else "tensor core"
-    data_type = MATMUL_TYPES[types[0]] if types else ""
-    if data_type == "fp32" and unit == "tensor core":
-        data_type = "tf32"
-    return "cutlass3x " + text.replace("_", " "), tile.group(1) if tile else "", data_type, unit
-
-
 def by_generation(name: str, match: re.Match) -> tuple[str, str, str, str]:
     text = match.group()
     shape = re.search(r"gemm\w*?_(\d+x\d+)", text)

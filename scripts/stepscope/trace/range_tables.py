@@ -52,17 +52,16 @@ def cuda_calls(found: Attribution) -> pd.DataFrame:
     )
 
 
-def by_any_thread(found: Attribution, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each name: (kernels, ns of all operations) that any thread of a process launched while it had a range of that
-    name open, each once; of the kept ranges (a mask)."""
+def by_any_thread(found: Attribution, kept: np.ndarray) -> np.ndarray:
+    """For each name: ns of all operations that any thread of a process launched while it had a range of that name open,
+    each once; of the kept ranges (a mask)."""
     ranges = found.trace.ranges[kept]
     code, start, end = (ranges[key].to_numpy() for key in ("name", "start", "end"))
-    result = np.zeros((2, len(found.trace.names)), dtype=np.int64)
-    for own, launched_within in _launches(found, ranges["process"], found.launch_process):
+    result = np.zeros(len(found.trace.names), dtype=np.int64)
+    for own, within in _launches(found, ranges["process"], found.launch_process):
         for name, part in groups(code[own]):
-            within = launched_within(*union(start[own[part]], end[own[part]]), found.is_kernel, found.durations)
-            result[:, name] += within.sum(axis=1)
-    return result[0], result[1]
+            result[name] += within(*union(start[own[part]], end[own[part]]), found.durations).sum()
+    return result
 
 
 def _launches(found: Attribution, owner: pd.Series, of_launch: np.ndarray) -> Iterator[tuple[np.ndarray, Callable]]:
@@ -96,7 +95,6 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
     parent = pairs.groupby(level="name").idxmax().map(lambda pair: pair[1])[count.index]
     top, gpu = top_kernels(found, kept), total["gpu"].to_numpy()
     best = np.array([top.get(code, ("", 0))[1] for code in count.index])
-    kernels, gpu_any = by_any_thread(found, kept)
     seconds = {f"{key}_time": total[key].to_numpy() / SECOND / steps for key in ("host", "gpu", "matmul")}
     return pd.DataFrame(
         {
@@ -110,8 +108,7 @@ def by_name(found: Attribution, times: pd.DataFrame, kept: np.ndarray) -> pd.Dat
             "kernels": total["kernels"].to_numpy() / steps,
             "top_kernel": [top.get(code, ("", 0))[0] for code in count.index],
             "top_share": np.divide(best, gpu, np.full(len(gpu), np.nan), where=gpu > 0),
-            "any_thread_gpu_time": gpu_any[count.index] / SECOND / steps,
-            "any_thread_kernels": kernels[count.index] / steps,
+            "any_thread_gpu_time": by_any_thread(found, kept)[count.index] / SECOND / steps,
         }
     )
 

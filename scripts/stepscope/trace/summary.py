@@ -21,11 +21,11 @@ _SECTIONS: dict[str, tuple[str, int]] = {
     "transfers": ("Copies, fills, and calls that wait", 40),
 }
 # Columns for which a page is too narrow, or which another one says better.
-_HIDDEN = {"device_name", "attention", "matmul_time", "any_thread_kernels", "memory_operations", "full_name", "tile"}
+_HIDDEN = {"device_name", "attention", "matmul_time", "memory_operations", "full_name", "tile"}
 _HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "remainder_modules"}
 _HIDDEN |= {"backward_elementwise", "backward_elementwise_time"}
-_OF_A_LAUNCH = ("median", "min", "max", "std")
-_MICROSECONDS = (*_OF_A_LAUNCH, "gap_median", "gap_max", "queue_delay_median", "host_gap_median", "host_gap_max")
+_MICROSECONDS = ("median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median")
+_MICROSECONDS += ("host_gap_median", "host_gap_max")
 _SECONDS = ("time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference", "host_exclusive")
 _WHOLE = ("process", "device", "count", "bytes")
 

@@ -11,7 +11,7 @@ from stepscope.trace import kernel_names
 from stepscope.trace.attention import attention_code
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.events import SECOND
-from stepscope.trace.nesting import union
+from stepscope.trace.nesting import covered
 
 PIXELS = 1200
 DEPTHS = 4  # levels of nested ranges that are shown
@@ -107,7 +107,7 @@ def _lane(
 def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges: np.ndarray) -> pd.DataFrame:
     """A rectangle a pixel; pixels beside each other that one category fills become one."""
     names, pixel = sorted(set(categories)), edges[1]
-    cover = np.array([_coverage(start[categories == name], end[categories == name], edges) for name in names])
+    cover = np.array([np.diff(covered(start[own], end[own], edges)) for own in (categories == name for name in names)])
     share = np.minimum(cover.reshape(len(names), len(edges) - 1).sum(axis=0) / pixel, 1.0)
     at = np.flatnonzero(share > 1e-3)
     best = cover[:, at].argmax(axis=0) if len(at) else at
@@ -118,14 +118,3 @@ def _by_pixel(start: np.ndarray, end: np.ndarray, categories: np.ndarray, edges:
     ends = edges[at[last]] + np.where(full[last], 1, share[at[last]]) * pixel
     labels = [names[each] for each in best[first]]
     return pd.DataFrame({"start": edges[at[first]], "end": ends, "label": "", "category": labels})
-
-
-def _coverage(start: np.ndarray, end: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Time in each pixel that the union of intervals covers."""
-    start, end = union(start, end)
-    if not len(start):
-        return np.zeros(len(edges) - 1)
-    times = np.column_stack([start, end]).ravel()
-    total = np.concatenate([[0], np.cumsum(end - start)])
-    covered = np.column_stack([total[:-1], total[1:]]).ravel()
-    return np.diff(np.interp(edges, times, covered))

@@ -8,9 +8,8 @@ import pandas as pd
 
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.categories import CATEGORIES
-from stepscope.trace.device_tables import covered_within
 from stepscope.trace.events import GRAPH, MEMORY, SECOND
-from stepscope.trace.nesting import groups, union
+from stepscope.trace.nesting import covered, groups, union
 from stepscope.trace.phase_tables import selections
 
 _PROCESS_ID = 2**24 - 1  # the last bits of Nsight Systems' number of a process
@@ -50,7 +49,7 @@ def communication(found: Attribution) -> pd.DataFrame:
             continue
         running = union(start[mine], end[mine])
         busy = int((running[1] - running[0]).sum())
-        hidden = covered_within(union(start[others], end[others]), running) if len(others) else 0
+        hidden = int(np.diff(covered(start[others], end[others], running), axis=0).sum())
         times = {"time": found.durations[mine].sum(), "busy": busy, "hidden": hidden, "exposed": busy - hidden}
         rows.append(
             place | {"kernels": len(mine) / steps} | {key: value / SECOND / steps for key, value in times.items()}
@@ -88,11 +87,9 @@ def _waits(found: Attribution) -> list[dict]:
     own = calls[waits[calls["name"].to_numpy()]] if not found.trace.device_is_host else calls[:0]
     rows = []
     for (process, name), part in own.groupby(["process", "name"]):
-        steps = found.steps_of_process.get(int(process), 0) or found.steps
-        time = int((part["end"] - part["start"]).sum()) / SECOND / steps
-        rows.append(
-            {"process": int(process) & _PROCESS_ID, "what": names[name], "calls": len(part) / steps, "time": time}
-        )
+        steps = found.steps_of_process.get(process, found.steps)
+        row = {"process": int(process) & _PROCESS_ID, "what": names[name], "calls": len(part) / steps}
+        rows.append(row | {"time": int((part["end"] - part["start"]).sum()) / SECOND / steps})
     return sorted(rows, key=lambda row: -row["time"])
 
 
@@ -101,10 +98,10 @@ def _places(found: Attribution) -> Iterator[tuple[dict, np.ndarray, int]]:
     operations = found.trace.operations
     device = operations["device"].to_numpy()
     for owner, mine in groups(operations["process"].to_numpy()):
-        steps = found.steps_of_process.get(owner, 0) or found.steps
         for number, part in groups(device[mine]):
-            name = found.trace.devices.get(number, "")
-            yield {"process": owner & _PROCESS_ID, "device": number, "device_name": name}, mine[part], steps
+            place = {"process": owner & _PROCESS_ID, "device": number}
+            place["device_name"] = found.trace.devices.get(number, "")
+            yield place, mine[part], found.steps_of_process.get(owner, found.steps)
 
 
 def _kind_of_transfer(name: str) -> str:

@@ -20,6 +20,7 @@ CALL = python_frame("_call_impl", 1500, "/usr/lib/python3.12/site-packages/torch
 FORWARD = [python_frame("forward", 20, "/home/user/model.py"), CALL, USER]
 OPTIMIZER = [python_frame("_init_group", 90, "/usr/lib/python3.12/site-packages/torch/optim/adam.py"), USER]
 MADE = [python_frame("__init__", 110, "/usr/lib/python3.12/site-packages/torch/nn/modules/linear.py"), USER]
+CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
 AUTOGRAD: list = []  # the backward pass has a thread of its own, without Python
 BATCH = [USER]
 

@@ -2,12 +2,12 @@
 
 import os
 
-import numpy as np
 import pytest
 from snapshot_simulator import (
     AUTOGRAD,
     BATCH,
     CALL,
+    CAST,
     FORWARD,
     MADE,
     OPTIMIZER,
@@ -16,20 +16,8 @@ from snapshot_simulator import (
     python_frame,
     written,
 )
-from stepscope.snapshot import SnapshotError, analysis, stacks
+from stepscope.snapshot import SnapshotError, analysis, stacks, summary
 from stepscope.snapshot.events import Frame, Snapshot
-
-CAST = [python_frame("at::autocast::cached_cast(c10::ScalarType)", 0, "autocast_mode.cpp"), *FORWARD]
-
-
-@pytest.fixture
-def tables(tmp_path):
-    """Writes a snapshot and analyses it as anybody's; tables by name."""
-
-    def run(content):
-        return analysis.analyse_file(written(content, tmp_path / "snapshot.pickle"))
-
-    return run
 
 
 def peak(found):
@@ -37,14 +25,14 @@ def peak(found):
 
 
 @pytest.mark.parametrize("midway", [0, 3])
-def test_casts_of_activations_are_no_cast_weights(tables, midway):
+def test_casts_of_activations_are_no_cast_weights(analyse, midway):
     """Weights of 1000 and 3000 bytes in fp32: in 16 bits 500 and 1500; all other casts are of activations."""
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     simulator.alloc(3000, MADE)
     for size in (500, 1500, 700, 1000, 499):
         simulator.alloc(size, CAST)
-    held = peak(tables(simulator.snapshot(first=midway)))
+    held = peak(analyse(simulator.snapshot(first=midway)))
     assert (held["cast weights"], held["activations"]) == (2000, 700 + 1000 + 499)
 
 
@@ -71,15 +59,15 @@ def rebinding(steps, moment=False):
 
 
 @pytest.mark.parametrize(("steps", "moment"), [(1, False), (3, False), (1, True), (3, True)])
-def test_parameters_that_an_optimizer_rebinds_stay_parameters(tables, steps, moment):
-    timeline = tables(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
+def test_parameters_that_an_optimizer_rebinds_stay_parameters(analyse, steps, moment):
+    timeline = analyse(rebinding(steps, moment).snapshot())["memory_timeline"].set_index("event")
     assert timeline.loc[3, ["parameters", "other"]].tolist() == [2000, 0]  # in the first forward pass
     last = timeline.iloc[-1]
     assert (last["parameters"], last["optimizer_state"]) == (2000, 2000 if moment else 0)
     assert timeline["other"].max() == 1000  # scratch of a parameter
 
 
-def test_a_model_that_is_deleted_leaves_moments_what_they_are(tables):
+def test_a_model_that_is_deleted_leaves_moments_what_they_are(analyse):
     """Freed after the optimizer's turn: nothing took the parameter's place."""
     simulator = Simulator()
     parameter = simulator.alloc(1000, MADE)
@@ -88,30 +76,23 @@ def test_a_model_that_is_deleted_leaves_moments_what_they_are(tables):
     simulator.free(activation)
     simulator.free(simulator.alloc(50, FORWARD))
     simulator.free(parameter)
-    timeline = tables(simulator.snapshot())["memory_timeline"]
+    timeline = analyse(simulator.snapshot())["memory_timeline"]
     assert timeline.iloc[-1][["parameters", "optimizer_state"]].tolist() == [0, 1000]
 
 
 def in_folder(frames):
-    return [
-        frame | {"filename": frame["filename"].replace("/home/user", "/home/me/llm-optimization")} for frame in frames
-    ]
+    return [each | {"filename": each["filename"].replace("/home/user", "/home/llm-optimization")} for each in frames]
 
 
-def test_a_folder_called_optimization_makes_nothing_an_optimizers(tables):
+def test_a_folder_called_optimization_makes_nothing_an_optimizers(analyse):
     simulator = Simulator()
     simulator.alloc(1000, in_folder([python_frame("__init__", 3), USER]))
     simulator.alloc(600, in_folder(FORWARD))
     simulator.alloc(50, in_folder(BATCH))
     simulator.alloc(70, AUTOGRAD)
-    held = peak(tables(simulator.snapshot()))
-    assert held[["parameters", "activations", "gradients", "unknown", "optimizer state"]].tolist() == [
-        1000,
-        600,
-        70,
-        50,
-        0,
-    ]
+    held = peak(analyse(simulator.snapshot()))
+    kinds = ["parameters", "activations", "gradients", "unknown", "optimizer state"]
+    assert held[kinds].tolist() == [1000, 600, 70, 50, 0]
 
 
 WRAPPER = python_frame("wrapper", 500, "/usr/lib/python3.12/site-packages/torch/optim/optimizer.py")
@@ -135,81 +116,59 @@ def test_optimizers_by_function_and_class(frames, kind):
     assert stacks.kinds(Snapshot([], [tuple(range(len(frames)))], frames))[0] == kind
 
 
-def test_a_step_that_calls_the_model_is_a_step_of_training(tables):
+def test_a_step_that_calls_the_model_is_a_step_of_training(analyse):
     """Trainer.step: the batch that it allocates itself is none of an optimizer's."""
     trainer = python_frame("step", 40, "/home/user/trainer.py")
     simulator = Simulator()
     simulator.alloc(300, [trainer | {"line": 41}, USER])
     simulator.alloc(500, [FORWARD[0], CALL, trainer | {"line": 42}, USER])
     simulator.alloc(80, OPTIMIZER)
-    held = peak(tables(simulator.snapshot()))
+    held = peak(analyse(simulator.snapshot()))
     assert held[["unknown", "activations", "optimizer state"]].tolist() == [300, 500, 80]
 
 
-def test_what_was_allocated_before_the_recording_is_told(tables, run_analyze, tmp_path):
+def test_what_was_allocated_before_the_recording_is_told(analyse):
     simulator = Simulator()
     simulator.alloc(1 << 19)
     simulator.alloc(1 << 18, BATCH)
-    content = simulator.snapshot(first=2)
-    found = tables(content)
-    row = found["memory_summary"].iloc[0]
-    assert row["unknown_before"] == 1 << 19 and peak(found)["unknown"] == 3 << 18
-    done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
-    assert "unknown, 0.5 MiB of it allocated before the recording began" in done.stdout
+    found = analyse(simulator.snapshot(first=2))
+    assert found["memory_summary"].iloc[0]["unknown_before"] == 1 << 19 and peak(found)["unknown"] == 3 << 18
+    assert "unknown, 0.5 MiB of it allocated before" in summary.text(found)
 
 
-def test_the_peak_is_told_in_requested_and_in_rounded_bytes(tables, run_analyze, tmp_path):
+def test_the_peak_is_told_in_requested_and_in_rounded_bytes(analyse):
     simulator = Simulator()
     for size in (1, 512, 513):
         simulator.alloc(size)
-    content = simulator.snapshot()
-    row = tables(content)["memory_summary"].iloc[0]
+    row = analyse(simulator.snapshot())["memory_summary"].iloc[0]
     assert (row["peak"], row["peak_rounded"]) == (1026, 512 + 512 + 1024)
-    done = run_analyze(written(content, tmp_path / "a.pickle"), "--out", tmp_path / "out")
-    assert "in requested bytes; the peak takes at least 0.0 MiB as allocated" in done.stdout
 
 
 @pytest.mark.parametrize(("without", "said"), [(90, False), (91, True)])
-def test_frames_that_are_missing_are_said(run_analyze, tmp_path, without, said):
+def test_frames_that_are_missing_are_said(analyse, without, said):
     simulator = Simulator()
     simulator.alloc(1000 * (100 - without), BATCH)
     simulator.alloc(1000 * without, [])
-    done = run_analyze(written(simulator.snapshot(), tmp_path / "a.pickle"), "--out", tmp_path / "out")
-    assert ("91.0 % of the allocated bytes have no line of Python" in done.stdout) == said
+    assert ("91.0 % of the allocated bytes have no line" in summary.text(analyse(simulator.snapshot()))) == said
 
 
-def test_whole_stacks(tables):
+def test_whole_stacks(analyse):
     simulator = Simulator()
     simulator.alloc(1000, MADE)
     simulator.alloc(500, FORWARD)
     simulator.alloc(600, FORWARD)
-    rows = tables(simulator.snapshot())["memory_lines"]
+    rows = analyse(simulator.snapshot())["memory_lines"]
     assert rows["bytes"].tolist() == [1100, 1000] and rows["blocks"].tolist() == [2, 1]
-    assert rows["stack"].iloc[0] == " ← ".join(
-        [
-            "/home/user/model.py:20 forward",
-            "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py:1500 _call_impl",
-            "/home/user/train.py:7 main",
-        ]
-    )
+    call = "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py:1500 _call_impl"
+    assert rows["stack"].iloc[0] == f"/home/user/model.py:20 forward ← {call} ← /home/user/train.py:7 main"
 
 
-def shared(levels):
-    """A list of two times the same list of …: its text is 2 ** levels long."""
-    made = []
-    for _ in range(levels):
-        made = [made, made]
-    return made
+def nested(levels, times):
+    """A list of so many times the same list of …: of two its text is 2 ** levels long."""
+    return [nested(levels - 1, times)] * times if levels else []
 
 
-def deep(levels):
-    made = []
-    for _ in range(levels):
-        made = [made]
-    return made
-
-
-@pytest.mark.parametrize("name", [shared(60), deep(150), 5, None, {"a": 1}])
+@pytest.mark.parametrize("name", [nested(60, 2), nested(150, 1), 5, None, {"a": 1}])
 @pytest.mark.parametrize("where", ["frame", "annotation", "state"])
 def test_a_name_that_is_no_text_is_refused_at_once(tmp_path, name, where):
     simulator = Simulator()
@@ -249,19 +208,13 @@ def test_control_characters_never_reach_the_terminal(run_analyze, tmp_path):
     assert done.returncode == 0 and "red" in done.stdout and not set("\x1b\x07\u202e") & set(done.stdout)
 
 
-def test_half_of_a_size():
-    from stepscope.snapshot.categories import _half_of
-
-    assert _half_of(np.array([0, 1, 2, 3]), np.array([0, 4])).tolist() == [False, False, True, False]
-
-
 @pytest.mark.parametrize(("inner", "outer"), [("<lambda>", "cuda"), ("convert", "to"), ("<lambda>", "bfloat16")])
-def test_what_moves_a_module_to_its_device_makes_parameters(tables, inner, outer):
+def test_what_moves_a_module_to_its_device_makes_parameters(analyse, inner, outer):
     """`model.cuda()` outside every constructor: the innermost frame is a function within torch's own `Module`."""
     module = "/usr/lib/python3.12/site-packages/torch/nn/modules/module.py"
     names = (inner, "_apply", "_apply", outer)
     simulator = Simulator()
     simulator.alloc(3000, [*(python_frame(name, 900, module) for name in names), USER])
     simulator.alloc(500, FORWARD)
-    held = peak(tables(simulator.snapshot()))
+    held = peak(analyse(simulator.snapshot()))
     assert (held["parameters"], held["activations"]) == (3000, 500)

@@ -52,6 +52,19 @@ def thread(pid: int, tid: int | None = None) -> int:
     return process(pid) | (pid if tid is None else tid)
 
 
+def modules(tables, kind="module"):
+    """The table of ranges or calls by name."""
+    table = tables["modules"]
+    return table[table["kind"] == kind].set_index("module")
+
+
+def totals(tables, column):
+    """A column of each phase in the whole trace."""
+    phases = tables["phases"].set_index("phase")
+    steps = phases["count"].get("step", phases["count"].max())
+    return (phases[column] * steps).to_dict()
+
+
 class Export:
     """Rows of an export; write() makes the file."""
 

@@ -44,11 +44,6 @@ def test_phases_and_layers_may_be_given(run_analyze, trace, tmp_path):
     assert kernels[["calls", "layers", "per_layer"]].to_numpy().tolist() == [[20, 6, 3], [20, 6, 3]]
 
 
-def test_no_phase_at_all_is_an_error(run_analyze, trace, tmp_path):
-    done = run_analyze(trace, "--phases", " ,", "--out", tmp_path / "out")
-    assert done.returncode == 2 and "names no range" in done.stderr
-
-
 def bad_inputs(folder, trace):
     """Words for the program → what its one line says."""
     whole = trace.read_bytes()
@@ -110,11 +105,6 @@ def test_nsys_exports_a_report(run_analyze, trace, tmp_path):
     ]
 
 
-def test_wrong_flags_are_refused(run_analyze, trace, tmp_path):
-    done = run_analyze(trace, "--layers", 0, "--out", tmp_path / "out")
-    assert done.returncode == 2 and "use at least 1" in done.stderr
-
-
 def test_a_name_with_commas_can_be_chosen(run_analyze, tmp_path):
     export = Export(LAYOUTS["2025.3"])
     export.range("load, tokenise", 0, 100, MAIN)
@@ -170,11 +160,6 @@ def test_a_change_of_two_per_cent_is_none():
     assert [comparison.change(100, after) for after in (98, 102, 97.9, 102.1)] == ["same", "same", "shrank", "grew"]
 
 
-def test_three_traces_are_refused(run_analyze, trace, tmp_path):
-    done = run_analyze(trace, trace, trace, "--out", tmp_path / "out")
-    assert done.returncode == 2 and "give one, or two to compare" in done.stderr
-
-
 def hostile(folder):
     """Files that were made to hang, and what is said of each; None where the file can be analysed after all."""
     long = Export(LAYOUTS["2025.3"])
@@ -216,6 +201,15 @@ def test_files_that_were_made_to_hang(run_analyze, tmp_path):
         assert (told or "") in done.stderr and done.stderr.count("\n") == (told is not None), (path, done.stderr)
 
 
-def test_a_limit_of_nothing_is_refused(run_analyze, trace, tmp_path):
-    done = run_analyze(trace, "--most-seconds", 0, "--out", tmp_path / "out")
-    assert done.returncode == 2 and "no number above 0" in done.stderr
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--phases", " ,"], "names no range"),
+        (["--layers", 0], "use at least 1"),
+        (["again", "and again"], "give one, or two to compare"),
+        (["--most-seconds", 0], "no number above 0"),
+    ],
+)
+def test_wrong_flags_are_refused(run_analyze, trace, tmp_path, words, told):
+    done = run_analyze(trace, *words, "--out", tmp_path / "out")
+    assert done.returncode == 2 and told in done.stderr

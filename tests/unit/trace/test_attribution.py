@@ -3,30 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
-from nsys_exports import DOMAIN, MARK, START_END, thread
+from nsys_exports import DOMAIN, MARK, START_END, modules, thread, totals
 from stepscope.trace.nesting import latest_before, nest
 
 MAIN, OTHER = thread(1), thread(1, 5)
 
 
-def by(table, key, column):
-    return dict(zip(table[key], table[column], strict=True))
-
-
-def totals(tables, column):
-    """Of each phase in the whole trace."""
-    phases = tables["phases"].set_index("phase")
-    steps = phases["count"].get("step", phases["count"].max())
-    return (phases[column] * steps).to_dict()
-
-
 def kernels_of(tables):
     return totals(tables, "kernels")
-
-
-def modules(tables):
-    table = tables["modules"]
-    return table[table["kind"] == "module"].set_index("module")
 
 
 def test_a_launch_on_a_boundary_belongs_to_what_starts_there(export, analyse, attributed):
@@ -71,10 +55,11 @@ def test_latest_before_agrees_with_a_plain_search():
     draw = np.random.default_rng(0)
     keys, times = draw.integers(0, 5, 200), draw.integers(0, 50, 200)
     wanted, until = draw.integers(-1, 7, 300), draw.integers(-5, 55, 300)
-    found = latest_before(keys, times, wanted, until)
+    tables = (pd.DataFrame({"key": key, "time": time}) for key, time in ((keys, times), (wanted, until)))
+    found = latest_before(*tables)
     for key, limit, at in zip(wanted, until, found, strict=True):
         own = times[keys == key]
-        if key < 0 or not len(own):
+        if not len(own):
             assert at == -1
         else:
             assert keys[at] == key

@@ -6,7 +6,7 @@ Every number is worked out by hand from the intervals beside it; times in nanose
 import gzip
 
 import pytest
-from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, thread
+from nsys_exports import DEVICE_TO_DEVICE, HOST_TO_DEVICE, modules, thread, totals
 from stepscope.recordings import names
 from stepscope.trace import TraceError, analysis, attention, cautions
 
@@ -15,33 +15,12 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)"
 
 
-@pytest.fixture
-def tables(tmp_path):
-    """Writes an export and analyses it as anybody's; tables by name."""
-
-    def run(export, phases=None):
-        return analysis.analyse(analysis.read(export.write(tmp_path / "trace.sqlite")), phases)
-
-    return run
-
-
-def column(table, key, value):
+def by(table, key, value):
     return dict(zip(table[key], table[value], strict=True))
 
 
-def totals(found, name):
-    """Of each phase in the whole trace."""
-    phases = found["phases"].set_index("phase")
-    steps = phases["count"].get("step", phases["count"].max())
-    return (phases[name] * steps).to_dict()
-
-
-def modules(found):
-    return found["modules"][found["modules"]["kind"] == "module"].set_index("module")
-
-
 def about(found):
-    return column(found["warnings"], "about", "text")
+    return by(found["warnings"], "about", "text")
 
 
 @pytest.mark.parametrize(
@@ -84,82 +63,81 @@ def spaced(export):
     return export
 
 
-def test_phases_by_names_with_spaces(export, tables):
-    found = tables(spaced(export))
+def test_phases_by_names_with_spaces(export, analyse):
+    found = analyse(spaced(export))
     kernels = totals(found, "kernels")
     assert kernels == {"forward": 3, "loss": 1, "backward": 3, "optimizer": 1}
     assert totals(found, "gpu_time")["backward"] == pytest.approx(15e-9) and "phases" not in about(found)
 
 
 @pytest.mark.parametrize("name", ["Backward", "Model Backward", "Backward 0"])
-def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, tables, name):
+def test_a_backward_pass_with_a_capital_is_no_function_of_autograd(export, analyse, name):
     export.range("Forward", 0, 100, MAIN)
     export.range(name, 100, 200, MAIN)
     export.range("MmBackward0", 100, 150, OTHER)
     for at in (10, 120, 130):
         export.launch("k", at, 1000 + at, 1001 + at, MAIN if at == 10 else OTHER)
-    assert totals(tables(export), "kernels") == {"forward": 1, "backward": 2}
+    assert totals(analyse(export), "kernels") == {"forward": 1, "backward": 2}
 
 
-def test_ranges_count_by_any_thread_beside_their_own(export, tables):
-    found = tables(spaced(export), ["loss"])
+def test_ranges_count_by_any_thread_beside_their_own(export, analyse):
+    found = analyse(spaced(export), ["loss"])
     ranges = modules(found)
     assert ranges["kernels"].to_dict() == {"forward pass": 3, "backward pass": 0, "optimizer step": 1}
-    by_any = {"forward pass": 3, "backward pass": 3, "optimizer step": 1}
-    assert ranges["any_thread_kernels"].to_dict() == by_any
-    assert ranges["any_thread_gpu_time"]["backward pass"] == pytest.approx(15e-9)
+    by_any = {"forward pass": 31e-9, "backward pass": 15e-9, "optimizer step": 30e-9}
+    assert ranges["any_thread_gpu_time"].to_dict() == pytest.approx(by_any)
 
 
-def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, tables):
+def test_what_ranges_of_one_name_on_two_threads_share_counts_once(export, analyse):
     export.range("step", 0, 200, MAIN)
     export.range("replica", 0, 100, MAIN)
     export.range("replica", 50, 150, OTHER)
     for at in (10, 60, 120, 160):
         export.launch("k", at, 1000 + at, 1001 + at)
-    row = modules(tables(export)).loc["replica"]
-    assert (row["kernels"], row["any_thread_kernels"]) == (2, 3)
+    row = modules(analyse(export)).loc["replica"]
+    assert (row["kernels"], row["any_thread_gpu_time"]) == (2, pytest.approx(3e-9))
 
 
 @pytest.mark.parametrize(("outside", "warned"), [(1, False), (2, True)])
-def test_phases_that_hold_less_than_nine_tenths_are_told(export, tables, outside, warned):
+def test_phases_that_hold_less_than_nine_tenths_are_told(export, analyse, outside, warned):
     export.range("loss", 0, 100, MAIN)
     export.range("encode", 100, 200, MAIN)
     export.launch("k", 10, 1000, 1009)
     for at in range(outside):
         export.launch("k", 110 + at, 2000 + at, 2001 + at)
-    found = tables(export)  # 9 of 10, and of 11 ns
+    found = analyse(export)  # 9 of 10, and of 11 ns
     assert ("phases" in about(found)) == warned
-    there = column(found["ranges"], "range", "share") if len(found["ranges"]) else {}
+    there = by(found["ranges"], "range", "share") if len(found["ranges"]) else {}
     assert there == (pytest.approx({"loss": 9 / 11, "encode": 2 / 11}) if warned else {})
 
 
-def test_numbered_iterations_are_one_phase(export, tables):
+def test_numbered_iterations_are_one_phase(export, analyse):
     for number in range(20):
         zero = 1000 * number
         export.range(f"iteration {number}", zero, zero + 1000, MAIN)
         export.range("step", zero + 100, zero + 900, MAIN)  # a part of the iteration, and no step of its own
         export.launch("k", zero + 10, zero + 20, zero + 30)
-    found = tables(export)
-    assert column(found["phases"], "phase", "count") == {"step": 20}
+    found = analyse(export)
+    assert by(found["phases"], "phase", "count") == {"step": 20}
     assert totals(found, "kernels") == {"step": 20}
 
 
-def test_outermost_ranges_are_those_of_the_process(export, tables):
+def test_outermost_ranges_are_those_of_the_process(export, analyse):
     """A DDP trace: another thread opens a range for each gradient within the main thread's only one."""
     export.range("distributed_training", 0, 1000, MAIN)
     for number in range(15):
         export.range(f"all_reduce grad {'abcdefghijklmno'[number]}", 50 * number, 50 * number + 20, OTHER)
         export.launch(NCCL, 50 * number + 1, 2000 + number, 2001 + number, OTHER)
-    found = tables(export)
+    found = analyse(export)
     assert totals(found, "kernels") == {"distributed_training": 15}
 
 
-def test_blocks_that_are_numbered_are_one_range(export, tables, attributed):
+def test_blocks_that_are_numbered_are_one_range(export, analyse, attributed):
     export.range("forward", 0, 1000, MAIN)
     for layer in range(3):
         export.range(f"layers.{layer}.self_attn", 100 * layer, 100 * layer + 50, MAIN)
         export.launch("k", 100 * layer + 10, 2000 + 100 * layer, 2010 + 100 * layer)
-    found = tables(export)
+    found = analyse(export)
     assert attention.layers(attributed(export)) == 3
     whole = modules(found).loc["layers.*.self_attn"]
     assert (whole["calls"], whole["attention"], whole["gpu_time"]) == (3, True, pytest.approx(30e-9))
@@ -176,18 +154,18 @@ def test_names_of_attention(name, whole):
     assert attention.is_attention(name) == whole
 
 
-def test_inside_attention_of_a_forward_pass_that_is_called_otherwise(export, tables):
+def test_inside_attention_of_a_forward_pass_that_is_called_otherwise(export, analyse):
     export.range("Forward Pass", 0, 1000, MAIN)
     export.range("attention sublayer", 0, 500, MAIN)
     export.range("scaled dot product attention", 100, 400, MAIN)
     export.range("softmax", 200, 300, MAIN)
     for at, length in ((50, 10), (150, 20), (250, 40), (600, 30)):
         export.launch("k", at, 2000 + at, 2000 + at + length)
-    whole = modules(tables(export)).loc["attention sublayer"]
+    whole = modules(analyse(export)).loc["attention sublayer"]
     assert (whole["attention"], whole["gpu_time"]) == (True, pytest.approx(70e-9))
 
 
-def test_communication_hidden_behind_compute_of_each_process_and_device(export, tables):
+def test_communication_hidden_behind_compute_of_each_process_and_device(export, analyse):
     """Two processes with equal correlation ids, each with its GPU as cuda:0."""
     for pid, computes in ((1, (0, 60)), (2, (0, 20))):
         export.range("step", 0, 500, thread(pid))
@@ -198,27 +176,27 @@ def test_communication_hidden_behind_compute_of_each_process_and_device(export, 
         export.kernel(NCCL, 50, 100, 2, pid, stream=20)
         export.kernel(NCCL, 200, 210, 3, pid, stream=20)
         export.add("TARGET_INFO_CUDA_DEVICE", gpuId=pid + 3, cudaId=0, pid=pid)
-    rows = tables(export)["communication"].set_index("process")
+    rows = analyse(export)["communication"].set_index("process")
     assert rows["device"].to_dict() == {1: 4, 2: 5}
     assert rows["busy"].to_dict() == pytest.approx({1: 60e-9, 2: 60e-9})
     assert rows["hidden"].to_dict() == pytest.approx({1: 10e-9, 2: 0})  # 50 to 60
     assert rows["exposed"].to_dict() == pytest.approx({1: 50e-9, 2: 60e-9})
 
 
-def test_each_process_and_device_has_a_row(export, tables):
+def test_each_process_and_device_has_a_row(export, analyse):
     """Of two processes with equal ids one is busy for 40, the other for 10 ns a step; the first has two steps."""
     for pid, length, steps in ((1, 40, 2), (2, 10, 1)):
         for step in range(steps):
             export.range("step", 100 * step, 100 * step + 90, thread(pid))
             export.call(100 * step + 1, 100 * step + 2, thread(pid), correlation=step)
             export.kernel("k", 100 * step + 10, 100 * step + 10 + length, step, pid, device=pid - 1)
-    rows = tables(export)["processes"]
+    rows = analyse(export)["processes"]
     rows = rows[rows["phase"] == "step"].set_index("process")
     assert rows["gpu_time"].to_dict() == pytest.approx({1: 40e-9, 2: 10e-9})
     assert rows["kernels"].to_dict() == {1: 1, 2: 1} and rows["device"].to_dict() == {1: 0, 2: 1}
 
 
-def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tables):
+def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, analyse):
     export.range("step", 0, 500, MAIN)
     for at, (kind, start, end) in enumerate(
         ((HOST_TO_DEVICE, 0, 10), (HOST_TO_DEVICE, 20, 50), (DEVICE_TO_DEVICE, 60, 65))
@@ -226,7 +204,7 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tabl
         export.copy(kind, start, end, export.call(at, at + 1, MAIN))
     export.fill(70, 75, export.call(10, 11, MAIN))
     export.launch(FILL, 20, 80, 130)
-    rows = tables(export)["transfers"].set_index("what")
+    rows = analyse(export)["transfers"].set_index("what")
     assert rows["calls"].to_dict() == {
         **{"copy Host-to-Device": 2, "copy Device-to-Device": 1, "fill": 1, "fill by a kernel": 1}
     }
@@ -238,28 +216,28 @@ def test_copies_by_direction_apart_from_fills_and_kernels_that_fill(export, tabl
     assert rows.loc["fill by a kernel", ["bytes", "rate"]].isna().all()
 
 
-def test_calls_that_wait_are_told(export, tables):
+def test_calls_that_wait_are_told(export, analyse):
     export.range("step", 0, 500, MAIN)
     export.launch("k", 10, 20, 30)
     for start, end in ((100, 150), (200, 230)):
         export.call(start, end, MAIN, name="cudaStreamSynchronize_v3020")
     export.call(300, 310, MAIN, name="cudaMemcpy_v3020")
     export.call(320, 330, MAIN, name="cudaMemcpyAsync_v3020")
-    rows = tables(export)["transfers"].set_index("what")["time"]
+    rows = analyse(export)["transfers"].set_index("what")["time"]
     assert rows.to_dict() == pytest.approx({"cudaStreamSynchronize_v3020": 80e-9, "cudaMemcpy_v3020": 10e-9})
 
 
-def test_the_profilers_own_warnings_are_repeated(export, tables):
+def test_the_profilers_own_warnings_are_repeated(export, analyse):
     lost = "Not all NVTX events might have been collected."
     for severity, text in ((1, "Profiling has started."), (2, lost), (2, lost), (3, 5)):
         export.add("DIAGNOSTIC_EVENT", severity=severity, text=text)
-    found = tables(spaced(export))["warnings"]
+    found = analyse(spaced(export))["warnings"]
     assert found[found["about"] == "profiler"]["text"].tolist() == [lost, "5"]
 
 
-def test_what_is_missing_is_said_with_how_to_record_it(export, tables):
+def test_what_is_missing_is_said_with_how_to_record_it(export, analyse):
     export.kernel("k", 0, 10, 1)
-    told = about(tables(export))
+    told = about(analyse(export))
     assert set(told) == {"no CUDA calls", "no named ranges"}
     assert all("nsys profile --trace=cuda,nvtx" in text for text in told.values())
 
