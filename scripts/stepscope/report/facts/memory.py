@@ -63,6 +63,7 @@ class Memory:
     floor: Maybe = None
     phase: str = ""
     is_early: bool = False
+    has_gradients: bool = False
     alive: tuple[Alive, ...] = ()
     all: Alive | None = None
     holds: bool = False
@@ -131,6 +132,7 @@ def facts(data: Data) -> Memory | None:
         gradients=scaled(where.parameters, 4, "B"),
         floor=scaled(where.parameters, 16, "B"),
         phase=_phase(data, cell, phase),
+        has_gradients=bool(by_name.get("gradients") and by_name["gradients"].value),
         is_early=is_below(by_name.get("gradients") or Quantity(0.0, "B"), scaled(where.parameters, 4, "B"), EARLY),
         alive=(*alive, whole) if whole else (),
         all=whole,

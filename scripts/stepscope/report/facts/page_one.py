@@ -143,7 +143,7 @@ def _shares(profiled: Profiled | None) -> dict:
     """Of the time in kernels or operators; together they are all of it."""
     if profiled is None:
         return {}
-    whole, products = profiled.kernels_time, plus(profiled.products, profiled.attention)
+    whole, products = profiled.kernels_time, profiled.products
     return {
         "products_share": share(products, whole),
         "optimizer_share": share(profiled.optimizer, whole),

@@ -33,8 +33,9 @@ class Rung:
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
     the clock, won: the seconds that it won; gpu_gain: without the host. fuses_attention: in place of naive
     attention. predicted_gain: by its mechanism alone, without
-    the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward. peak:
-    reserved bytes. difference: of loss and gradients from the first rung's, relative.
+    the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
+    phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
+    bytes. difference: of loss and gradients from the first rung's, relative.
     """
 
     name: Name
@@ -323,7 +324,8 @@ def _rung(
         forward=of("time", "forward"),
         backward=of("time", "backward"),
         optimizer=of("time", "optimizer"),
-        optimizer_alone=_positive(minus(step, of("time", mode="forward-backward"))) or of("time", "optimizer"),
+        optimizer_alone=(own.is_gpu and _positive(minus(step, of("time", mode="forward-backward"))))
+        or of("time", "optimizer"),
         gain=of_ratio(pair) if pair else None,
         verdict=pair["verdict"] if pair else "",
         gpu_gain=of_ratio(alone) if alone else None,
@@ -343,7 +345,7 @@ def _rung(
         predicted_peak=of("peak_predicted"),
         launches=of("launches"),
         kernels=of("kernels"),
-        compile_time=of("compile_time"),
+        compile_time=_compiling(rows),
         difference=scaled(difference, 1.0, "error") if difference else None,
         differs=is_below(of("tolerance"), difference),
         limits=own_step.get("limits", ""),
@@ -386,6 +388,12 @@ def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:
 def _is_held_alone(kind: str, before: Rung) -> bool:
     """Whether a prediction is one of the GPU's own time: not of changes that take out the host or the optimizer."""
     return before.limits == "launches" and before.gpu is not None and kind not in ("graphs", "fused")
+
+
+def _compiling(rows: list[dict]) -> Maybe:
+    """Seconds by which first steps of all processes took longer; those after the first may find a compiler's cache."""
+    row = next((row for row in rows if row["quantity"] == "compile_time" and row["status"] == "ok"), None)
+    return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],)) if row else None
 
 
 def _positive(time: Maybe) -> Maybe:
