@@ -10,7 +10,7 @@ from stepscope.report.facts.rungs import LABELS, Ladder, at_sustained, ladders, 
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
 
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
