@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 import torch
 from stepscope.measure import memory_steps
+from stepscope.measure.memory_observed import Observed
 from stepscope.measure.telemetry import Telemetry
 from stepscope.model.shape import ModelShape
 
@@ -133,10 +134,9 @@ def test_low_precision_copies_of_weights_name_the_weight(one_thread):
     """The toy: autocast copies each of a block's matrices once, and no gain or embedding."""
     known = memory_steps._Run(SPEC, Telemetry(None), memory_steps.Recording())
     known.prepare()
-    with torch.autocast("cpu", torch.bfloat16):
-        observed = known._observe()
-        with observed:
-            known._workload.model.outputs()
+    observed = Observed(known._workload.model.named_parameters(), lambda: ("", ""))
+    with torch.autocast("cpu", torch.bfloat16), observed:
+        known._workload.model.outputs()
     copies = [entry["cast_of"] for entry in observed.made if entry["cast_of"]]
     weights = ["attention.qkv", "attention.output", "feed_forward.gate", "feed_forward.up", "feed_forward.down"]
     expected = [f"blocks.{block}.{name}.weight" for block in range(LAYERS) for name in weights] + ["head.weight"]

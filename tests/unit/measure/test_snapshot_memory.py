@@ -59,9 +59,8 @@ def test_without_warm_up_the_recording_shows_the_optimizers_state_being_made(run
     assert line.split()[1] == f"{parameters / 1e6:.3f}"
     code, _, err = run_program("analyze_snapshot.py", f"{tmp_path}/snapshot/snapshot.pickle --out {tmp_path}/tables")
     assert code == 0, err
-    with (tmp_path / "tables/phases.csv").open() as file:
-        phases = {(row["step"], row["phase"]): row for row in csv.DictReader(file)}
-    grown = [
-        int(phases[step, "optimizer"]["end_bytes"]) - int(phases[step, "optimizer"]["start_bytes"]) for step in "01"
-    ]
+    with (tmp_path / "tables/memory_timeline.csv").open() as file:
+        rows = [(row["step"], row["phase"], int(row["active"])) for row in csv.DictReader(file)]
+    own = [[at for at, row in enumerate(rows) if row[:2] == (step, "optimizer")] for step in "01"]
+    grown = [rows[places[-1]][2] - rows[places[0] - 1][2] for places in own]
     assert grown == [2 * 4 * parameters, 0]  # two moments in fp32, made once
