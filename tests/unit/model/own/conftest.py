@@ -1,6 +1,5 @@
 """Models as users write them, in files of their own, and ranges that are kept instead of shown."""
 
-import contextlib
 import importlib
 import os
 import sys
@@ -9,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from stepscope.model import own, ranges
+from stepscope.model import own
 
 # A kernel's kind is decided when its module is loaded: on the CPU it needs Triton's interpreter.
 if not torch.cuda.is_available() and sys.platform == "linux":
@@ -71,21 +70,3 @@ def step():
         return Step(loss.detach(), {name: each.grad for name, each in model.module.named_parameters()})
 
     return step
-
-
-@pytest.fixture
-def opened():
-    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end before its outer."""
-    log, inside = [], []
-
-    @contextlib.contextmanager
-    def opener(name):
-        log.append((len(inside), name))
-        inside.append(name)
-        yield
-        assert inside.pop() == name
-
-    ranges.turn_on(opener)
-    yield log
-    ranges.turn_on(None)
-    assert inside == []
