@@ -58,7 +58,7 @@ def test_the_baseline_comes_first(make_config):
             {"hardware": {"h100": {"expect": "H100"}}},
             "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: ",
         ),
-        ({"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}}, "hardware.node: threads: auto means all cores"),
+        ({"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}}, "hardware.node: threads: auto means all"),
     ],
 )
 def test_entries_that_cannot_be_are_one_line(given, said, make_config):

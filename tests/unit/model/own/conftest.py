@@ -47,11 +47,15 @@ def vit(project_root):
 
 
 @pytest.fixture
-def make():
-    """A small model of a reference, adapted to a spec's options."""
+def make(gpt, vit):
+    """A small model of a reference or of an example's name, adapted to a spec's options."""
+    llama = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 50}
+    llama |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 
     def make(reference, keys=None, context=16, batch=2, seed=0, **options):
-        model = own.build(reference, keys or {}, context, batch, "cpu", seed)
+        reference = {"gpt": gpt, "vit": vit}.get(reference, reference)
+        keys = (llama if reference.startswith("hf:") else {}) | (keys or {})
+        model = own.build(reference, keys, context, batch, "cpu", seed)
         own.adapt(model, options)
         return model
 

@@ -7,14 +7,6 @@ import torch
 import torch.nn.functional as F
 from stepscope.model import own
 
-LLAMA = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 50,
-}
 ENCODER = """
 def build(context, layers=2):
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.25, batch_first=True)
@@ -87,8 +79,7 @@ def test_default_loss_is_that_of_the_next_tokens(make, gpt):
     [("llama", 0), ("qwen3", 2 * 2 * 16)],  # Qwen3 normalises Q and K of each block, by head
 )
 def test_an_architecture_of_transformers(make, architecture, own_parameters):
-    keys = LLAMA | {"head_dim": 16}
-    model = make(f"hf:{architecture}", keys)
+    model = make(f"hf:{architecture}", {"head_dim": 16})
     found = model.description
     block = 32 * 64 + 2 * 32 * 32 + 64 * 32 + 3 * 32 * 48 + 2 * 32  # Q, K and V, output, FFN, norms
     tables = 50 * 32 * 2
@@ -110,7 +101,7 @@ def _elements(tied):
 
 
 def test_an_architecture_of_a_folder(make, tmp_path):
-    (tmp_path / "config.json").write_text(json.dumps(LLAMA | {"model_type": "llama", "dtype": "bfloat16"}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "dtype": "bfloat16"}))
     model = make(f"hf:{tmp_path}", {"num_hidden_layers": 3})
     assert len(model.blocks) == 3
     assert {each.dtype for each in model.module.parameters()} == {torch.float32}
