@@ -313,12 +313,6 @@ def test_peaks_of_the_timing_studys_lighter_modes(mode):
     assert max(ratios) < 1.005
 
 
-def test_with_one_head_a_formula_names_no_head_where_there_is_none():
-    setup = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
-    assert formula_of(setup, 4 * 33 * 64 * 4, (4, 33, 64), "float32") == "batch × context × d_model × 4 B"
-    assert formula_of(setup, 4 * 33 * 33 * 4, (4, 33, 33), "float32") == "batch × context × context × 4 B"
-
-
 def _setup_of(row):
     shape = ModelShape(*(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")))
     return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
@@ -360,4 +354,7 @@ def test_formulas():
     assert formula_of(setup, 2**24, (4096, 1024), "float32", "workspace") == "batch × context × d_model × 4 B"
     assert formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32") == "vocabulary × d_model × 4 B"
     assert formula_of(setup, 28, (7,), "float32") is None
+    one_head = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
+    assert formula_of(one_head, 4 * 33 * 64 * 4, (4, 33, 64), "float32") == "batch × context × d_model × 4 B"
+    assert formula_of(one_head, 4 * 33 * 33 * 4, (4, 33, 33), "float32") == "batch × context × context × 4 B"
     assert formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None  # a view of Q, K and V together
