@@ -145,16 +145,6 @@ def no_scratch(monkeypatch):
     torch.set_num_threads(threads)
 
 
-def _peak_bytes(function):
-    """(largest, last) number of bytes allocated in `function`, above those at its beginning."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
-        function()
-    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
-    totals = list(itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
-    return max(totals), totals[-1]
-
-
 ACTIVATIONS_DOMINATE = Setup(ModelShape(64, 256, 4, 4, 500), 4, 128)
 PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
 
@@ -174,18 +164,18 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
         Setup(ModelShape(64, 256, 3, 4, 500, window=40), 2, 128),
     ],
 )
-def test_peak_of_each_phase_in_fp32(setup, attention):
+def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
     setup = Setup(setup.shape, setup.batch, setup.context, attention=attention)
     workload = Workload(setup)
     workload.inference()  # makes the mask
-    measured = {"inference": _peak_bytes(workload.inference)[0]}
+    measured = {"inference": peak_bytes(workload.inference)[0]}
     workload.forward()
     workload.backward()
     workload.optimizer.step()  # makes the moments
     workload.optimizer.zero_grad()
     before = 0
     for phase in (workload.forward, workload.backward, workload.optimizer.step):
-        largest, last = _peak_bytes(phase)
+        largest, last = peak_bytes(phase)
         measured[phase.__name__] = before + largest
         before += last
     measured["optimizer"] = measured.pop("step")
@@ -201,7 +191,7 @@ def test_peak_of_each_phase_in_fp32(setup, attention):
 
 
 @pytest.mark.usefixtures("no_scratch")
-def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end():
+def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(peak_bytes):
     # On the CPU addcmul runs without a copy of its input, but that is not where the peak lies.
     for context, part in ((128, "last block/attention/softmax"), (16, "LM head")):
         setup = Setup(ModelShape(64, 256, 4, 4, 500), 4, context, "bf16")
@@ -210,7 +200,7 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end()
         predicted = peak(setup, "inference")
         held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
         assert predicted.part == part
-        assert predicted.bytes - held == _peak_bytes(workload.inference)[0]
+        assert predicted.bytes - held == peak_bytes(workload.inference)[0]
 
 
 @pytest.mark.parametrize("optimizer, parameters_of_roots", [("torch", 1), ("fused", 0)])
