@@ -1,10 +1,12 @@
 """Helpers for the tests of planning: the project's own configuration, and a scripts/ folder made for one test."""
 
+import os
 from pathlib import Path
 
 import pytest
 from stepscope.config.code_digest import Sources
 from stepscope.config.config import merged, read_yaml, validated
+from stepscope.machine import gpus, identity
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = ROOT / "rules/config.schema.yaml"
@@ -26,6 +28,27 @@ def make_config():
         return validated(merged(read_yaml(ROOT / "config.yaml"), laid_over) | given, SCHEMA)
 
     return make
+
+
+@pytest.fixture
+def cells_of(make_config):
+    """The cells of a study whose grid has these entries, in the configuration that `given` makes."""
+
+    def cells(study, *entries, device="cpu", **given):
+        config = make_config(**given)
+        config[study.name]["grid"][device] = list(entries)
+        return study.cells(config, device, "machine", 3)
+
+    return cells
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """A machine of four cores without a GPU."""
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC 7B13")
 
 
 class Scripts:

@@ -37,36 +37,22 @@ def test_how_code_is_written_does_not_count(same):
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        CODE.replace("+ 1", "+ 2"),
-        CODE.replace("+ 1", "+ 1.0"),
-        CODE.replace("+ 1", "+ True"),
-        CODE.replace("+ 1", "- 1"),
-        CODE.replace("factor=2", "factor=3"),
-        CODE.replace("factor=2", "*, factor=2"),
-        CODE.replace("factor=2", "factor"),
-        CODE.replace("a b", "a  b"),
-        CODE.replace('"a b"', 'b"a b"'),
-        CODE.replace('"name": "a b", "value": z', '"value": z, "name": "a b"'),
-        CODE.replace("y = x * factor\n    z = y + 1", "z = y + 1\n    y = x * factor"),
-        CODE.replace("scaled", "Scaled"),
-        CODE.replace("x * factor", "factor * x"),
-        CODE.replace("def", "async def"),
-        CODE.replace("return {", 'x\n    "no docstring: not the first statement"\n    return {'),
-        f"import math\n{CODE}",
-        f"@cache\n{CODE.strip()}",
-        CODE + "\nscaled(1)",
-    ],
-)
-def test_what_code_does_counts(other):
-    assert other != CODE
-    assert source_digest(other) != source_digest(CODE)
-
-
-@pytest.mark.parametrize(
     "one, another",
     [
+        ("x + 1", "x + 2"),
+        ("x + 1", "x + 1.0"),
+        ("x + 1", "x + True"),
+        ("x + 1", "x - 1"),
+        ("x + y", "y + x"),
+        ("x + y", "x + Y"),
+        ("x\ny", "y\nx"),
+        ("f('a b')", "f('a  b')"),
+        ("f('a b')", "f(b'a b')"),
+        ("x\n'no docstring: not the first statement'", "x"),
+        ("def f(): x", "async def f(): x"),
+        ("def f(): x", "@cache\ndef f(): x"),
+        ("def f(a=2): x", "def f(a): x"),
+        ("def f(a=2): x", "def f(*, a=2): x"),
         ("f([], ())", "f((), [])"),
         ("f(None)", "f()"),
         ("f(None)", "f('')"),
@@ -85,7 +71,7 @@ def test_what_code_does_counts(other):
         ("lambda *a: a", "lambda **a: a"),
     ],
 )
-def test_small_differences_of_syntax_count(one, another):
+def test_what_code_does_counts(one, another):
     assert source_digest(one) != source_digest(another)
 
 

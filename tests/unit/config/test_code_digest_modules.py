@@ -15,8 +15,9 @@ MEASURING = [f"{study.program}.py" for study in STUDIES]
 CHAIN = {
     "program": "import stepscope.config.first",
     "config/first": "import stepscope.config.second",
-    "config/second": "def late():\n    from stepscope.measure.third import value",
+    "config/second": "import stepscope.measure.fourth\ndef late():\n    from stepscope.measure.third import value",
     "measure/third": "value = 1",
+    "measure/fourth": "import stepscope.config.first",
     "measure/unrelated": "value = 1",
     "config/__init__": "",
 }
@@ -30,46 +31,24 @@ def implementations():
                 yield folder, path.stem
 
 
-def test_a_module_three_imports_away_counts(scripts):
+@pytest.mark.parametrize(
+    "edit, is_counted",
+    [
+        ({"measure/third": "value = 1  # the same"}, False),
+        ({"measure/third": "value = 2"}, True),
+        ({"config/__init__": "import os; os.environ['X'] = '1'"}, True),
+        ({"measure/third": CHAIN["measure/fourth"], "measure/fourth": CHAIN["measure/third"]}, True),
+        ({"measure/unrelated": "value = 2", "measure/new": "value = 3"}, False),
+    ],
+)
+def test_modules_and_packages_that_are_imported_on_the_way_count_and_no_other(scripts, edit, is_counted):
     scripts.write(CHAIN)
-    before = scripts.digest()
-    scripts.write({"measure/third": "value = 1  # the same"})
-    assert scripts.digest() == before
-    scripts.write({"measure/third": "value = 2"})
-    assert scripts.digest() != before
-
-
-def test_packages_on_the_way_count(scripts):
-    scripts.write(CHAIN)
-    before = scripts.digest()
-    scripts.write({"config/__init__": "import os; os.environ['X'] = '1'"})
-    assert scripts.digest() != before
-
-
-def test_an_unrelated_module_does_not_count(scripts):
-    scripts.write(CHAIN)
-    before = scripts.digest()
-    scripts.write({"measure/unrelated": "value = 2", "measure/new": "value = 3"})
-    assert scripts.digest() == before
-    assert set(scripts.modules()) == {
-        "program.py",
-        "stepscope.config",
-        "stepscope.config.first",
-        "stepscope.config.second",
-        "stepscope.measure.third",
-    }
-
-
-def test_two_modules_that_swap_their_code_count(scripts):
-    scripts.write({"program": "import stepscope.a.b, stepscope.a.c", "a/b": "x = 1", "a/c": "x = 2"})
-    before = scripts.digest()
-    scripts.write({"a/b": "x = 2", "a/c": "x = 1"})
-    assert scripts.digest() != before
-
-
-def test_modules_that_import_each_other_are_read_once(scripts):
-    scripts.write({"program": "import stepscope.a.b", "a/b": "import stepscope.a.c", "a/c": "import stepscope.a.b"})
-    assert set(scripts.modules()) == {"program.py", "stepscope.a.b", "stepscope.a.c"}
+    before, modules = scripts.digest(), scripts.modules()
+    names = ("config", "config.first", "config.second", "measure.third", "measure.fourth")
+    assert set(modules) == {"program.py", *(f"stepscope.{name}" for name in names)}
+    scripts.write(edit)
+    assert (scripts.digest() != before) == is_counted
+    assert scripts.modules() == modules
 
 
 def test_what_cannot_change_a_number_does_not_count_for_a_measurement(scripts):

@@ -7,6 +7,8 @@ from stepscope.config import ConfigError
 from stepscope.config.config import merged, read_yaml
 from stepscope.config.studies import ATTENTION, LADDER, STUDIES
 
+ENTRY = {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
+
 
 def test_merging_goes_key_by_key_and_replaces_lists():
     base = {"a": {"b": 1, "c": [1, 2]}, "d": 1, "e": {"f": 1}}
@@ -17,7 +19,7 @@ def test_merging_goes_key_by_key_and_replaces_lists():
 
 
 @pytest.mark.parametrize(
-    ("entry", "words"),
+    ("over", "words"),
     [
         ({"batch": [8], "tokens": 64}, "an entry has batch, or tokens (batch × length); give one of them"),
         ({}, "an entry has batch, or tokens (batch × length); give one of them"),
@@ -33,23 +35,24 @@ def test_merging_goes_key_by_key_and_replaces_lists():
         ),
     ],
 )
-def test_an_attention_grid_that_cannot_be_is_one_line(entry, words, make_config):
-    config = make_config()
-    entry |= {"implementation": ["naive"], "d_head": [16], "precision": ["fp32"], "lengths": [64]}
-    config["attention"]["grid"]["cpu"] = [entry]
+def test_an_attention_grid_that_cannot_be_is_one_line(over, words, cells_of):
     with pytest.raises(ConfigError) as refused:
-        ATTENTION.cells(config, "cpu", "machine", 1)
+        cells_of(ATTENTION, ENTRY | over)
     assert str(refused.value) == f"config key attention.grid.cpu: {words}"
 
 
-def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(make_config):
-    config = make_config()
+def test_two_entries_that_say_different_things_of_a_cell_are_refused(cells_of):
+    with pytest.raises(ConfigError) as refused:
+        cells_of(ATTENTION, ENTRY | {"batch": [8]}, ENTRY | {"batch": [8], "lengths": [128]})
+    assert str(refused.value) == (
+        "config key attention.grid: machine/attention/d16/fp32 is there with two lengths; make one of them"
+    )
+
+
+def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not_neutral_in_its_name(cells_of):
     entry = {"implementation": ["triton", "naive"], "d_head": [64], "precision": ["bf16"]}
-    config["attention"]["grid"]["cuda"] = [
-        entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024], "mask": ["full", "causal"]},
-        entry | {"batch": [8, 2], "lengths": [256]},
-    ]
-    found = ATTENTION.cells(config, "cuda", "machine", 1)
+    many = entry | {"tokens": 16384, "width": 2048, "lengths": [4096, 1024], "mask": ["full", "causal"]}
+    found = cells_of(ATTENTION, many, entry | {"batch": [8, 2], "lengths": [256]}, device="cuda")
     assert [cell.name.removeprefix("machine/attention/d64/bf16") for cell in found] == [
         "/tokens=16384/heads=32",
         "/mask=causal/tokens=16384/heads=32",
@@ -61,15 +64,11 @@ def test_a_cell_of_attention_has_its_implementations_as_variants_and_what_is_not
     assert (found[1].spec["mask"], "mask" in found[0].spec) == ("causal", False)
 
 
-def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(make_config):
-    config = make_config()
-    entry = {"implementation": ["naive"], "d_head": [64], "precision": ["fp32"], "lengths": [256], "batch": [8]}
-    config["attention"]["grid"]["cpu"] = [
-        entry | {"mask": ["causal-lower-right"], "width": 512, "key_value_heads": [0, 2, 8]},
-        entry | {"keys": [0, 4096], "window": [0, 100], "mask": ["causal"]},
-    ]
-    cells = ATTENTION.cells(config, "cpu", "machine", 1)
-    assert [cell.name.removeprefix("machine/attention/d64/fp32") for cell in cells] == [
+def test_heads_keys_masks_and_windows_stand_in_path_and_spec_unless_neutral(cells_of):
+    shared = {"mask": ["causal-lower-right"], "width": 128, "key_value_heads": [0, 2, 8], "batch": [8]}
+    seen = {"keys": [0, 4096], "window": [0, 100], "mask": ["causal"], "batch": [8]}
+    cells = cells_of(ATTENTION, ENTRY | shared, ENTRY | seen)
+    assert [cell.name.removeprefix("machine/attention/d16/fp32") for cell in cells] == [
         "/mask=causal-lower-right/heads=8",
         "/mask=causal-lower-right/heads=8/key_value_heads=2",
         "/mask=causal",

@@ -11,8 +11,9 @@ from stepscope.config.config import ConfigError, read_yaml, validated
 from stepscope.config.hardware import hardware_of
 from stepscope.config.registry import Registry
 from stepscope.config.studies import STUDIES
-from stepscope.machine import gpus, identity
+from stepscope.machine import identity
 
+pytestmark = pytest.mark.usefixtures("no_gpu")
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = [
     *(None, True, False, 0, -1, 1, 2, 3, 7, 1.0, 0.5, -0.0, 1e-9, 1e300, math.nan, math.inf, -math.inf),
@@ -28,13 +29,6 @@ NAMES = [value for value in HOSTILE if value is None or isinstance(value, str | 
 @pytest.fixture(scope="module")
 def default():
     return read_yaml(ROOT / "config.yaml")
-
-
-@pytest.fixture(autouse=True)
-def no_gpu(monkeypatch):
-    """A machine of four cores without a GPU."""
-    monkeypatch.setattr(gpus, "visible_gpus", list)
-    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
 
 
 def places(value, path=()):

@@ -1,22 +1,13 @@
 """The machines of a configuration, and what their jobs ask for."""
 
-import os
 import re
 
 import pytest
 from stepscope.config import ConfigError
 from stepscope.config.hardware import asked_of_any, hardware_of, job_cpus, job_resources, limit, measured_pattern
-from stepscope.machine import gpus, identity
 from stepscope.machine.labels import Hardware
 
-
-@pytest.fixture(autouse=True)
-def no_gpu(monkeypatch):
-    """A machine of four cores without a GPU."""
-    monkeypatch.setattr(gpus, "visible_gpus", list)
-    monkeypatch.setattr(identity, "usable_cores", lambda: 4)
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(identity, "cpu_name", lambda: "AMD EPYC 7B13")
+pytestmark = pytest.mark.usefixtures("no_gpu")
 
 
 def refusal(make_config, **given):
@@ -43,10 +34,36 @@ def test_the_baseline_comes_first(make_config):
     entries = {name: {"gpu_model": name} for name in ("a", "b", "c")}
     labels = [one.label for one in hardware_of(make_config(hardware=entries, baseline="b"))]
     assert labels == ["b", "a", "c"]
-    assert refusal(make_config, hardware=entries, baseline="d") == (
-        "config key baseline: there is no hardware 'd'; choose from a, b, c, or, for "
-        "snakemake compare, give a results folder that is there"
-    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"hardware": {"x": {"gpu_model": "x"}}, "baseline": "d"},
+            "baseline: there is no hardware 'd'; choose from x, or, for snakemake compare, give a results folder",
+        ),
+        (
+            {"hardware": {"a": {}, "b": {"expect": "EPYC"}}},
+            "hardware: a and b would both be the machine at hand; give one of them measure: false, or say how",
+        ),
+        (
+            {"hardware": {"a": {}, "b": {"gpu_model": "b"}}},
+            "hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run does one of the two",
+        ),
+        ({"hardware": {"a": {"python": "/x"}}}, "hardware.a.python: a is the"),
+        ({"threads": 5}, "threads: 5 is more than the processors of this machine; use at most 4"),
+        ({"hardware": {"a": {"threads": 5}}}, "hardware.a.threads: 5 is more "),
+        (
+            {"hardware": {"h100": {"expect": "H100"}}},
+            "hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: ",
+        ),
+        ({"hardware": {"node": {"slurm_partition": "cpu", "device": "cpu"}}}, "hardware.node: threads: auto means all"),
+    ],
+)
+def test_entries_that_cannot_be_are_one_line(given, said, make_config):
+    found = refusal(make_config, **given)
+    assert found.startswith(f"config key {said}") and "\n" not in found
 
 
 def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
@@ -54,12 +71,6 @@ def test_results_that_are_only_used_beside_the_machine_at_hand(make_config):
     gpu, laptop = hardware_of(make_config(hardware=entries))
     assert (gpu.device, gpu.measured, gpu.here, gpu.by_jobs) == ("cuda", False, False, False)
     assert (laptop.device, laptop.threads, laptop.here) == ("cpu", 3, True)
-
-
-def test_two_entries_cannot_both_be_the_machine_at_hand(make_config):
-    assert refusal(make_config, hardware={"a": {}, "b": {"expect": "EPYC"}}).startswith(
-        "config key hardware: a and b would both be the machine at hand; give one of them measure: false, or say how"
-    )
 
 
 @pytest.mark.parametrize("label", ["tables", "slurm", "a\n", 65 * "a"])
@@ -72,25 +83,17 @@ def test_a_label_that_no_folder_can_have(label, make_config):
     )
 
 
-def test_a_run_measures_here_or_by_jobs(make_config):
-    assert refusal(make_config, hardware={"a": {}, "b": {"gpu_model": "b"}}).startswith(
-        "config key hardware: a is the machine at hand and b is measured by Slurm's jobs, but a run does one of the two"
-    )
-
-
-def test_the_machine_at_hand_has_its_own_threads_but_no_other_python(make_config):
-    assert hardware_of(make_config(hardware={"a": {"threads": 3}}))[0].threads == 3
-    assert refusal(make_config, hardware={"a": {"python": "/x"}}).startswith("config key hardware.a.python: a is the")
-
-
-def test_threads_are_at_most_the_machines_processors(make_config):
-    assert hardware_of(make_config(threads=4))[0].threads == 4
-    assert refusal(make_config, threads=5) == (
-        "config key threads: 5 is more than the processors of this machine; use at most 4"
-    )
-    assert refusal(make_config, hardware={"a": {"threads": 5}}).startswith("config key hardware.a.threads: 5 is more ")
-    elsewhere = hardware_of(make_config(hardware={"a": {"threads": 5, "device": "cpu", "gpu_model": "x"}}))
-    assert elsewhere[0].threads == 5
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"threads": 3},
+        {"threads": 4},
+        {"threads": 5, "device": "cpu", "gpu_model": "x"},
+        {"threads": 8, "device": "cpu", "slurm_partition": "cpu"},
+    ],
+)
+def test_threads_of_an_entry_are_more_than_the_processors_of_this_machine_only_elsewhere(entry, make_config):
+    assert hardware_of(make_config(hardware={"a": entry}))[0].threads == entry["threads"]
 
 
 def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_path):
@@ -99,18 +102,6 @@ def test_the_device_of_copied_results_is_that_of_their_records(make_config, tmp_
     (tmp_path / "box/timing").mkdir(parents=True)
     (tmp_path / "box/timing/record.json").write_text('{"machine": {"device": "cpu"}}')
     assert hardware_of(config, tmp_path)[0].device == "cpu"
-
-
-def test_a_machine_at_hand_that_is_not_the_expected_one(make_config):
-    assert refusal(make_config, hardware={"h100": {"expect": "H100"}}).startswith(
-        "config key hardware.h100: this machine is AMD EPYC 7B13, not the expected 'H100'; give the entry measure: "
-    )
-
-
-def test_a_cpu_elsewhere_needs_its_threads(make_config):
-    entry = {"slurm_partition": "cpu", "device": "cpu"}
-    assert refusal(make_config, hardware={"node": entry}).endswith("are not known here; give this entry threads")
-    assert hardware_of(make_config(hardware={"node": entry | {"threads": 8}}))[0].threads == 8
 
 
 def test_the_last_limit_that_fits_holds():

@@ -24,7 +24,3 @@ def test_a_file_that_is_not_there_is_named_with_its_key(path, folder):
     with pytest.raises(ConfigError) as error:
         published_files({"published": ["mine.csv", path]}, folder / "own")
     assert str(error.value) == f"config key published[1]: there is no file {path!r}; give a path from {folder}"
-
-
-def test_the_schema_takes_a_list_of_paths(make_config):
-    assert make_config()["published"] == []

@@ -50,31 +50,19 @@ def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
     assert stale(before, params()) == set()
 
 
-def test_a_comment_a_docstring_and_a_reformat_make_nothing_stale(params, code):
+@pytest.mark.parametrize(
+    "module, is_stale",
+    [
+        ("model/transformer.py", lambda name, spec: name.split("/")[1] in RUN_THE_MODEL),
+        ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
+        ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),
+    ],
+)
+def test_code_makes_those_cells_stale_that_run_it(module, is_stale, params, code):
     before = params()
-    path = code / "stepscope/model/transformer.py"
-    path.write_text('"""Another docstring."""\n# a comment\n\n\n' + path.read_text().partition('"""\n')[2])
-    assert stale(before, params()) == set()
-
-
-def test_the_model_makes_those_cells_stale_that_run_it(params, code):
-    before = params()
-    append(code, "model/transformer.py", "\nADDED = 1\n")
+    append(code, module, "\nADDED = 1\n")
     after = params()
-    assert stale(before, after) == {name for name in after if name.split("/")[1] in RUN_THE_MODEL}
-
-
-def test_an_implementation_of_attention_makes_those_cells_stale_that_name_it(params, code):
-    before = params()
-    append(code, "model/attention/flex.py", "\nADDED = 1\n")
-    after = params()
-    assert stale(before, after) == {name for name, (spec, _) in after.items() if '"flex"' in spec} != set()
-
-
-def test_one_measuring_program_makes_its_own_cells_stale(params, code):
-    before = params()
-    append(code, "../measure_ceilings.py", "\nADDED = 1\n")
-    assert {name.split("/")[1] for name in stale(before, params())} == {"ceilings"}
+    assert stale(before, after) == {name for name, (spec, _) in after.items() if is_stale(name, spec)} != set()
 
 
 def test_a_context_more_makes_the_new_cells_and_no_other(params, make_config):

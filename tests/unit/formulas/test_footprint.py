@@ -145,16 +145,6 @@ def no_scratch(monkeypatch):
     torch.set_num_threads(threads)
 
 
-def _peak_bytes(function):
-    """(largest, last) number of bytes allocated in `function`, above those at its beginning."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with torch.profiler.profile(activities=activities, profile_memory=True) as profiler:
-        function()
-    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
-    totals = list(itertools.accumulate(event.nbytes() for event in sorted(events, key=lambda event: event.start_ns())))
-    return max(totals), totals[-1]
-
-
 ACTIVATIONS_DOMINATE = Setup(ModelShape(64, 256, 4, 4, 500), 4, 128)
 PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
 
@@ -174,18 +164,18 @@ PARAMETERS_DOMINATE = Setup(ModelShape(256, 1024, 3, 4, 1000), 2, 8)
         Setup(ModelShape(64, 256, 3, 4, 500, window=40), 2, 128),
     ],
 )
-def test_peak_of_each_phase_in_fp32(setup, attention):
+def test_peak_of_each_phase_in_fp32(setup, attention, peak_bytes):
     setup = Setup(setup.shape, setup.batch, setup.context, attention=attention)
     workload = Workload(setup)
     workload.inference()  # makes the mask
-    measured = {"inference": _peak_bytes(workload.inference)[0]}
+    measured = {"inference": peak_bytes(workload.inference)[0]}
     workload.forward()
     workload.backward()
     workload.optimizer.step()  # makes the moments
     workload.optimizer.zero_grad()
     before = 0
     for phase in (workload.forward, workload.backward, workload.optimizer.step):
-        largest, last = _peak_bytes(phase)
+        largest, last = peak_bytes(phase)
         measured[phase.__name__] = before + largest
         before += last
     measured["optimizer"] = measured.pop("step")
@@ -201,7 +191,7 @@ def test_peak_of_each_phase_in_fp32(setup, attention):
 
 
 @pytest.mark.usefixtures("no_scratch")
-def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end():
+def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end(peak_bytes):
     # On the CPU addcmul runs without a copy of its input, but that is not where the peak lies.
     for context, part in ((128, "last block/attention/softmax"), (16, "LM head")):
         setup = Setup(ModelShape(64, 256, 4, 4, 500), 4, context, "bf16")
@@ -210,7 +200,7 @@ def test_peak_of_inference_under_autocast_with_cast_weights_kept_until_its_end()
         predicted = peak(setup, "inference")
         held = footprint.total([footprint.parameters(setup), *footprint.buffers(setup)])
         assert predicted.part == part
-        assert predicted.bytes - held == _peak_bytes(workload.inference)[0]
+        assert predicted.bytes - held == peak_bytes(workload.inference)[0]
 
 
 @pytest.mark.parametrize("optimizer, parameters_of_roots", [("torch", 1), ("fused", 0)])
@@ -313,12 +303,6 @@ def test_peaks_of_the_timing_studys_lighter_modes(mode):
     assert max(ratios) < 1.005
 
 
-def test_with_one_head_a_formula_names_no_head_where_there_is_none():
-    setup = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
-    assert formula_of(setup, 4 * 33 * 64 * 4, (4, 33, 64), "float32") == "batch × context × d_model × 4 B"
-    assert formula_of(setup, 4 * 33 * 33 * 4, (4, 33, 33), "float32") == "batch × context × context × 4 B"
-
-
 def _setup_of(row):
     shape = ModelShape(*(int(row[key]) for key in ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")))
     return Setup(shape, int(row["batch"]), int(row["context"]), row["precision"])
@@ -360,4 +344,7 @@ def test_formulas():
     assert formula_of(setup, 2**24, (4096, 1024), "float32", "workspace") == "batch × context × d_model × 4 B"
     assert formula_of(setup, 4 * 10**7 + 960_000, (10_000, 1024), "float32") == "vocabulary × d_model × 4 B"
     assert formula_of(setup, 28, (7,), "float32") is None
+    one_head = Setup(ModelShape(64, 128, 2, 1, 50), batch=4, context=33)
+    assert formula_of(one_head, 4 * 33 * 64 * 4, (4, 33, 64), "float32") == "batch × context × d_model × 4 B"
+    assert formula_of(one_head, 4 * 33 * 33 * 4, (4, 33, 33), "float32") == "batch × context × context × 4 B"
     assert formula_of(setup, 3 * 2**23, (4, 16, 1024, 64), "bfloat16") is None  # a view of Q, K and V together

@@ -3,6 +3,7 @@
 import pytest
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Setup
+from stepscope.measure.workload import Workload
 from stepscope.model.shape import ModelShape
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
@@ -45,11 +46,8 @@ def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
 
 @pytest.mark.parametrize("every", [0, 1, 2, 4, 6])
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
-def test_the_closed_form_is_what_torch_allocates(every, attention):
+def test_the_closed_form_is_what_torch_allocates(every, attention, peak_bytes):
     """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of the targets."""
-    torch = pytest.importorskip("torch")
-    from stepscope.measure.workload import Workload
-
     spec = {"d_model": 64, "d_ff": 128, "num_layers": 6, "num_heads": 4, "vocab_size": 200, "context": 128, "batch": 2}
     spec |= {"precision": "fp32", "attention": attention, "seed": 0, "device": "cpu", "checkpoint": every}
     work = Workload(spec)
@@ -62,14 +60,7 @@ def test_the_closed_form_is_what_torch_allocates(every, attention):
     step()
     work.clear_gradients()
     work.drop_graph()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
-        step()
-    events = [event for event in profiler.profiler.kineto_results.events() if event.name() == "[memory]"]
-    now = peak = 0
-    for event in sorted(events, key=lambda event: event.start_ns()):
-        now += event.nbytes()
-        peak = max(peak, now)
     own = setup(attention=attention, context=128)
     always = [footprint.parameters(own), *footprint.buffers(own), footprint.optimizer_state(own)]
     found = footprint_checkpoint.peak_bytes(own, "step", every) - footprint.total(always)
-    assert found == pytest.approx(peak, rel=0.005)
+    assert found == pytest.approx(peak_bytes(step)[0], rel=0.005)

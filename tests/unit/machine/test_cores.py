@@ -54,6 +54,7 @@ def host(tmp_path, monkeypatch):
 
 def test_each_gpu_has_cores_near_it_half_of_those_there(host):
     assert [host["of"](ALONE, uuid) for uuid in GPUS] == [[{7, 15}], [{6, 14}], [{3, 11, 2, 10}]]
+    assert host["of"]([*ALONE, "--attention", "triton", "--compile", "none"], "GPU-a") == [{7, 15}]
 
 
 def test_they_are_the_same_cores_whichever_gpus_a_run_may_use(host):
@@ -71,10 +72,6 @@ def test_they_are_the_same_cores_whichever_gpus_a_run_may_use(host):
 )
 def test_programs_that_start_others_leave_the_cores_of_all_gpus(host, command):
     assert host["of"](command, "GPU-b") == [{0, 1, 4, 5, 8, 9, 12, 13}]
-
-
-def test_other_ways_to_run_the_model_need_one_core(host):
-    assert host["of"]([*ALONE, "--attention", "triton", "--compile", "none"], "GPU-a") == [{7, 15}]
 
 
 @pytest.mark.parametrize("command", [["scripts/time_step.py", "--threads", "2"], ["scripts/time_step.py"]])
@@ -141,7 +138,10 @@ def test_where_a_process_may_not_choose_nothing_changes(host, monkeypatch):
         raise OSError(errno.EPERM, "not here")
 
     monkeypatch.setattr(os, "sched_setaffinity", denied)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     cores.keep_to(ALONE, "GPU-a", GPUS)
+    with cores.own_core():
+        pass
 
 
 def test_the_program_that_the_process_becomes_keeps_to_it_too(tmp_path):
@@ -189,13 +189,3 @@ def test_more_threads_than_one_stay_where_they_are(host, threads, monkeypatch, g
     with cores.own_core():
         pass
     assert threads == []
-
-
-def test_where_a_process_may_not_choose_its_core_it_measures_all_the_same(host, monkeypatch):
-    def denied(_task, _processors):
-        raise OSError(errno.EPERM, "not here")
-
-    monkeypatch.setattr(os, "sched_setaffinity", denied)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    with cores.own_core():
-        pass

@@ -99,12 +99,6 @@ def torch_of(monkeypatch, tmp_path):
     return install
 
 
-@pytest.fixture
-def no_torch(monkeypatch):
-    """No torch is installed."""
-    monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
-
-
 def test_a_machine_without_a_driver_has_no_gpu():
     assert gpus.visible_gpus() == []
 
@@ -157,22 +151,15 @@ def test_only_the_visible_gpus_count_in_their_order(visible, expected, nvml, mon
     assert gpus.visible_gpus() == expected
 
 
-def test_the_version_of_torch_is_read_without_importing_it(torch_of):
-    torch_of("2.13.0+cu130", "13.0")
-    assert identity.torch_version() == "2.13.0+cu130"
-    assert identity.torch_has_cuda()
-    assert "torch" not in sys.modules
-
-
-def test_a_torch_without_cuda_and_no_torch(torch_of):
-    torch_of("2.13.0+cpu", None)
-    assert identity.torch_version() == "2.13.0+cpu"
-    assert not identity.torch_has_cuda()
-
-
-def test_no_torch_has_no_version(no_torch):
-    assert identity.torch_version() is None
-    assert not identity.torch_has_cuda()
+@pytest.mark.parametrize(("version", "cuda"), [("2.13.0+cu130", "13.0"), ("2.13.0+cpu", None), (None, None)])
+def test_the_version_of_torch_is_read_without_importing_it(version, cuda, torch_of, monkeypatch):
+    if version:
+        torch_of(version, cuda)
+    else:
+        monkeypatch.setattr(identity.importlib.util, "find_spec", lambda name: None)
+    assert identity.torch_version() == version
+    assert identity.torch_has_cuda() == (cuda is not None)
+    assert version is None or "torch" not in sys.modules
 
 
 @pytest.mark.parametrize("wanted", ["auto", "cuda", "cpu"])

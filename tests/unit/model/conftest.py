@@ -1,7 +1,10 @@
 """Helpers for the model's tests: comparing two differentiable functions, and recording what PyTorch executes."""
 
+import contextlib
+
 import pytest
 import torch
+from stepscope.model import ranges
 from torch.utils._python_dispatch import TorchDispatchMode
 
 
@@ -30,6 +33,24 @@ def _value_and_gradients(function, inputs):
 def record_operations():
     """Context manager that records every operation PyTorch executes: `.names`, and `.calls` as (name, arguments)."""
     return _Recorder
+
+
+@pytest.fixture
+def opened():
+    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end before its outer."""
+    log, inside = [], []
+
+    @contextlib.contextmanager
+    def opener(name):
+        log.append((len(inside), name))
+        inside.append(name)
+        yield
+        assert inside.pop() == name
+
+    ranges.turn_on(opener)
+    yield log
+    ranges.turn_on(None)
+    assert inside == []
 
 
 class _Recorder(TorchDispatchMode):

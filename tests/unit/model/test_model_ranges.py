@@ -1,7 +1,5 @@
 """The model's named ranges: which there are, in which order and how often; and that they change no result."""
 
-import contextlib
-
 import pytest
 import torch
 from stepscope.model import ranges
@@ -13,24 +11,6 @@ ATTENTION = {
     "naive": ["attention scores", "mask", "softmax", "attention × V"],
     "sdpa": ["fused attention"],
 }
-
-
-@pytest.fixture
-def opened():
-    """(depth, name) of each range, in the order of opening."""
-    log, depth = [], 0
-
-    @contextlib.contextmanager
-    def opener(name):
-        nonlocal depth
-        log.append((depth, name))
-        depth += 1
-        yield
-        depth -= 1
-
-    ranges.turn_on(opener)
-    yield log
-    ranges.turn_on(None)
 
 
 def _model(attention):

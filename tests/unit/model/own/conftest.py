@@ -1,6 +1,5 @@
 """Models as users write them, in files of their own, and ranges that are kept instead of shown."""
 
-import contextlib
 import importlib
 import os
 import sys
@@ -9,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 import torch
-from stepscope.model import own, ranges
+from stepscope.model import own
 
 # A kernel's kind is decided when its module is loaded: on the CPU it needs Triton's interpreter.
 if not torch.cuda.is_available() and sys.platform == "linux":
@@ -48,11 +47,15 @@ def vit(project_root):
 
 
 @pytest.fixture
-def make():
-    """A small model of a reference, adapted to a spec's options."""
+def make(gpt, vit):
+    """A small model of a reference or of an example's name, adapted to a spec's options."""
+    llama = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "vocab_size": 50}
+    llama |= {"num_attention_heads": 4, "num_key_value_heads": 2}
 
     def make(reference, keys=None, context=16, batch=2, seed=0, **options):
-        model = own.build(reference, keys or {}, context, batch, "cpu", seed)
+        reference = {"gpt": gpt, "vit": vit}.get(reference, reference)
+        keys = (llama if reference.startswith("hf:") else {}) | (keys or {})
+        model = own.build(reference, keys, context, batch, "cpu", seed)
         own.adapt(model, options)
         return model
 
@@ -71,21 +74,3 @@ def step():
         return Step(loss.detach(), {name: each.grad for name, each in model.module.named_parameters()})
 
     return step
-
-
-@pytest.fixture
-def opened():
-    """Ranges that are on, as (depth, name) in the order in which they were opened; each has to end before its outer."""
-    log, inside = [], []
-
-    @contextlib.contextmanager
-    def opener(name):
-        log.append((len(inside), name))
-        inside.append(name)
-        yield
-        assert inside.pop() == name
-
-    ranges.turn_on(opener)
-    yield log
-    ranges.turn_on(None)
-    assert inside == []

@@ -6,14 +6,6 @@ import torch.nn.functional as F
 from stepscope.model import own
 from stepscope.model.attention import naive
 
-LLAMA = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "vocab_size": 50,
-}
 GPT = {"layers": 2, "width": 16, "heads": 2, "dropout": 0.0}
 SEQUENTIAL = """
 class Block(nn.Module):
@@ -68,16 +60,14 @@ def assert_close(one, other):
 
 @pytest.mark.parametrize(
     ("reference", "keys"),
-    [("gpt", GPT), ("hf:llama", LLAMA), ("hf:llama", LLAMA | {"attn_implementation": "eager"})],
+    [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})],
 )
 @pytest.mark.parametrize("attention", ["sdpa", "triton"])
-def test_another_attention_gives_the_same_numbers(request, make, step, reference, keys, attention):
-    place = reference if reference.startswith("hf:") else request.getfixturevalue(reference)
-    plain = step(make(place, keys))
-    model = make(place, keys, attention=attention)
+def test_another_attention_gives_the_same_numbers(make, step, monkeypatch, reference, keys, attention):
+    plain = step(make(reference, keys))
+    model = make(reference, keys, attention=attention)
     ran = []
     if attention == "triton":
-        monkeypatch = request.getfixturevalue("monkeypatch")
         kernels = pytest.importorskip("stepscope.kernels.fused")
         forward = kernels.forward
         monkeypatch.setattr(kernels, "forward", lambda *given: ran.append(1) or forward(*given))
@@ -86,33 +76,21 @@ def test_another_attention_gives_the_same_numbers(request, make, step, reference
     assert F.scaled_dot_product_attention is torch._C._nn.scaled_dot_product_attention
 
 
-def test_an_attention_imported_by_name_is_replaced_too(make, write, step, monkeypatch):
+@pytest.fixture
+def ran(monkeypatch):
+    """Ones, as many as the kernel's calls; the plain attention runs in its place."""
+    calls = []
+    kernels = pytest.importorskip("stepscope.kernels.fused")
+    monkeypatch.setattr(
+        kernels, "attention", lambda q, k, v, *masking: calls.append(1) or naive.attention(q, k, v, *masking)
+    )
+    return calls
+
+
+def test_an_attention_imported_by_name_whose_heads_share_keys_and_values_is_replaced_too(make, write, step, ran):
     reference = write("""
         from torch.nn.functional import scaled_dot_product_attention as attend
 
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.table = nn.Embedding(10, 8)
-
-            def forward(self, tokens):
-                q = self.table(tokens)[:, None]
-                return attend(q, q, q, is_causal=True)[:, 0] @ self.table.weight.T
-
-        def build(context): return Net()
-        """)
-    plain = step(make(reference))
-    ran = []
-    kernels = pytest.importorskip("stepscope.kernels.fused")
-    monkeypatch.setattr(
-        kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
-    )
-    assert_close(step(make(reference, attention="triton")), plain)
-    assert ran == [1]
-
-
-def test_heads_that_share_keys_and_values(make, write, step, monkeypatch):
-    reference = write("""
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -121,15 +99,14 @@ def test_heads_that_share_keys_and_values(make, write, step, monkeypatch):
             def forward(self, tokens):
                 q = self.q(tokens).unflatten(-1, (4, 8)).transpose(1, 2)
                 k = self.kv(tokens).unflatten(-1, (2, 8)).transpose(1, 2)
-                x = F.scaled_dot_product_attention(q, k, k, is_causal=True, enable_gqa=True)
+                x = attend(q, k, k, is_causal=True, enable_gqa=True)
                 return x.transpose(1, 2).flatten(2) @ self.q.weight.T
 
         def build(context): return Net()
         """)
-    kernels = pytest.importorskip("stepscope.kernels.fused")
     plain = step(make(reference))
-    monkeypatch.setattr(kernels, "attention", naive.attention)
     assert_close(step(make(reference, attention="triton")), plain)
+    assert ran == [1]
 
 
 @pytest.mark.parametrize(
@@ -182,12 +159,7 @@ def test_groups_of_blocks_need_a_sequence_that_is_called_as_a_whole(make, write,
             make(reference, keys, checkpoint=2)
 
 
-def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, monkeypatch):
-    ran = []
-    kernels = pytest.importorskip("stepscope.kernels.fused")
-    monkeypatch.setattr(
-        kernels, "attention", lambda q, k, v, *masking: ran.append(1) or naive.attention(q, k, v, *masking)
-    )
+def test_recomputed_blocks_run_in_the_chosen_attention(make, gpt, step, ran):
     plain = step(make(gpt, GPT))
     assert_close(step(make(gpt, GPT, attention="triton", checkpoint=1)), plain)
     assert len(ran) == 2 * 2

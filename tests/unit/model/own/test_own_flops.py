@@ -67,48 +67,37 @@ def test_tokens_of_images_are_the_positions_in_the_blocks(flops, vit):
     assert "fewer positions" in found["why"]
 
 
-def test_experts_of_which_a_token_takes_some_disagree(flops, write):
-    found = flops(
-        write("""
-        class Expert(nn.Linear):
-            pass
+LAYERS = """
+class Expert(nn.Linear):
+    pass
 
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.table = nn.Embedding(10, 16)
-                self.experts = nn.ModuleList(Expert(16, 16) for _ in range(4))
-                self.head = nn.Linear(16, 10)
+class Net(nn.Module):
+    def __init__(self, experts, repeats):
+        super().__init__()
+        self.table, self.head, self.repeats = nn.Embedding(10, 16), nn.Linear(16, 10), repeats
+        self.layers = nn.ModuleList((Expert if experts > 1 else nn.Linear)(16, 16) for _ in range(experts))
 
-            def forward(self, tokens):
-                return self.head(self.experts[0](self.table(tokens)))
+    def forward(self, tokens):
+        x = self.table(tokens)
+        for _ in range(self.repeats):
+            x = self.layers[0](x)
+        return self.head(x)
 
-        def build(context): return Net()
-        """)
-    )
+def build(context, experts, repeats): return Net(experts, repeats)
+"""
+
+
+@pytest.mark.parametrize(
+    ("experts", "repeats", "why"), [(4, 1, "the model has experts"), (1, 2, "more than once"), (1, 3, "more than once")]
+)
+def test_experts_of_which_a_token_takes_one_and_weights_that_are_used_again_disagree(
+    flops, write, experts, repeats, why
+):
+    found = flops(write(LAYERS), {"experts": experts, "repeats": repeats})
+    assert found["counter"] == 6 * 32 * (repeats * 16 * 16 + 16 * 10)
+    assert found["formula"] == 6 * 32 * (experts * (16 * 16 + 16) + 16 * 10 + 10)
     assert found["disagree"]
-    assert found["counter"] == 6 * 32 * (16 * 16 + 16 * 10)
-    assert found["why"].startswith("the model has experts")
-
-
-def test_a_weight_that_is_used_twice_disagrees(flops, write):
-    found = flops(
-        write("""
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.table, self.layer = nn.Embedding(10, 16), nn.Linear(16, 16, bias=False)
-                self.head = nn.Linear(16, 10, bias=False)
-
-            def forward(self, tokens):
-                return self.head(self.layer(self.layer(self.table(tokens))))
-
-        def build(context): return Net()
-        """)
-    )
-    assert (found["counter"], found["formula"]) == (6 * 32 * (2 * 256 + 160), 6 * 32 * (256 + 160))
-    assert found["disagree"]
-    assert "more than once" in found["why"]
+    assert why in found["why"]
 
 
 def test_without_blocks_or_tokens_there_is_no_formula(write):

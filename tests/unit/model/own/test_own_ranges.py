@@ -4,14 +4,6 @@ import pytest
 import torch
 from stepscope.model import ranges
 
-LLAMA = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 50,
-}
 GPT = {"layers": 2, "width": 16, "heads": 2}
 FORWARD_OF_A_BLOCK = ["block", " norm", " attention", "  QKV projection", "  output projection", " norm", " FFN"]
 BACKWARD_OF_A_BLOCK = [
@@ -48,7 +40,7 @@ def test_ranges_are_described(make, gpt, vit):
     found = make(gpt, GPT).description["ranges"]
     names = ["embedding", "block", "norm", "attention", "QKV projection", "output projection", "FFN", "final norm"]
     assert found == {"by": "hooks", "names": [*names, "LM head"]}
-    names = make("hf:qwen3", LLAMA).description["ranges"]["names"]
+    names = make("hf:qwen3").description["ranges"]["names"]
     assert {"Q projection", "K projection", "V projection", "norm in attention", "LM head"} <= set(names)
     assert make(vit, {"layers": 2}).description["ranges"]["names"] == [
         "block",
@@ -62,11 +54,10 @@ def test_ranges_are_described(make, gpt, vit):
 
 @pytest.mark.parametrize("reference", ["gpt", "vit", "hf:llama"])
 def test_hooks_change_no_number(request, make, step, reference):
-    keys = {"gpt": GPT, "vit": {"layers": 1, "width": 12, "heads": 2}, "hf:llama": LLAMA}[reference]
-    place = reference if reference.startswith("hf:") else request.getfixturevalue(reference)
-    plain = step(make(place, keys))
+    keys = {"gpt": GPT, "vit": {"layers": 1, "width": 12, "heads": 2}}.get(reference)
+    plain = step(make(reference, keys))
     log = request.getfixturevalue("opened")
-    named = step(make(place, keys))
+    named = step(make(reference, keys))
     assert log
     assert torch.equal(plain.loss, named.loss)
     assert all(torch.equal(plain.gradients[name], named.gradients[name]) for name in plain.gradients)
