@@ -34,7 +34,7 @@ NEUTRAL = {
     "ink": ("#1b1c1e", "#e4e6e9"),
     "muted": ("#5c6066", "#a2a8b0"),
     "grid": ("#dfe1e4", "#2c3036"),
-    "paper": ("#fffffe", "#15171a"),
+    "paper": ("#fffffe", "#0d1117"),  # a page's own
 }
 INK, MUTED, GRID, PAPER = (light for light, _ in NEUTRAL.values())
 ON_BAR = "#111213"  # words on a bar or an area, in both themes

@@ -74,6 +74,7 @@ class PageOne:
     fits: tuple[Fits, ...] = ()
     is_throttled: bool = False
     loosest: Maybe = None
+    loosest_rung: Name | None = None
     profiled_elsewhere: Place | None = None
     older: Maybe = None
     missing: Maybe = None
@@ -169,7 +170,8 @@ def _limit(limits: str, arithmetic_share: Maybe) -> str:
 
 def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
     plain, top = ladder.plain, ladder.top
-    widest = max((rung.step for rung in ladder.rungs), key=lambda step: step.half_width)
+    loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
+    widest = loosest.step
     return {
         "ladder": ladder,
         "left": left_over(ladder),
@@ -179,6 +181,7 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
+        "loosest_rung": loosest.name,
     }
 
 
