@@ -3,7 +3,6 @@
 import pytest
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Setup
-from stepscope.measure.workload import Workload
 from stepscope.model.shape import ModelShape
 
 SHAPE = ModelShape(d_model=64, d_ff=128, num_layers=6, num_heads=4, vocab_size=200)
@@ -48,6 +47,8 @@ def test_one_group_of_all_blocks_saves_nothing_in_its_backward_pass(attention):
 @pytest.mark.parametrize("attention", ["naive", "sdpa"])
 def test_the_closed_form_is_what_torch_allocates(every, attention, peak_bytes):
     """Every allocation of a step on the CPU in fp32; left out are single numbers and the logits of the targets."""
+    from stepscope.measure.workload import Workload  # not before other tests have chosen Triton's interpreter
+
     spec = {"d_model": 64, "d_ff": 128, "num_layers": 6, "num_heads": 4, "vocab_size": 200, "context": 128, "batch": 2}
     spec |= {"precision": "fp32", "attention": attention, "seed": 0, "device": "cpu", "checkpoint": every}
     work = Workload(spec)
