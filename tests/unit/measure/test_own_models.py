@@ -165,7 +165,7 @@ def test_the_record_says_what_was_built(model, run_program, tmp_path):
     words = f'--model {model}build --model-keys {{"width":4}} {FLAGS} --mode forward --out {tmp_path}/cell'
     code, out, err = run_program("time_step.py", words)
     assert (code, err) == (0, "")
-    assert f"parameters  {PARAMETERS}\n" in out
+    assert f"{PARAMETERS} parameters\n" in out
     record = json.loads((tmp_path / "cell/record.json").read_text())
     assert (record["spec"]["model"], record["spec"]["model_keys"]) == (f"{model}build", '{"width":4}')
     assert "d_model" not in record["spec"]
