@@ -1,14 +1,24 @@
 """Helpers for the tests of several packages: the checkout, and Python in a process of its own."""
 
+import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 SCRIPTS = str(ROOT / "scripts")
+# On a CPU kernels run in Triton's interpreter. Triton looks at this when it is imported and when a kernel is defined,
+# later no more. It must not stay: programs that tests start would find an interpreter where they should find no GPU.
+if not torch.cuda.is_available() and importlib.util.find_spec("triton"):  # it exists for Linux only
+    os.environ["TRITON_INTERPRET"] = "1"
+    import stepscope.kernels.fused  # noqa: F401
+
+    del os.environ["TRITON_INTERPRET"]
 
 
 @pytest.fixture

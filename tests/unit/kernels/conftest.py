@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-import os
 
 import pytest
 import torch
@@ -10,13 +9,6 @@ import torch
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HAS_TRITON = importlib.util.find_spec("triton") is not None  # it exists for Linux only
 collect_ignore_glob = [] if HAS_TRITON else ["test_flash_*.py"]
-if DEVICE == "cpu" and HAS_TRITON:
-    # Triton looks at this when it is imported and when a kernel is defined, later no more. It must not stay: programs
-    # that other tests start would find an interpreter where they should find no GPU.
-    os.environ["TRITON_INTERPRET"] = "1"
-    import stepscope.kernels.fused  # noqa: F401
-
-    del os.environ["TRITON_INTERPRET"]
 
 
 @pytest.fixture

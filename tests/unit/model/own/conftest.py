@@ -1,7 +1,5 @@
 """Models as users write them, in files of their own, and ranges that are kept instead of shown."""
 
-import importlib
-import os
 import sys
 from collections import namedtuple
 from textwrap import dedent
@@ -9,12 +7,6 @@ from textwrap import dedent
 import pytest
 import torch
 from stepscope.model import own
-
-# A kernel's kind is decided when its module is loaded: on the CPU it needs Triton's interpreter.
-if not torch.cuda.is_available() and sys.platform == "linux":
-    os.environ["TRITON_INTERPRET"] = "1"
-    importlib.import_module("stepscope.kernels.fused")
-    del os.environ["TRITON_INTERPRET"]
 
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 Step = namedtuple("Step", "loss gradients")
