@@ -137,7 +137,7 @@ class Cell(contextlib.AbstractContextManager):
         from stepscope.measure import provenance
 
         rows, content = rows_of(found), summary(found, variants, self._device) | (more or {})
-        printing.summary(self.spec, rows, content)
+        printing.summary(rows, content)
         if self._settings.out is None:
             return
         if self._files:

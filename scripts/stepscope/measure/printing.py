@@ -17,8 +17,8 @@ def configuration(spec: dict) -> None:
     print(flush=True)
 
 
-def summary(spec: dict, rows: list[dict], content: dict) -> None:
-    """A line for each series of samples, then the values, what is not ok, and whether variants agree."""
+def summary(rows: list[dict], content: dict) -> None:
+    """A line for each series of samples, then the values, what is not ok, and what limits."""
     series(rows)
     found: dict[tuple, list[float]] = {}
     for one in content["values"]:

@@ -255,3 +255,9 @@ def test_one_machine_is_read_alone(results, monkeypatch):
     other = Tables(folder, "other")
     assert set(other["series"]["machine"]) == {"other"}
     assert other["published"].empty
+
+
+def test_the_tables_keep_their_budget():
+    others = [table for name, table in TABLES.items() if name not in ("series", "comparisons")]
+    assert len(others) <= 19
+    assert sum(len(table.columns) for table in others) <= 250

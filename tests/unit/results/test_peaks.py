@@ -1,5 +1,7 @@
 """The data sheets' peaks against what the chips' SM counts, clocks and memory buses give."""
 
+import math
+
 import pytest
 from stepscope.results import peaks
 
@@ -87,3 +89,9 @@ def test_what_is_not_listed_has_no_peak(name):
 def test_an_unknown_precision_has_no_rate():
     assert peaks.rate("NVIDIA H200", "matmul", "bandwidth") is None
     assert peaks.rate("NVIDIA H200", "matmul", "fp8") is None
+
+
+def test_fp32_is_never_that_of_tensor_cores():
+    for peak in peaks.PEAKS:
+        assert peak.fp32 <= (peak.tf32 or math.inf)
+        assert peak.fp32 < peak.fp16

@@ -162,3 +162,16 @@ def test_a_rung_has_its_own_precision_and_attention_its_batch_by_tokens(results)
 def test_cells_that_were_not_measured_have_no_series(results):
     timing(results, [sample()])
     assert set(series_of(results, missing=("lab/timing/nano/ctx64/fp32",))["cell"]) == {TIMING}
+
+
+def test_spread_is_lent_within_a_study_on_a_machine_and_by_what_limits_alike(results):
+    """Eight cells that spread alike, each in three processes: half as wide as each would be alone."""
+    draw, alone = np.random.default_rng(3), []
+    for context in range(1, 9):
+        logs = draw.normal(0, 0.01, 3)
+        expected = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+        alone.append(expected.high - expected.low)
+        rows = [sample(process=p, seconds=math.exp(log)) for p, log in enumerate(logs, 1)]
+        results.add(f"lab/timing/nano/ctx{context}/fp32", SHAPE | {"context": context, "precision": "fp32"}, rows)
+    got = series_of(results).query("quantity == 'time'")
+    assert np.log(got["high"] / got["low"]).mean() < 0.6 * np.mean(alone)

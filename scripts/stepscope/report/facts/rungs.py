@@ -391,7 +391,7 @@ def _is_held_alone(kind: str, before: Rung) -> bool:
 
 
 def _compiling(rows: list[dict]) -> Maybe:
-    """Seconds by which first steps of all processes took longer; those after the first may find a compiler's cache."""
+    """Seconds by which first steps took longer, of the processes that noted it together."""
     row = next((row for row in rows if row["quantity"] == "compile_time" and row["status"] == "ok"), None)
     return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],)) if row else None
 
