@@ -73,18 +73,20 @@ def render(draw: Callable, tables) -> bytes | None:
 def panels(
     rows: int, columns: int, height: float, subject: str = "", key: dict[str, str] | None = None, **kwargs
 ) -> tuple[Figure, np.ndarray]:
-    """A figure of `height` inches with rows × columns of panels, and above them in grey what it is of.
+    """A figure of `height` inches, and more for further rows of the key, with panels and in grey what it is of.
 
     key: name → colour, of parts that are too small to be named where they are; in rows of words below the subject.
     kwargs: those of matplotlib's `Figure.subplots`. Returns the figure and an array of (rows, columns) panels.
     """
+    of_key = _rows(list(key or {}), 72 * WIDTH - 8)
+    height += 12 / 72 * len(of_key[1:])
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **kwargs)
     top = 72 * height - 3  # in points from below, as all of the header
     if subject:
         _words(figure, 4, top - 5, subject, color=colours.MUTED)
         top -= 13
-    for row in _rows(list(key or {}), 72 * WIDTH - 8):
+    for row in of_key:
         x = 4.0
         for name in row:
             square = Rectangle((x, top - 9), 7, 7, linewidth=0, color=key[name], transform=_points(figure))

@@ -26,7 +26,7 @@ def categories(tables: Tables) -> Figure | None:
     cells = places.in_order(tables, rows.drop_duplicates("cell"))[-MOST_CELLS:]
     drawn = set(rows.loc[rows["time"] > 0, "category"])
     key = {name: colour(name) for name in colours.THINGS["category"] if name in drawn}
-    height = 0.95 + 0.17 * len(cells)
+    height = 1.2 + 0.17 * len(cells)
     figure, axes = theme.panels(1, 3, height, "time a step of the profiled steps", key=key, sharey=True)
     for panel, (name, phases) in zip(axes[0], PASSES.items(), strict=True):
         of_pass = rows[rows["phase"].isin(phases)].groupby(["cell", "category"])["time"].sum()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import made
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from stepscope.figures import NAMES, OF_ALL, OF_MACHINE, colours, draw_all, theme
 from stepscope.results.tables import Tables
 
@@ -128,3 +129,12 @@ def test_a_thing_has_one_colour_wherever_it_is_drawn():
     assert things["phase"]["optimizer"] == things["category"]["optimizer"] == things["memory"]["optimizer state"]
     assert things["category"]["copy/cast"] == things["memory"]["cast weights"]
     assert all(name in colours.OKABE_ITO for own in things.values() for name in own.values())
+
+
+def test_a_key_of_more_rows_leaves_the_panels_as_high():
+    heights = []
+    for key in ({"one": "#000000"}, {f"a rather long name {number}": "#000000" for number in range(6)}):
+        figure, axes = theme.panels(1, 1, 1.5, "subject", key=key)
+        FigureCanvasAgg(figure).draw()
+        heights.append(axes[0][0].get_window_extent().height)
+    assert heights[0] == pytest.approx(heights[1], rel=0.01)
