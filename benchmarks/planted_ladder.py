@@ -51,7 +51,7 @@ def plant(process: type, share: float) -> None:
 
 def slow_down(work: object, share: float) -> None:
     """Let a workload's steps take longer by a share of what they have taken from their forward pass on."""
-    forward, optimize, began = work._forward, work._optimize, 0.0
+    forward, optimize, began = work._forward, work._optimizer, 0.0
 
     def begin() -> None:
         nonlocal began
@@ -64,7 +64,7 @@ def slow_down(work: object, share: float) -> None:
         while time.perf_counter() < now + share * (now - began):
             pass
 
-    work._forward, work._optimize = begin, end
+    work._forward, work._optimizer = begin, end
 
 
 if __name__ == "__main__":

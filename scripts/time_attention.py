@@ -31,6 +31,8 @@ def parse(words: list[str]) -> tuple[dict, Settings]:
     for name in (one["name"] for one in spec["variants"]):
         if name not in IMPLEMENTATIONS:
             error(f"--variants: there is no implementation {name!r}; choose from {', '.join(IMPLEMENTATIONS)}")
+    if spec.get("precision") == "fp8":
+        error("--precision fp8 is of linear layers; attention has fp32, tf32, bf16 and fp16")
     if "batch" in spec and "tokens" in spec:
         error("give --batch or --tokens, not both")
     if "window" in spec and "mask" not in spec:

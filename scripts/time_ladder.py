@@ -27,6 +27,7 @@ ON_GPU = (
     {"name": "graphs", "compile": "graphs"},
     {"name": "torch", "optimizer": "torch"},
     {"name": "fused", "optimizer": "fused"},
+    {"name": "fp8", "precision": "fp8"},
 )
 ON_CPU = (
     {"name": "fp32", "precision": "fp32"},

@@ -13,24 +13,27 @@ class Precision:
 
     dtype: torch's name for the type of their operands and results; bytes: of an element of it. is_autocast: whether
     the forward pass runs under autocast, with weights in fp32. capability: the least CUDA compute capability.
-    tolerance: how far gradients of the same step may differ, relative; stepscope.results.agreement says why.
+    tolerance: how far gradients of the same step may differ, relative; stepscope.results.agreement says why. None:
+    it is another computation, whose difference is stated and not judged.
     """
 
     name: str
     dtype: str
     bytes: int
     is_autocast: bool
-    capability: int
-    tolerance: float
+    capability: tuple[int, int]
+    tolerance: float | None
 
 
 PRECISIONS = {
     one.name: one
     for one in (
-        Precision("fp32", "float32", 4, is_autocast=False, capability=0, tolerance=1e-4),
-        Precision("tf32", "float32", 4, is_autocast=False, capability=8, tolerance=16 * 2.0**-11),
-        Precision("bf16", "bfloat16", 2, is_autocast=True, capability=8, tolerance=16 * 2.0**-8),
-        Precision("fp16", "float16", 2, is_autocast=True, capability=0, tolerance=16 * 2.0**-8),
+        Precision("fp32", "float32", 4, is_autocast=False, capability=(0, 0), tolerance=1e-4),
+        Precision("tf32", "float32", 4, is_autocast=False, capability=(8, 0), tolerance=16 * 2.0**-11),
+        Precision("bf16", "bfloat16", 2, is_autocast=True, capability=(8, 0), tolerance=16 * 2.0**-8),
+        Precision("fp16", "float16", 2, is_autocast=True, capability=(0, 0), tolerance=16 * 2.0**-8),
+        # bf16's, but for the products of the blocks, whose operands have one byte
+        Precision("fp8", "bfloat16", 1, is_autocast=True, capability=(8, 9), tolerance=None),
     )
 }
 

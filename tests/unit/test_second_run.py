@@ -82,14 +82,14 @@ def test_a_planted_step_is_longer_by_its_share(share, monkeypatch):
         def _forward(self):
             now[0] += 2.0
 
-        def _optimize(self):
+        def _optimizer(self):
             now[0] += 1.0
 
     monkeypatch.setattr(time, "perf_counter", clock)
     work = Work()
     planted_ladder.slow_down(work, share)
     work._forward()
-    work._optimize()
+    work._optimizer()
     assert now[0] - 10 == pytest.approx(3 * (1 + share), abs=0.01)
 
 

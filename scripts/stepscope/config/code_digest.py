@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, option
-from stepscope.model.chosen import CHOSEN_BY_NAME
+from stepscope.model.chosen import CHOSEN_BY_NAME, names
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -60,18 +60,20 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
+    own_precisions = set(names("precision")) & {each.get("precision") for each in (spec, *spec.get("variants", []))}
+    found = {f"{CHOSEN_BY_NAME['precision']}.{name}" for name in own_precisions}
     attention = CHOSEN_BY_NAME["attention"]
     if spec["study"] == "attention":
         return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
     if spec["study"] == "precision":
         return [f"{attention}.naive"] if spec["probe"] == "autocast" else []
     if "model" not in spec and "num_layers" not in spec:
-        return []
-    found = {f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}"}
+        return sorted(found)
+    found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")
     for variant in spec.get("variants", [spec]):
-        for name, package in CHOSEN_BY_NAME.items():
+        for name in ("attention", "optimizer"):
             if name != "attention" or name in variant or "model" not in spec:
-                found.add(f"{package}.{option(variant, name)}")
+                found.add(f"{CHOSEN_BY_NAME[name]}.{option(variant, name)}")
     return sorted(found)
 
 

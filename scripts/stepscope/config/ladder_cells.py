@@ -24,7 +24,7 @@ def ladder_cells(target: Target) -> list[Cell]:
             **models[place["size"]],
             "context": place["context"],
             "batch": batch,
-            "variants": variants(study["rungs"][device], study["asides"][device], place["size"], config, device),
+            "variants": _climbed(place, config, device),
             **timed_steps(target),
             **target.common,
         }
@@ -34,6 +34,20 @@ def ladder_cells(target: Target) -> list[Cell]:
     if not cells:
         raise ConfigError(f"config key ladder.places.{device}: the list is empty; give at least one size and context")
     return each_once(cells)
+
+
+def _climbed(place: dict, config: dict, device: str) -> list[dict]:
+    """The variants of a place: all, or the rungs from the one on that it names, without asides."""
+    study, size = config["ladder"], place["size"]
+    if "start" not in place:
+        return variants(study["rungs"][device], study["asides"][device], size, config, device)
+    rungs = variants(study["rungs"][device], [], size, config, device)
+    names = [rung["name"] for rung in rungs]
+    if place["start"] not in names:
+        key = f"config key ladder.places.{device}"
+        raise ConfigError(f"{key}: start: there is no rung {place['start']!r}; the rungs are {', '.join(names)}")
+    first, *rest = rungs[names.index(place["start"]) :]
+    return [{key: value for key, value in first.items() if key != "after"}, *rest]
 
 
 def variants(changes: list[dict], asides: list[dict], size: str, config: dict, device: str) -> list[dict]:

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from stepscope.axes import PRECISIONS
 from stepscope.figures.words import short
 from stepscope.results.tables import Tables
 
-PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8")
 PLACE = ["size", "context", "batch"]
 PEAKS = {"peak_reserved": "reserved", "peak_resident": "resident"}  # of the GPU's allocator, of the process on a CPU
 

@@ -13,6 +13,7 @@ from stepscope.kernels import masks
 from stepscope.kernels.kernels import backward, forward
 from stepscope.kernels.kernels import unsupported as unsupported
 from stepscope.kernels.operands import as_4d, check, empty_like
+from stepscope.kernels.operands import wrong_head as wrong_head
 
 
 def attention(

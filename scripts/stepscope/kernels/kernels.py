@@ -22,8 +22,6 @@ from stepscope.kernels.launching import Layout, Plan, layouts_of
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import addressable_rows, check, contiguous_rows, empty_like, readable
 
-# Triton decides when a kernel is defined: all that were imported above run in its interpreter, on the CPU, or none.
-_INTERPRETED = knobs.runtime.interpret
 _MOST_KEPT = 1024
 
 
@@ -112,10 +110,8 @@ def backward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopp
 @lru_cache(maxsize=8)
 def unsupported(device: torch.device) -> str | None:
     """Why the device cannot run the kernels, in one line; None if it can."""
-    if _INTERPRETED:
-        return None
     if device.type != "cuda":
-        return f"fused attention in Triton needs a GPU, not {device.type}"
+        return None if knobs.runtime.interpret else f"fused attention in Triton needs a GPU, not {device.type}"
     capability = torch.cuda.get_device_capability(device)
     if torch.version.hip is None and capability < (8, 0):
         return f"fused attention in Triton needs compute capability 8.0 or more, not {'.'.join(map(str, capability))}"

@@ -38,11 +38,14 @@ def check_shapes(q: torch.Size, k: torch.Size, v: torch.Size) -> None:
             "q, k and v have to be (..., heads, length, d_head), alike but for the length of q and the number of its"
             f" heads, a multiple of that of k and v, not {shapes}"
         )
-    d_head = q[-1]
-    if d_head > LARGEST_HEAD or d_head % 8 or d_head == 0:
-        raise ValueError(
-            f"fused attention needs a d_head that is a multiple of 8, at most {LARGEST_HEAD}, not {d_head}"
-        )
+    if reason := wrong_head(q[-1]):
+        raise ValueError(reason)
+
+
+def wrong_head(d_head: int) -> str | None:
+    """Why the kernels cannot run heads of so many dimensions, in one line; None if they can."""
+    is_known = 0 < d_head <= LARGEST_HEAD and d_head % 8 == 0
+    return None if is_known else f"fused attention needs d_head a multiple of 8, up to {LARGEST_HEAD}, not {d_head}"
 
 
 def as_4d(x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 
@@ -17,6 +18,7 @@ from stepscope.measure.found import Found
 from stepscope.measure.samples import Samples
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry
+from stepscope.model.chosen import load
 
 KINDS = ("burst", "sustained")
 BURSTS, IDLE = 5, 0.1  # before each burst so many seconds of rest
@@ -43,9 +45,7 @@ def _both(run: Callable[[], object], spec: dict, samples: Samples) -> None:
         for seconds in times:
             samples.add(kind, spec["operation"], seconds, kind=kind, warmup=warmup)
 
-    def timed() -> list[float]:
-        return _times(run, spec["steps"], spec["device"])
-
+    timed = partial(_times, run, spec["steps"], spec["device"])
     note(_times(run, max(1, spec["warmup"]), spec["device"]), "burst", warmup=True)
     for _ in range(BURSTS):
         time.sleep(IDLE)
@@ -79,9 +79,12 @@ def operation(spec: dict) -> Callable[[], object]:
         source = torch.randn(spec["mebibytes"] * 2**20 // ELEMENT, device=device)
         target = torch.empty_like(source)
         return lambda: target.copy_(source)
-    shape, dtype = (spec["order"], spec["order"]), precision.dtype(spec["precision"])
-    left, right = (torch.randn(shape, device=device).to(dtype) for _ in range(2))
-    product = torch.empty(shape, device=device, dtype=dtype)
+    dtype = precision.dtype(spec["precision"])
+    left, right = (torch.randn(spec["order"], spec["order"], device=device).to(dtype) for _ in range(2))
+    if spec["precision"] == "fp8":
+        (left, scale), (right, other) = map(load("precision", "fp8").quantized, (left, right))
+        return lambda: load("precision", "fp8").product(left, right.t(), scale, other, dtype)
+    product = torch.empty_like(left)
     return lambda: torch.mm(left, right.t(), out=product)
 
 

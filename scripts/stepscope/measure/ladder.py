@@ -15,6 +15,7 @@ from functools import partial
 
 import torch
 
+from stepscope.axes import option
 from stepscope.formulas import footprint, footprint_peak
 from stepscope.measure import gpu_alone, memory, models, steps
 from stepscope.measure.clock import Clock
@@ -46,15 +47,9 @@ def fit_together(spec: dict, free: int) -> bool:
     shape, kept, transient = ModelShape.of(spec), 0, []
     for variant in spec["variants"]:
         options = spec_of(spec, variant)
-        attention = options.get("attention", "naive")
-        how = ("precision", "optimizer")
-        setup = footprint.Setup(
-            shape,
-            spec["batch"],
-            spec["context"],
-            attention="naive" if attention == "naive" else "sdpa",
-            **{key: options[key] for key in how if key in options},
-        )
+        attention = "naive" if option(options, "attention") == "naive" else "sdpa"
+        how = (options["precision"], attention, option(options, "optimizer"))
+        setup = footprint.Setup(shape, spec["batch"], spec["context"], *how)
         of_step = footprint_peak.peak(setup, "step").bytes - KEPT * shape.parameters
         transient.append(of_step)
         kept += KEPT * shape.parameters + (of_step if options.get("compile") == "graphs" else 0)

@@ -18,7 +18,7 @@ INSTRUCTIONS = {
     "fp16": {"avx512_fp16", "amx_fp16", "asimdhp"},
 }
 CPUINFO = Path("/proc/cpuinfo")
-_NAMES = {getattr(torch, one.dtype): name for name, one in PRECISIONS.items() if name != "tf32"}
+_NAMES = {getattr(torch, one.dtype): name for name, one in PRECISIONS.items() if name not in ("tf32", "fp8")}
 _LACKING = ("not implemented for", "not supported", "does not support", "unsupported")  # said of an operator
 Result = TypeVar("Result")
 
@@ -30,12 +30,11 @@ def unsupported(precision: str, device: str) -> str | None:
     if device == "cpu":
         is_missing = PRECISIONS[precision].is_autocast and not has_instructions(precision)
         return f"no {precision} instructions" if is_missing else None
-    major, minor = torch.cuda.get_device_capability()
-    least = PRECISIONS[precision].capability
-    if major < least:
-        name = torch.cuda.get_device_name()
-        return f"{precision} needs compute capability {least}.0 or more; {name} has {major}.{minor}"
-    return None
+    own, least = torch.cuda.get_device_capability(), PRECISIONS[precision].capability
+    if own >= least:
+        return None
+    name, needed, has = torch.cuda.get_device_name(), *("{}.{}".format(*each) for each in (least, own))
+    return f"{precision} needs compute capability {needed} or more; {name} has {has}"
 
 
 def has_instructions(precision: str) -> bool:

@@ -52,7 +52,7 @@ def _type_given(name: str, call: Callable[[Tensor], Tensor], x: Tensor) -> str:
 def _under_autocast(device: str) -> dict[str, Callable[[Tensor], Tensor]]:
     """Operations on (rows, width) as a model calls them; torch's own, and those of our model."""
     weight, bias = torch.ones(WIDTH, device=device), torch.zeros(WIDTH, device=device)
-    own_norm = RMSNorm(WIDTH, device, eps=EPS)
+    own_norm = RMSNorm(WIDTH, eps=EPS).to(device)
     targets = torch.zeros(2, dtype=torch.int64, device=device)
     return {
         "torch LayerNorm": lambda x: F.layer_norm(x, (WIDTH,), weight, bias, EPS),

@@ -28,7 +28,8 @@ def unsupported(spec: dict) -> str | None:
         return reason
     if spec.get("attention") == "triton":
         kernels = load("attention", "triton").fused  # by name: a cell that runs others does not depend on it
-        if reason := kernels.unsupported(torch.device(device)):
+        wrong = kernels.wrong_head(spec["d_model"] // spec["num_heads"]) if "num_heads" in spec else None
+        if reason := kernels.unsupported(torch.device(device)) or wrong:
             return reason
     if device == "cuda":
         return None
@@ -80,13 +81,7 @@ class Workload:
 
     def phases(self, mode: str) -> dict[str, Callable[[], None]]:
         """The phases of a mode, in their order, launched by the host one kernel after the other."""
-        every = {
-            "inference": self._inference,
-            "forward": self._forward,
-            "backward": self._backward,
-            "optimizer": self._optimize,
-        }
-        return {name: every[name] for name in MODES[mode].phases}
+        return {name: getattr(self, f"_{name}") for name in MODES[mode].phases}
 
     def clear_gradients(self) -> None:
         """What every training loop does first: drop the gradients of the step before."""
@@ -111,7 +106,7 @@ class Workload:
     def _backward(self) -> None:
         self._loss.backward()
 
-    def _optimize(self) -> None:
+    def _optimizer(self) -> None:
         self.optimizer.step()
 
     def _autocast(self) -> contextlib.AbstractContextManager:

@@ -11,6 +11,7 @@ from types import ModuleType
 CHOSEN_BY_NAME = {
     "attention": "stepscope.model.attention",
     "optimizer": "stepscope.model.optimizers",
+    "precision": "stepscope.model.precisions",  # of those that torch has no context for
 }
 
 

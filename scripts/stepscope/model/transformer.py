@@ -5,7 +5,7 @@
 
 Linear layers have no bias, positions enter through rotary embeddings, and the head is not tied to the embedding, as in
 LLaMA (Touvron et al. 2023). Heads of K and V may be fewer than of Q, and a position may see but a window of those
-before it. Parameters are created on their device, in fp32 unless told otherwise; lower precision is
+before it. Parameters are created on torch's default device, in its default type (fp32); lower precision is
 the business of `torch.autocast`. Nothing in the forward pass makes the host wait for the device.
 """
 
@@ -33,7 +33,8 @@ def build_model(shape: ModelShape, context: int, attention: str, device: Device,
     Seeds PyTorch's global generators. Raises ValueError when there is no such attention or `context` is not positive.
     """
     torch.manual_seed(seed)
-    return TransformerLM(shape, context, load("attention", attention).attention, device)
+    with torch.device(device):
+        return TransformerLM(shape, context, load("attention", attention).attention)
 
 
 def random_batch(vocab_size: int, batch: int, context: int, device: Device, seed: int) -> tuple[Tensor, Tensor]:
@@ -46,19 +47,17 @@ def random_batch(vocab_size: int, batch: int, context: int, device: Device, seed
 class TransformerLM(nn.Module):
     """Language model: (batch, length) int64 tokens -> (batch, length, vocab_size) logits, length <= context."""
 
-    def __init__(
-        self, shape: ModelShape, context: int, attention: Attention, device: Device, dtype: torch.dtype = torch.float32
-    ) -> None:
+    def __init__(self, shape: ModelShape, context: int, attention: Attention) -> None:
         super().__init__()
         if context < 1:
             raise ValueError(f"context must be a positive integer, not {context!r}")
-        self.embedding = Embedding(shape.vocab_size, shape.d_model, device, dtype)
+        self.embedding = Embedding(shape.vocab_size, shape.d_model)
         # One table of rotations, shared by all blocks.
-        rotary = RotaryEmbedding(context, shape.d_head, device, dtype)
+        rotary = RotaryEmbedding(context, shape.d_head)
         attention = partial(attention, window=shape.window) if shape.window else attention
-        self.blocks = nn.ModuleList(Block(shape, rotary, attention, device, dtype) for _ in range(shape.num_layers))
-        self.final_norm = RMSNorm(shape.d_model, device, dtype)
-        self.head = Linear(shape.d_model, shape.vocab_size, device, dtype)
+        self.blocks = nn.ModuleList(Block(shape, rotary, attention) for _ in range(shape.num_layers))
+        self.final_norm = RMSNorm(shape.d_model)
+        self.head = Linear(shape.d_model, shape.vocab_size)
 
     def forward(self, tokens: Tensor) -> Tensor:
         with named("embedding"):
@@ -77,19 +76,12 @@ class Block(nn.Module):
     (batch, length, d_model) -> (batch, length, d_model).
     """
 
-    def __init__(
-        self,
-        shape: ModelShape,
-        rotary: "RotaryEmbedding",
-        attention: Attention,
-        device: Device,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
+    def __init__(self, shape: ModelShape, rotary: "RotaryEmbedding", attention: Attention) -> None:
         super().__init__()
-        self.attention_norm = RMSNorm(shape.d_model, device, dtype)
-        self.attention = CausalSelfAttention(shape, rotary, attention, device, dtype)
-        self.feed_forward_norm = RMSNorm(shape.d_model, device, dtype)
-        self.feed_forward = SwiGLU(shape.d_model, shape.d_ff, device, dtype)
+        self.attention_norm = RMSNorm(shape.d_model)
+        self.attention = CausalSelfAttention(shape, rotary, attention)
+        self.feed_forward_norm = RMSNorm(shape.d_model)
+        self.feed_forward = SwiGLU(shape.d_model, shape.d_ff)
 
     def forward(self, x: Tensor) -> Tensor:
         with named("attention norm"):
@@ -111,21 +103,14 @@ class CausalSelfAttention(nn.Module):
     (batch, length, d_model) -> (batch, length, d_model).
     """
 
-    def __init__(
-        self,
-        shape: ModelShape,
-        rotary: "RotaryEmbedding",
-        attention: Attention,
-        device: Device,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
+    def __init__(self, shape: ModelShape, rotary: "RotaryEmbedding", attention: Attention) -> None:
         super().__init__()
         self.num_heads, self.kv_heads = shape.num_heads, shape.kv_heads
         self.rotary = rotary
         self.attend = attention
         # Q, K and V projections, stacked into one matrix: one product instead of three.
-        self.qkv = Linear(shape.d_model, shape.qkv_width, device, dtype)
-        self.output = Linear(shape.d_model, shape.d_model, device, dtype)
+        self.qkv = Linear(shape.d_model, shape.qkv_width)
+        self.output = Linear(shape.d_model, shape.d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         with named("QKV projection"):
@@ -152,11 +137,11 @@ class CausalSelfAttention(nn.Module):
 class SwiGLU(nn.Module):
     """W_down (silu(W_gate x) * W_up x) (Shazeer 2020, equation 6). (..., d_model) -> (..., d_model)."""
 
-    def __init__(self, d_model: int, d_ff: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
-        self.gate = Linear(d_model, d_ff, device, dtype)
-        self.up = Linear(d_model, d_ff, device, dtype)
-        self.down = Linear(d_ff, d_model, device, dtype)
+        self.gate = Linear(d_model, d_ff)
+        self.up = Linear(d_model, d_ff)
+        self.down = Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(F.silu(self.gate(x)) * self.up(x))
@@ -170,19 +155,17 @@ class RotaryEmbedding(nn.Module):
     than the tables.
     """
 
-    def __init__(
-        self, context: int, d_head: int, device: Device, dtype: torch.dtype = torch.float32, theta: float = 10_000.0
-    ) -> None:
+    def __init__(self, context: int, d_head: int, theta: float = 10_000.0) -> None:
         super().__init__()
         # Angles reach `context` radians: in float64 they keep their fraction, the tables may then be rounded.
-        frequencies = theta ** (-torch.arange(0, d_head, 2, device=device, dtype=torch.float64) / d_head)
-        positions = torch.arange(context, device=device, dtype=torch.float64)
+        frequencies = theta ** (-torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)
+        positions = torch.arange(context, dtype=torch.float64)
         angles = rearrange(torch.outer(positions, frequencies), "context pairs -> context 1 pairs 1")
         # (a cos - b sin, b cos + a sin) = (a, b) * (cos, cos) + (b, a) * (-sin, sin)
         cos = torch.cat([angles.cos(), angles.cos()], dim=-1)
         sin = torch.cat([-angles.sin(), angles.sin()], dim=-1)
-        self.register_buffer("cos", cos.flatten(-2).to(dtype), persistent=False)
-        self.register_buffer("sin", sin.flatten(-2).to(dtype), persistent=False)
+        self.register_buffer("cos", cos.flatten(-2).to(torch.get_default_dtype()), persistent=False)
+        self.register_buffer("sin", sin.flatten(-2).to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[1]
@@ -200,10 +183,10 @@ class RMSNorm(nn.Module):
     (..., d_model) -> (..., d_model), same dtype.
     """
 
-    def __init__(self, d_model: int, device: Device, dtype: torch.dtype = torch.float32, eps: float = 1e-5) -> None:
+    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
         super().__init__()
         self.eps = eps
-        self.gain = nn.Parameter(torch.ones(d_model, device=device, dtype=dtype))
+        self.gain = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))  # fp32 is left alone: no copy
@@ -212,28 +195,30 @@ class RMSNorm(nn.Module):
 
 
 class Linear(nn.Module):
-    """x W^T, no bias. (..., d_in) -> (..., d_out)."""
+    """x W^T, no bias. (..., d_in) -> (..., d_out). product: what multiplies; a precision may put its own in place."""
 
-    def __init__(self, d_in: int, d_out: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+    product = staticmethod(F.linear)
+
+    def __init__(self, d_in: int, d_out: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(truncated_normal(d_out, d_in, device, dtype))
+        self.weight = nn.Parameter(truncated_normal(d_out, d_in))
 
     def forward(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight)
+        return self.product(x, self.weight)
 
 
 class Embedding(nn.Module):
     """One row of the table for each token. (...) int64 -> (..., d_model)."""
 
-    def __init__(self, vocab_size: int, d_model: int, device: Device, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(truncated_normal(vocab_size, d_model, device, dtype))
+        self.weight = nn.Parameter(truncated_normal(vocab_size, d_model))
 
     def forward(self, tokens: Tensor) -> Tensor:
         return F.embedding(tokens, self.weight)
 
 
-def truncated_normal(rows: int, columns: int, device: Device, dtype: torch.dtype) -> Tensor:
+def truncated_normal(rows: int, columns: int) -> Tensor:
     """(rows, columns), normal with std = sqrt(2 / (rows + columns)) (Glorot and Bengio 2010), cut at 3 std.
 
     Drawn by inverting the distribution function, in place and without rejection: nn.init.trunc_normal_ redraws until
@@ -241,5 +226,5 @@ def truncated_normal(rows: int, columns: int, device: Device, dtype: torch.dtype
     """
     std = math.sqrt(2 / (rows + columns))
     probability_within = math.erf(3 / math.sqrt(2))  # of lying within 3 std
-    weight = torch.empty(rows, columns, device=device, dtype=dtype)
+    weight = torch.empty(rows, columns)
     return weight.uniform_(-probability_within, probability_within).erfinv_().mul_(math.sqrt(2) * std)

@@ -17,21 +17,21 @@ OF_LOSS = 0.1
 
 
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
-    """What each variant computed (the record's `checks`), and `same`, `difference`, `tolerance` against
-    the first that has a loss. `difference` is the largest relative one of the gradients' norm and sampled entries, and
-    of the loss times ten; None where a number is missing or not finite, which is not the same."""
+    """What each variant computed (the record's `checks`), and `same`, `difference`, `tolerance` (None: nothing is
+    judged) against the first that has a loss. `difference` is the largest relative one of the gradients' norm and
+    sampled entries, and of the loss times ten; None where a number is missing or not finite, which is not the same."""
     with_loss = {name: one for name, one in computed.items() if one}
     if not with_loss:
         return {}
     first = next(iter(with_loss))
-    return {
-        name: one
-        | _against(one, with_loss[first], max(PRECISIONS[precisions[each]].tolerance for each in (name, first)))
-        for name, one in with_loss.items()
-    }
+    found = {}
+    for name, one in with_loss.items():
+        both = [PRECISIONS[precisions[each]].tolerance for each in (name, first)]
+        found[name] = one | _against(one, with_loss[first], None if None in both else max(both))
+    return found
 
 
-def _against(one: dict, first: dict, tolerance: float) -> dict:
+def _against(one: dict, first: dict, tolerance: float | None) -> dict:
     own, other = one["gradient_sample"], first["gradient_sample"]
     apart = math.dist(own, other) / math.hypot(*other) if len(own) == len(other) and any(other) else math.nan
     relative = [abs(one[key] - first[key]) / abs(first[key] or math.nan) for key in ("loss", "gradient_norm")]
@@ -40,5 +40,5 @@ def _against(one: dict, first: dict, tolerance: float) -> dict:
     return {
         "difference": difference if known else None,
         "tolerance": tolerance,
-        "same": known and difference <= tolerance,
+        "same": known and (tolerance is None or difference <= tolerance),
     }

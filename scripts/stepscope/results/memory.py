@@ -8,8 +8,8 @@ from stepscope.axes import NEUTRAL, modes_up_to
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Contribution, Setup
 from stepscope.formulas.footprint_peak import Peak
-from stepscope.formulas.formula_of_tensor import formula_of
 from stepscope.results.cells import Cell
+from stepscope.results.formula_of_tensor import formula_of
 
 ITEM = "item"  # category of rows that compare a sum
 
@@ -52,7 +52,10 @@ class Snapshots:
 
 
 def setup_of(shape, spec: dict) -> Setup | None:
-    """What the closed form needs of a spec, a cell's or a variant's; None without a shape."""
+    """What the closed form needs of a spec, a cell's or a variant's; None without a shape, or in fp8, of whose kept
+    operands it knows nothing."""
+    if spec.get("precision") == "fp8":
+        return None
     options = {name: spec.get(name, NEUTRAL[name]) for name in ("attention", "optimizer")}
     return shape and Setup(shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options)
 

@@ -87,7 +87,8 @@ def _of_checks(cells: list[Cell]) -> Iterator[dict]:
     for cell in cells:
         for name, check in _checks(cell).items():
             far = math.inf if check["difference"] is None else check["difference"]
-            for quantity, number in (("difference", far), ("tolerance", check["tolerance"])):
+            judged = {} if check["tolerance"] is None else {"tolerance": check["tolerance"]}
+            for quantity, number in ({"difference": far} | judged).items():
                 place = {"cell": cell.name, "variant": name, "mode": "step"}
                 yield place | {"quantity": quantity, "unit": "1", "value": number}
 

@@ -13,12 +13,12 @@ import torch
 from stepscope.formulas import footprint
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, moments, peak
-from stepscope.formulas.formula_of_tensor import formula_of
 from stepscope.model.attention import naive
 from stepscope.model.chosen import load
 from stepscope.model.loss import cross_entropy
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
+from stepscope.results.formula_of_tensor import formula_of
 
 ROOT = Path(__file__).parents[3]
 RECORDINGS = ROOT / "tests/unit/snapshot/recordings"

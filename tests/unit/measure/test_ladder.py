@@ -67,14 +67,14 @@ def test_processes_take_variants_in_different_orders():
 
 def fail(monkeypatch, when, error=None):
     """Let the optimizer's step of a workload fail as `when(spec)` says."""
-    real = Workload._optimize
+    real = Workload._optimizer
 
     def step(self):
         if when(self.spec):
             raise error or torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.")
         real(self)
 
-    monkeypatch.setattr(Workload, "_optimize", step)
+    monkeypatch.setattr(Workload, "_optimizer", step)
 
 
 def test_a_variant_that_runs_out_of_memory_is_a_result_and_the_others_go_on(place, monkeypatch):

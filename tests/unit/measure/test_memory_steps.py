@@ -210,7 +210,7 @@ def test_where_memory_ran_out_is_the_running_part(monkeypatch, one_thread):
 
 def test_gradients_that_exist_when_memory_runs_out_are_named(monkeypatch, one_thread):
     """In the optimizer all of them do, in the warm-up as in the measured steps."""
-    OutOfMemory(monkeypatch, "_optimize", 1)
+    OutOfMemory(monkeypatch, "_optimizer", 1)
     found = measured()
     trace = found.snapshot["device_traces"][0]
     at_the_end = [sum(entry["action"] == action for entry in trace) for action in ("alloc", "free_completed")]
@@ -223,6 +223,6 @@ def test_another_error_passes_through(monkeypatch, one_thread):
     def fail(workload):
         raise RuntimeError("broken on purpose")
 
-    monkeypatch.setattr(memory_steps.Workload, "_optimize", fail)
+    monkeypatch.setattr(memory_steps.Workload, "_optimizer", fail)
     with pytest.raises(RuntimeError, match="broken on purpose"):
         measured()

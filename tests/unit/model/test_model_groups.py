@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F
 from stepscope.formulas import flops, footprint
 from stepscope.formulas.footprint import Setup
-from stepscope.formulas.formula_of_tensor import formula_of
 from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model
+from stepscope.results.formula_of_tensor import formula_of
 
 CONTEXT = 10
 WAYS = [{"key_value_heads": 2}, {"key_value_heads": 1}, {"window": 3}, {"key_value_heads": 2, "window": 4}]

@@ -1,5 +1,6 @@
 """Each layer and the whole model, against formulas written independently with PyTorch's functions."""
 
+import contextlib
 import math
 
 import pytest
@@ -22,12 +23,20 @@ from stepscope.model.transformer import (
 
 SHAPE = ModelShape(d_model=24, d_ff=40, num_layers=3, num_heads=2, vocab_size=31)
 CONTEXT = 10
-FLOAT64 = {"device": "cpu", "dtype": torch.float64}
+
+
+@contextlib.contextmanager
+def in_float64():
+    """Within it parameters and tables are made in float64."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
 
 
 def _model(attention="naive"):
     torch.manual_seed(0)
-    model = TransformerLM(SHAPE, CONTEXT, load("attention", attention).attention, **FLOAT64)
+    with in_float64():
+        model = TransformerLM(SHAPE, CONTEXT, load("attention", attention).attention)
     for name, parameter in model.named_parameters():
         if name.endswith("gain"):  # all ones would hide a gain that is not applied
             torch.nn.init.uniform_(parameter, 0.5, 1.5)
@@ -52,7 +61,7 @@ def _with_weight(layer, weight):
 
 
 def test_linear(assert_same):
-    layer = Linear(6, 5, **FLOAT64)
+    layer = Linear(6, 5).double()
     x, weight = torch.randn(2, 3, 6, dtype=torch.float64), layer.weight
     assert_same(
         lambda x, w: _with_weight(layer, {"weight": w})(x), lambda x, w: torch.einsum("bli,oi->blo", x, w), x, weight
@@ -60,14 +69,14 @@ def test_linear(assert_same):
 
 
 def test_embedding(assert_same):
-    layer = Embedding(11, 4, **FLOAT64)
+    layer = Embedding(11, 4).double()
     tokens = torch.tensor([[0, 3, 3], [10, 0, 3]])
     one_hot = F.one_hot(tokens, 11).double()
     assert_same(lambda w: _with_weight(layer, {"weight": w})(tokens), lambda w: one_hot @ w, layer.weight)
 
 
 def test_rms_norm(assert_same):
-    layer = RMSNorm(8, **FLOAT64)
+    layer = RMSNorm(8).double()
     torch.manual_seed(0)
     # The second row is so small that eps = 1e-5 decides its result.
     x = torch.randn(2, 3, 8, dtype=torch.float64) * torch.tensor([1.0, 1e-3, 100.0], dtype=torch.float64)[:, None]
@@ -79,7 +88,7 @@ def test_rms_norm(assert_same):
 
 def test_rms_norm_of_low_precision_is_exact_up_to_the_final_rounding():
     torch.manual_seed(0)
-    layer = RMSNorm(512, "cpu")
+    layer = RMSNorm(512)
     torch.nn.init.normal_(layer.gain)
     x = (300 * torch.randn(4, 512)).to(torch.float16)  # squares overflow fp16
     expected = F.rms_norm(x.double(), (512,), layer.gain.double(), 1e-5)
@@ -90,7 +99,7 @@ def test_rms_norm_of_low_precision_is_exact_up_to_the_final_rounding():
 
 def test_swiglu(assert_same):
     torch.manual_seed(0)
-    layer = SwiGLU(6, 10, **FLOAT64)
+    layer = SwiGLU(6, 10).double()
     weights = [layer.gate.weight, layer.up.weight, layer.down.weight]
     x = 5 * torch.randn(2, 3, 6, dtype=torch.float64)
 
@@ -114,13 +123,14 @@ def _rotate(x, theta=10_000.0):
 @pytest.mark.parametrize("length", [1, 7, 12])
 def test_rotary_embedding(assert_same, length):
     torch.manual_seed(0)
-    layer = RotaryEmbedding(12, 6, **FLOAT64)
+    with in_float64():
+        layer = RotaryEmbedding(12, 6)
     x = torch.randn(3, length, 4, 6, dtype=torch.float64)
     assert_same(layer, lambda x: _rotate(x.movedim(1, -2)).movedim(-2, 1), x)
 
 
 def test_rotary_tables_stay_accurate_at_long_context():
-    layer = RotaryEmbedding(16_384, 8, "cpu")
+    layer = RotaryEmbedding(16_384, 8)
     x = torch.randn(1, 16_384, 1, 8)
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     torch.testing.assert_close(layer(x).double(), expected, rtol=0, atol=2e-6)
@@ -129,7 +139,7 @@ def test_rotary_tables_stay_accurate_at_long_context():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_rotation_of_low_precision_is_exact_up_to_the_final_rounding(dtype):
     torch.manual_seed(0)
-    layer = RotaryEmbedding(64, 8, "cpu")
+    layer = RotaryEmbedding(64, 8)
     x = torch.randn(2, 64, 3, 8).to(dtype)
     expected = _rotate(x.double().movedim(1, -2)).movedim(-2, 1)
     got = layer(x)

@@ -14,6 +14,8 @@ class Model:
     """What a spec's `model` builds, with the options that the spec names."""
 
     def __init__(self, spec: dict):
+        if spec["precision"] == "fp8":
+            raise Unsupported("fp8 is there for the sizes of this project alone; give a model of one's own bf16")
         self._own = _built(spec, spec["device"])
         try:
             own.adapt(self._own, spec)

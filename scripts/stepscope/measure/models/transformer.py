@@ -3,7 +3,8 @@
 from torch import Tensor, nn
 
 from stepscope.axes import option
-from stepscope.measure import memory
+from stepscope.measure import memory, models
+from stepscope.model.chosen import load
 from stepscope.model.loss import cross_entropy
 from stepscope.model.ranges import named
 from stepscope.model.shape import ModelShape
@@ -19,6 +20,11 @@ class Model:
         self.module = build_model(shape, spec["context"], option(spec, "attention"), device, spec["seed"])
         batch = random_batch(spec["vocab_size"], spec["batch"], spec["context"], device, spec["seed"])
         self._tokens, self._targets = batch
+        if spec["precision"] == "fp8":
+            fp8 = load("precision", "fp8")
+            if reason := fp8.unsupported(shape, self._tokens.numel()):
+                raise models.Unsupported(reason)
+            fp8.convert(self.module.blocks)
 
     @property
     def blocks(self) -> nn.ModuleList:

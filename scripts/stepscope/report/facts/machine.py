@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from stepscope.axes import PRECISIONS
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, scaled, time_of
 
-MIXED = ("bf16", "fp16")
+MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax are written, each
 # operation reading and writing whole tensors (batch × heads × context × context). Under autocast, forward: product
 # writes 2; mask 2 + 2; maximum 2; minus it 2 + 4; exp 4 + 4; sum 4; times the reciprocal 4 + 4; cast 4 + 2; product

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cached_property
 
+from stepscope.axes import PRECISIONS
 from stepscope.report.facts.machine import MIXED, Machine, Place, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
@@ -12,14 +13,15 @@ from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, min
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 LABELS = {
-    **{"fp32": "fp32", "tf32": "TF32", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"},
+    **{name: name for name in PRECISIONS},
+    "tf32": "TF32",
     **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
     **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
     **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
 }
 _BY_NAME = {"compile": ("compile", "block"), "blocks": ("compile", "block"), "foreach": ("optimizer", "torch")}
 _OF_VALUE = {
-    **dict.fromkeys(("fp32", "tf32", "bf16", "fp16", "fp8"), "precision"),
+    **dict.fromkeys(PRECISIONS, "precision"),
     **dict.fromkeys(("sdpa", "flex", "triton"), "attention"),
     **dict.fromkeys(("block", "model", "graphs"), "compile"),
     **dict.fromkeys(("torch", "fused"), "optimizer"),
