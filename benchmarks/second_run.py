@@ -30,6 +30,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
 
+from stepscope.config.config import read_yaml  # noqa: E402
 from stepscope.results.tables import Tables  # noqa: E402
 
 NARROW = 1.04  # half an interval, as a ratio
@@ -105,12 +106,15 @@ def planted(folder: Path) -> Path:
     """The tables of the ladders of equal variants, measured as far as they are not there."""
     names = [f"equal{number}" for number in range(EQUAL)]
     variants = [{"name": names[0]}, *({"name": b, "after": a} for a, b in zip(names, [*names[1:], SLOW], strict=True))]
-    cells = []
+    own, cells = read_yaml(ROOT / "config.yaml")["ladder"], []
+    steps = own["steps"]["cpu"]
+    budget = ["--processes", own["processes"]["cpu"], "--warmup", own["warmup"]["cpu"], "--steps", steps["min"]]
+    budget += ["--max-steps", steps["max"], "--max-seconds", steps["seconds"]]
     for context in CONTEXTS:
         name = f"here/ladder/nano/ctx{context}"
         place = folder / "results" / name
         if not (place / "record.json").is_file():
-            words = ["--share", SHARE, "--", "--size", "nano", "--context", context, "--device", "cpu"]
+            words = ["--share", SHARE, "--", "--size", "nano", "--context", context, "--device", "cpu", *budget]
             _run(ROOT / "benchmarks/planted_ladder.py", *words, "--variants", json.dumps(variants), "--out", place)
         record = json.loads((place / "record.json").read_bytes())
         command = record["provenance"]["command"]

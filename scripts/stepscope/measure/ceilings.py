@@ -83,7 +83,7 @@ def operation(spec: dict) -> Callable[[], object]:
     left, right = (torch.randn(spec["order"], spec["order"], device=device).to(dtype) for _ in range(2))
     if spec["precision"] == "fp8":
         (left, scale), (right, other) = map(load("precision", "fp8").quantized, (left, right))
-        return lambda: load("precision", "fp8").product(left, right.t(), scale, other, dtype)
+        return lambda: load("precision", "fp8").product(left, right.t(), scale, other, dtype, True)
     product = torch.empty_like(left)
     return lambda: torch.mm(left, right.t(), out=product)
 

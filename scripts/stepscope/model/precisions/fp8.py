@@ -44,7 +44,7 @@ class _Fp8Linear(torch.autograd.Function):
         low_weight, scale_weight = quantized(weight)
         ctx.save_for_backward(low_x, scale_x, low_weight, scale_weight)
         ctx.dtype = x.dtype
-        return product(low_x, low_weight.t(), scale_x, scale_weight, torch.bfloat16)
+        return product(low_x, low_weight.t(), scale_x, scale_weight, torch.bfloat16, is_fast=True)
 
     @staticmethod
     def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,9 +62,10 @@ def quantized(x: Tensor, dtype: torch.dtype = FORWARD) -> tuple[Tensor, Tensor]:
     return (x.float() / scale).clamp(-most, most).to(dtype), scale
 
 
-def product(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, dtype: torch.dtype) -> Tensor:
-    """a b, times both scales, summed in fp32. a: (m, k), contiguous; b: (k, n), its columns contiguous."""
-    return torch._scaled_mm(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=dtype)
+def product(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, dtype: torch.dtype, is_fast=False) -> Tensor:
+    """a b, times both scales. a: (m, k), contiguous; b: (k, n), its columns contiguous. is_fast: sums stay in the
+    tensor cores' accumulators, which have fewer bits than fp32."""
+    return torch._scaled_mm(a, b, scale_a=scale_a, scale_b=scale_b, out_dtype=dtype, use_fast_accum=is_fast)
 
 
 def _by_columns(x: Tensor) -> Tensor:
