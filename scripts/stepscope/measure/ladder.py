@@ -100,8 +100,8 @@ class _Process:
             self._try(variant["name"], self._prepare, variant)
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
-        for work in self._works.values():
-            steps.tidy(work, self._device)
+        for name in self._works:  # no variable may hold the last one beyond _forget()
+            steps.tidy(self._works[name], self._device)
         parts: list[Callable] = [partial(self._series, mode="step", kind="phased"), self._forward_backward]
         if self._device == "cuda" and self._is_last:
             parts.append(self._energy)
