@@ -14,6 +14,7 @@ PASSES = {"forward": ("forward", "loss", "inference"), "backward": ("backward",)
 ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
 DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24
+FLOP_A_WEIGHT = 6  # and token, forward and backward
 
 
 def categories(tables: Tables) -> Figure | None:
@@ -91,15 +92,20 @@ def parts(tables: Tables, cell: str, step: float) -> Parts | None:
 
 
 def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
-    """Part → the least that it can take, seconds: products at the best rate of a large product, AdamW's bytes at that
-    of a large copy; what is not known is left out."""
+    """Part → the least that it can take, seconds: products at the best rate of a large product (in fp8 those outside
+    the blocks at bf16's), AdamW's bytes at that of a large copy; what is not known is left out."""
     model = tables.row("models", size=size, context=context, batch=batch)
     rates = tables.rows("series", study="ceilings", quantity="rate", variant="burst")
-    of_products = rates[(rates["size"] == "matmul") & (rates["precision"] == precision)]["median"]
+    of_products = rates[rates["size"] == "matmul"].groupby("precision")["median"].first()
     of_copy = rates[rates["size"] == "copy"]["median"]
     found = {}
-    if model.get("flop", 0) > 0 and len(of_products):
-        found["products"] = model["flop"] / of_products.iloc[0]
+    work = {precision: model.get("flop", 0)}
+    if precision == "fp8":
+        weights = model["parameters"] - 2 * model["vocab_size"] * model["d_model"]
+        work["fp8"] = FLOP_A_WEIGHT * weights * context * batch
+        work["bf16"] = model["flop"] - work["fp8"]
+    if work[precision] > 0 and set(work) <= set(of_products.index):
+        found["products"] = sum(flop / of_products[name] for name, flop in work.items())
     if model.get("parameters", 0) > 0 and len(of_copy):
         found["optimizer"] = ADAMW_BYTES * model["parameters"] / of_copy.iloc[0]
     return found
@@ -118,12 +124,13 @@ class Waterfall:
 def waterfall_of(tables: Tables) -> Waterfall | None:
     """At the largest place of the ladder that is profiled plainly in bf16; where there is none, the largest place."""
     ladder = tables.rows("series", study="ladder", quantity="time", mode="step", phase="step").dropna(subset=["median"])
-    cells = tables.rows("cells", study="profile", mode="step", precision="bf16", device="cuda", status="ok")
+    every = tables.rows("cells", study="profile", mode="step", precision=["bf16", "fp8"], device="cuda", status="ok")
+    cells = every[every["precision"] == "bf16"]
     both = cells.merge(ladder[places.PLACE].drop_duplicates(), on=places.PLACE)
     found = None
     for candidates in (both, cells):
         plain = places.largest(tables, candidates[candidates["options"] == ""])
-        found = found or (_waterfall(tables, plain.iloc[0].to_dict(), cells, ladder) if len(plain) else None)
+        found = found or (_waterfall(tables, plain.iloc[0].to_dict(), every, ladder) if len(plain) else None)
     return found
 
 
@@ -140,7 +147,8 @@ def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFr
     if len(changed) and len(rungs):
         most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
         top = parts(tables, most["cell"], rungs["median"].min())
-    limits = bounds(tables, row["size"], row["context"], row["batch"], row["precision"])
+    last = most["precision"] if top else row["precision"]
+    limits = bounds(tables, row["size"], row["context"], row["batch"], last)
     return Waterfall(row, plain, top, limits)
 
 

@@ -63,6 +63,7 @@ RULES: tuple[tuple[str, str], ...] = (
     # FlashAttention 3 is a cutlass::device_kernel, and before softmax.
     ("fused attention", r"(?i)flash|fmha|sdpa|attention|attn|scaled_dot_product|flex_decoding"),
     ("fused attention", r"compute_dot_do_o|convert_dq_to_16bits"),
+    ("fused attention", r"^_(forward|backward|rows|keys|queries|scale|split)_kernel$"),  # of stepscope.kernels
     # A Triton template without an operator's name: older versions of PyTorch named flex attention so.
     ("fused attention", r"^triton_tem_fused_\d+$"),
     # Other Triton templates are matrix products, whatever is fused behind them.

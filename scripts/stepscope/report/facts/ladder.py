@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 
+from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over
 
 COMPILED = ("block", "model", "graphs")
+PARTS = {
+    **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
+    **{"others": "other kernels", "optimizer": "optimizer", "idle": "GPU idle"},
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +38,29 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reach:
+    """What a rung delivers at a context and batch."""
+
+    context: Maybe
+    batch: int
+    rung: Rung
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """A part of the profiled step, plain and at the top rung, and the least that it can take there."""
+
+    part: Name
+    plain: Maybe
+    top: Maybe
+    bound: Maybe = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class LadderFacts:
-    """ladder: of the largest place; others: of the smallest, `other`."""
+    """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
+    that of the most tokens a second at another place, `elsewhere`, and `without`, the rung before it there.
+    """
 
     machine: Machine
     ladder: Ladder | None = None
@@ -46,6 +72,11 @@ class LadderFacts:
     checkpoint: Rung | None = None
     has_turns: bool = False
     failed: tuple[Rung, ...] = ()
+    reach: tuple[Reach, ...] = ()
+    most: Reach | None = None
+    without: Rung | None = None
+    is_throttled: bool = False
+    left: tuple[Left, ...] = ()
 
 
 def facts(data: Data) -> LadderFacts | None:
@@ -54,7 +85,12 @@ def facts(data: Data) -> LadderFacts | None:
     found = ladders(data, own)
     if not found:
         return None
-    ladder, *rest = found
+    ladder, rest = found[0], [each for each in found[1:] if not each.is_part]
+    of_size = [each for each in found if each.place.size == ladder.place.size]
+    elsewhere = [each for each in of_size if each.is_part]
+    reached = [reach for each in elsewhere for reach in _reach(each)]
+    most = max(reached, key=lambda each: each.rung.tokens.value, default=None)
+    without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     steps = tuple(_step(ladder, rung) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
@@ -67,8 +103,33 @@ def facts(data: Data) -> LadderFacts | None:
         asides=tuple(rung for rung in ladder.asides if rung.step),
         checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
         has_turns=any(row["in_turns"] for row in judged),
-        failed=ladder.failed,
+        failed=(*ladder.failed, *(rung for each in elsewhere for rung in each.failed)),
+        reach=tuple(reach for each in of_size for reach in _reach(each) if reach.rung.energy or each.is_part),
+        most=most,
+        without=without,
+        is_throttled=any(each.is_throttled for each in of_size),
+        left=_left(ladder, profile.profiled(data, own)),
     )
+
+
+def _left(ladder: Ladder, profiled: list[profile.Profiled]) -> tuple[Left, ...]:
+    where = ladder.place
+    start, end = profile.plain_at(profiled, where, where.precision), profile.top_at(profiled, where)
+    if start is None or end is None:
+        return ()
+    idle = (minus(ladder.plain.step, start.busy), minus(ladder.top.step, end.busy))
+    bounds = {"products": ladder.top.arithmetic, "optimizer": where.optimizer_fused}
+    found = []
+    for name, words in PARTS.items():
+        before, after = idle if name == "idle" else (getattr(start, name), getattr(end, name))
+        if any(each and each.value > 0 for each in (before, after)):
+            found.append(Left(part=Name(words), plain=before, top=after, bound=bounds.get(name)))
+    return tuple(found)
+
+
+def _reach(ladder: Ladder) -> list[Reach]:
+    ran = [rung for rung in ladder.rungs if rung.tokens]
+    return [Reach(context=count(ladder.place.context), batch=ladder.place.batch, rung=rung) for rung in ran]
 
 
 def _step(ladder: Ladder, rung: Rung) -> Step:

@@ -6,7 +6,7 @@ from stepscope.axes import PRECISIONS
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, scaled, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
 
 MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
 # Bytes that naive attention moves for each score, as stepscope.model.attention.naive and .softmax are written, each
@@ -15,6 +15,7 @@ MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
 # reads 2. Backward: product writes 2 and reads 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4;
 # sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
 SCORE_BYTES = {True: 42 + 64, False: 48 + 60}
+FLOP_A_WEIGHT = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020, section 2.1)
 SCORE_BYTES_FORWARD = {True: 42 / (42 + 64), False: 48 / (48 + 60)}  # of these: the forward pass
 
 
@@ -67,9 +68,9 @@ def machine(data: Data) -> Machine:
 class Place:
     """A size at a context and batch, in a precision.
 
-    arithmetic: its FLOP at the ceiling. optimizer_fused, optimizer_written: AdamW's bytes at the copy's rate, in one
-    pass and as one operation after another. scores: what naive attention moves for its scores, likewise. is_own: of a
-    model of one's own.
+    arithmetic: its FLOP at the ceiling. block_flop: of them those of the blocks' linear layers. optimizer_fused,
+    optimizer_written: AdamW's bytes at the copy's rate, in one pass and as one operation after another. scores: what
+    naive attention moves for its scores, likewise. is_own: of a model of one's own.
     """
 
     size: Name
@@ -80,6 +81,7 @@ class Place:
     blocks: Maybe
     heads: Maybe
     flop: Maybe
+    block_flop: Maybe
     arithmetic: Maybe
     optimizer_fused: Maybe
     optimizer_written: Maybe
@@ -107,6 +109,14 @@ class Place:
         return self.precision in MIXED
 
 
+def arithmetic(where: Place, precision: str, rates: dict[str, Quantity]) -> Maybe:
+    """The place's FLOP at the rates of a precision: in fp8 those of the blocks' linear layers, the others in bf16."""
+    if precision != "fp8":
+        return time_of(where.flop, rates.get(precision))
+    outside = time_of(minus(where.flop, where.block_flop), rates.get("bf16"))
+    return plus(outside, time_of(where.block_flop, rates.get("fp8"))) if outside else None
+
+
 def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     """The place of a row of any table with size, context and batch; None where the row has no context."""
     if not row or row["context"] != row["context"]:
@@ -116,8 +126,11 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     parameters = number(model, "parameters", "parameters")
     flop = number(model, "flop", "FLOP")
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
-    scores = None
+    scores = block_flop = None
     if blocks and heads and not model.get("reference"):
+        outside = 2 * model["vocab_size"] * model["d_model"]  # embedding and head
+        tokens = row["batch"] * row["context"]
+        block_flop = Quantity(FLOP_A_WEIGHT * tokens * (parameters.value - outside), "FLOP") if parameters else None
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
         scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
     return Place(
@@ -129,6 +142,7 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         blocks=blocks,
         heads=heads,
         flop=flop,
+        block_flop=block_flop,
         arithmetic=time_of(flop, own.rate(precision)),
         optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
         optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from stepscope.report.facts.machine import Machine, machine, place
+from stepscope.report.facts.rungs import Rung, ladders
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, over
@@ -64,7 +65,9 @@ class Type:
 
 @dataclass(frozen=True, kw_only=True)
 class Precision:
-    """faster: the 16-bit format whose speeds are shown."""
+    """faster: the 16-bit format whose speeds are shown. eight: the largest ladder's rung in 8 bits, sixteen its first
+    in 16; eight_gain: of a large product over 16 bits.
+    """
 
     machine: Machine
     faster: str = ""
@@ -86,6 +89,9 @@ class Precision:
     types: tuple[Type, ...] = ()
     layer_norm: Type | None = None
     unsupported: tuple[Name, ...] = ()
+    eight: Rung | None = None
+    sixteen: Rung | None = None
+    eight_gain: Maybe = None
 
 
 def facts(data: Data) -> Precision | None:
@@ -103,8 +109,13 @@ def facts(data: Data) -> Precision | None:
     find = lambda operation, way, format_: next(  # noqa: E731
         (each for each in forced if (each.operation, each.way, each.format) == (operation, way, format_)), None
     )
+    ladder = next(iter(ladders(data, own)), None)
+    eight = ladder.coarse if ladder else None
     return Precision(
         machine=own,
+        eight=eight,
+        sixteen=ladder.plain if eight else None,
+        eight_gain=over(own.rate("fp8"), own.rate(faster)),
         faster=faster,
         ceiling_gain=over(own.rate(faster), own.rate("fp32")),
         speeds=_series(speeds),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from stepscope.axes import PRECISIONS
-from stepscope.report.facts.machine import MIXED, Machine, Place, place
+from stepscope.report.facts.machine import MIXED, Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, minus, over, plus, scaled, share, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, minus, over, plus, scaled, share
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 LABELS = {
@@ -32,17 +32,21 @@ _OF_VALUE = {
 class Rung:
     """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
 
+    arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
+    large products sustain.
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
     the clock, won: the seconds that it won; gpu_gain: without the host. fuses_attention: in place of naive
     attention. predicted_gain: by its mechanism alone, without
     the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
     phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
-    bytes. difference: of loss and gradients from the first rung's, relative.
+    bytes. difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains,
+    so that it can be judged. energy: of a token.
     """
 
     name: Name
     variant: str
     kind: str
+    precision: str
     after: str
     is_aside: bool
     status: str
@@ -63,7 +67,10 @@ class Rung:
     total_gain: Maybe
     total_verdict: str
     tokens: Maybe
+    arithmetic: Maybe
     of_peak: Maybe
+    of_sustained: Maybe
+    energy: Maybe
     peak: Maybe
     allocated: Maybe
     predicted_peak: Maybe
@@ -71,6 +78,7 @@ class Rung:
     kernels: Maybe
     compile_time: Maybe
     difference: Maybe
+    is_rounding: bool
     differs: bool
     limits: str
 
@@ -114,8 +122,8 @@ class Rung:
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one. tensor_cores: its gain over the first; tensor_cores_alone:
-    without the host.
+    plain: the first rung in 16 bits, else the first one. is_part: starts with several changes. tensor_cores: its gain
+    over the first; tensor_cores_alone: without the host.
     """
 
     place: Place
@@ -126,6 +134,7 @@ class Ladder:
     tensor_cores: Maybe
     tensor_cores_alone: Maybe
     is_throttled: bool
+    is_part: bool
 
     @cached_property
     def start(self) -> Rung:
@@ -169,8 +178,9 @@ class Ladder:
 
     @property
     def most_different(self) -> Maybe:
-        """How far loss and gradients of a rung are off the first rung's at most; None where a rung was not checked."""
-        known = [rung.difference for rung in self.rungs if rung is not self.start]
+        """How far loss and gradients of a rung are off the first rung's at most, of those that round alike; None where
+        one was not checked."""
+        known = [rung.difference for rung in self.rungs if rung is not self.start and rung.is_rounding]
         return max(known, key=lambda each: each.value) if known and all(known) else None
 
     @property
@@ -186,6 +196,11 @@ class Ladder:
     def before(self, rung: Rung) -> Rung | None:
         """What a rung is compared with."""
         return next((each for each in self.rungs if each.variant == rung.after), None)
+
+    @property
+    def coarse(self) -> Rung | None:
+        """The rung that rounds more than 16 bits do, if it ran."""
+        return next((rung for rung in self.rungs if not rung.is_rounding and rung.difference), None)
 
     @property
     def top_is_gain(self) -> bool:
@@ -205,10 +220,10 @@ class Ladder:
 
 @once
 def ladders(data: Data, own: Machine) -> list[Ladder]:
-    """All ladders, that of the most arithmetic first."""
+    """All ladders, that of the most arithmetic first; after them those that start at a later rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     found = [made for cell in cells if (made := _ladder(data, own, cell))]
-    return sorted(found, key=lambda each: -(each.place.flop.value if each.place.flop else 0))
+    return sorted(found, key=lambda each: (each.is_part, -(each.place.flop.value if each.place.flop else 0)))
 
 
 def variants_of(command: str) -> list[dict]:
@@ -249,6 +264,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
         tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
+        is_part=sum(changes[first][key] != START[key] for key in START) > 1,
     )
 
 
@@ -272,6 +288,7 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
         own = {key: said[key] for key in START if key in said} if declared else _by_name(name)
         full = (START if declared else based) | own
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
+        changed = changed[-1:] if not after else changed  # a ladder that starts at a later rung is called by that
         value = full[changed[0]]
         kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
         fuses = kind in ("sdpa", "flex", "triton") and based["attention"] == "naive"
@@ -309,15 +326,15 @@ def _rung(
 
     pair, alone = (judged.get((quantity, change["after"], name)) for quantity in ("time", "host_free_time"))
     whole, before = judged.get(("time", first, name)), made.get(change["after"])
-    step, rate = of("time", "step"), own.rate(change["precision"])
+    step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
-    reached = over(where.flop, step, "FLOP/s")
     kind, difference = change["kind"], of("difference")
     label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
     return Rung(
         name=Name(label),
         variant=name,
         kind=kind,
+        precision=change["precision"],
         after=change["after"],
         is_aside=change["is_aside"],
         status=own_step.get("status", "") or "ok",
@@ -334,14 +351,17 @@ def _rung(
         gpu_verdict=alone["verdict"] if alone else "",
         won=_won(before, step, pair) if before else None,
         fuses_attention=change["fuses"],
-        predicted_gain=_predicted("sdpa" if change["fuses"] else kind, before, where, own)
+        predicted_gain=_predicted("sdpa" if change["fuses"] else kind, before, where, work)
         if before and before.step
         else None,
         is_held_alone=_is_held_alone(kind, before) if before else False,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
-        of_peak=share(reached, rate),
+        arithmetic=work,
+        of_peak=share(work, step),
+        of_sustained=share(arithmetic(where, change["precision"], own.sustained), step),
+        energy=of("energy_token"),
         peak=of("peak_reserved"),
         allocated=of("peak_allocated"),
         predicted_peak=of("peak_predicted"),
@@ -349,6 +369,7 @@ def _rung(
         kernels=of("kernels"),
         compile_time=_compiling(rows),
         difference=scaled(difference, 1.0, "error") if difference else None,
+        is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
         differs=is_below(of("tolerance"), difference),
         limits=own_step.get("limits", ""),
     )
@@ -363,8 +384,8 @@ def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:
     return Quantity(clock * (1 - 1 / ratio.value), "s", *ends, cells=before.step.cells)
 
 
-def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:
-    """Times as fast by the mechanism alone: what it takes away goes, the rest of the step stays.
+def _predicted(kind: str, before: Rung, where: Place, work: Maybe) -> Maybe:
+    """Times as fast by the mechanism alone: what it takes away goes, the rest of the step stays. work: the arithmetic.
 
     A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the optimizer becomes
     its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it, or what the optimizer, which they
@@ -372,8 +393,8 @@ def _predicted(kind: str, before: Rung, where: Place, own: Machine) -> Maybe:
     """
     saved = None
     whole = before.gpu if _is_held_alone(kind, before) else before.step
-    if kind in own.rates and before.kind in own.rates:
-        saved = minus(time_of(where.flop, own.rate(before.kind)), time_of(where.flop, own.rate(kind)))
+    if kind in PRECISIONS:
+        saved = minus(before.arithmetic, work)
     elif kind == "sdpa":
         saved = where.scores
     elif kind == "fused":
@@ -404,10 +425,10 @@ def _positive(time: Maybe) -> Maybe:
 
 def left_over(ladder: Ladder) -> Maybe:
     """What the top rung takes beyond its arithmetic at the ceiling and the optimizer's bytes; None if nothing."""
-    left = minus(ladder.top.step, plus(ladder.place.arithmetic, ladder.place.optimizer_fused))
+    left = minus(ladder.top.step, plus(ladder.top.arithmetic, ladder.place.optimizer_fused))
     return left if left and left.value > 0 else None
 
 
 def at_sustained(ladder: Ladder, own: Machine) -> Maybe:
-    """The place's arithmetic at the rate that a large product sustains."""
-    return time_of(ladder.place.flop, own.sustained.get(ladder.place.precision))
+    """The top rung's arithmetic at the rates that large products sustain."""
+    return arithmetic(ladder.place, ladder.top.precision, own.sustained)
