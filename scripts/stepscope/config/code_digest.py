@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from stepscope.axes import IMPLEMENTATIONS, option
-from stepscope.model.chosen import CHOSEN_BY_NAME, names
+from stepscope.model.chosen import CHOSEN_BY_NAME
 
 SCRIPTS = Path(__file__).resolve().parents[2]
 PACKAGE = "stepscope"
@@ -60,8 +60,9 @@ def modules_of(spec: dict) -> list[str]:
 
     A model of one's own at neutral attention runs what it was written with, none of ours.
     """
-    own_precisions = set(names("precision")) & {each.get("precision") for each in (spec, *spec.get("variants", []))}
-    found = {f"{CHOSEN_BY_NAME['precision']}.{name}" for name in own_precisions}
+    precisions = {each.get("precision") for each in (spec, *spec.get("variants", []))}
+    modules = {f"{CHOSEN_BY_NAME['precision']}.{name}" for name in precisions}
+    found = {name for name in modules if (SCRIPTS / f"{name.replace('.', '/')}.py").is_file()}
     attention = CHOSEN_BY_NAME["attention"]
     if spec["study"] == "attention":
         return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})

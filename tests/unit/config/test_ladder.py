@@ -19,11 +19,11 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
     assert cell.name == "machine/ladder/small/ctx128"
     rungs = cell.spec["variants"]
     assert [rung["name"] for rung in rungs] == [
-        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused"),
+        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused", "fp8"),
     ]
     assert [rung.get("after") for rung in rungs] == [None, *(rung["name"] for rung in rungs[:-1])]
     assert rungs[0] == {"name": "fp32", "precision": "fp32"}
-    assert rungs[-1] == {
+    assert rungs[-2] == {
         "name": "fused",
         "precision": "bf16",
         "attention": "triton",
@@ -75,8 +75,12 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
             "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
         ),
         (
-            {"asides": [{"after": "fp8", "checkpoint": [1]}]},
-            "there is no rung 'fp8'; the rungs are fp32, tf32,",
+            {"asides": [{"after": "fp4", "checkpoint": [1]}]},
+            "there is no rung 'fp4'; the rungs are fp32, tf32,",
+        ),
+        (
+            {"places": [SMALL | {"start": "fp4"}]},
+            "ladder.places.cuda: start: there is no rung 'fp4'; the rungs are fp32,",
         ),
         ({"rungs": [{"precision": "fp32"}, {"precision": "fp32"}]}, "ladder.rungs.cuda: there are two rungs fp32"),
     ],
@@ -89,3 +93,11 @@ def test_a_ladder_that_is_wrong_is_named(changes, shown, make_config):
 
 def test_a_place_that_is_there_twice_is_one_cell(make_config):
     assert len(laid_out(make_config, places=[SMALL, SMALL | {"context": 64}, SMALL | {"batch": 4}])) == 2
+
+
+def test_a_place_that_starts_at_a_rung_has_those_from_it_on_and_no_asides(make_config):
+    asides = [{"after": "bf16", "checkpoint": [1]}]
+    (cell,) = laid_out(make_config, places=[SMALL | {"batch": 2, "start": "fused"}], asides=asides)
+    assert cell.name == "machine/ladder/small/ctx128/batch=2"
+    assert [(rung["name"], rung.get("after")) for rung in cell.spec["variants"]] == [("fused", None), ("fp8", "fused")]
+    assert cell.spec["variants"][0]["compile"] == "graphs"

@@ -67,7 +67,7 @@ MISTAKES = {
     "a machine that is no name": ({"hardware": {"h100\n": {}}}, ["hardware", "'h100\\n'", "letters, digits"]),
     "an axis that is no list": (grid(size="nano"), ["timing.grid.cpu.0.size", "'nano' is not of type 'array'"]),
     "an empty axis": (grid(size=[]), ["timing.grid.cpu.0.size", "[] should be non-empty"]),
-    "an unknown precision": (grid(precision=["fp8"]), ["timing.grid.cpu.0.precision.0", "'fp8'", str([*PRECISIONS])]),
+    "an unknown precision": (grid(precision=["fp4"]), ["timing.grid.cpu.0.precision.0", "'fp4'", str([*PRECISIONS])]),
     "a value twice": (grid(context=[8, 8]), ["timing.grid.cpu.0.context", "[8, 8] has non-unique elements"]),
     "a long value twice": (grid(size=["x" * 200, "x" * 200]), ["timing.grid.cpu.0.size", "xxx ... xxx", "non-unique"]),
     "an entry without an axis": (
