@@ -20,7 +20,7 @@ from pathlib import Path
 from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
 from stepscope.config.studies import STUDIES
-from stepscope.machine import arrival, cores, gpus, identity, locks
+from stepscope.machine import arrival, gpus, identity, locks
 from stepscope.measure.process import die_with_parent
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -38,7 +38,7 @@ def main() -> None:
         shutil.rmtree(kept, ignore_errors=True)
         program = next(study.program for study in STUDIES if study.name == spec["study"])
         words = [f"{SCRIPTS / program}.py", *words_of(spec), "--time-limit", str(given.time_limit), "--out", str(kept)]
-        python, environment = prepared(given.label, spec, words)
+        python, environment = prepared(given.label, spec)
         print("$", command_of(f"{program}.py", spec), flush=True)
         if failed := subprocess.run([python, *words], env=os.environ | environment).returncode:
             sys.exit(failed if failed > 0 else 128 - failed)
@@ -66,8 +66,8 @@ def is_finished(kept: Path, spec: dict, code: str, machine: dict | None) -> bool
         return False
 
 
-def prepared(label: str, spec: dict, command: list[str]) -> tuple[str, dict[str, str]]:
-    """(the interpreter that runs the command, what changes in its environment); ends the program where it cannot."""
+def prepared(label: str, spec: dict) -> tuple[str, dict[str, str]]:
+    """(the interpreter that measures, what changes in its environment); ends the program where it cannot."""
     try:
         expected = arrival.read(label)
         visible = gpus.visible_gpus() if spec["device"] == "cuda" else []
@@ -79,9 +79,7 @@ def prepared(label: str, spec: dict, command: list[str]) -> tuple[str, dict[str,
     uuids = gpus.alike(visible)
     if len(uuids) < 2:
         return expected.python or "python3", {}
-    gpu = locks.take_free_gpu(uuids)
-    cores.keep_to(command, gpu, uuids)
-    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": gpu}
+    return expected.python or "python3", {"CUDA_VISIBLE_DEVICES": locks.take_free_gpu(uuids)}
 
 
 def take(kept: Path, out: Path) -> None:

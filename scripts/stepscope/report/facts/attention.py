@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from stepscope.report.facts.machine import MIXED, Machine, machine
 from stepscope.report.kit.data import Data, of_ratio, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, over, plus, share, time_of
+from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, over, plus, scaled, share, time_of
 
 PLAIN = "naive"
-# Bytes a score that naive attention moves in its forward pass without a mask (stepscope.report.facts.machine has them
-# with one: 2 + 2 more), and that it keeps for backward: exponentials in fp32 and weights in the inputs' type.
-FORWARD_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 6, False: 8}
+# Bytes a score in 16 bits and in fp32 that naive attention moves in its forward pass (stepscope.report.facts.machine
+# lists them), without a mask and for one, and that it keeps for backward: exponentials in fp32, weights in the inputs'
+# type.
+FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 4, False: 8}, {True: 6, False: 8}
+USUAL = ("heads", "tokens", "mask")  # options with which a cell can be the chapter's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +55,17 @@ class Causal:
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """d_head, precision: of the cell with the most implementations. bytes: naive's forward traffic, predicted."""
+    """d_head, precision, heads (None: no dimension of heads), is_causal: of the cell with the most implementations;
+    batch: at the longest length. score_bytes: that naive attention moves forward.
+    """
 
     machine: Machine
     d_head: str = ""
     precision: str = ""
     batch: Maybe = None
+    heads: Maybe = None
+    is_causal: bool = False
+    score_bytes: Maybe = None
     longest: Maybe = None
     ways: tuple[Way, ...] = ()
     lengths: tuple[Length, ...] = ()
@@ -86,9 +93,10 @@ class Attention:
 
 
 def facts(data: Data) -> Attention | None:
-    """Of the plain cell with the most implementations, in 16 bits if there is one."""
+    """Of the plain cell with the most implementations, in 16 bits if there is one; else of one with heads or a mask."""
     own = machine(data)
-    rows = [row for row in data.series(study="attention", quantity="time") if not row["options"]]
+    every = [row for row in data.series(study="attention", quantity="time") if set(_options(row)) <= set(USUAL)]
+    rows = [row for row in every if not row["options"]] or every
     cells: dict[str, list[dict]] = {}
     for row in rows:
         cells.setdefault(row["cell"], []).append(row)
@@ -103,11 +111,15 @@ def facts(data: Data) -> Attention | None:
     naive = next((way for way in ways if way.name == PLAIN), None)
     others = sorted((way for way in ways if way.name != PLAIN and way.forward), key=lambda way: way.forward.value)
     best, second = (*others, None, None)[:2]
-    scores = Quantity(one["batch"] * longest**2, "count")
-    is_short = one["precision"] in MIXED
+    at_longest = next(row for row in cells[cell] if row["length"] == longest)
+    options, is_short = _options(one), one["precision"] in MIXED
+    heads, is_causal = int(options.get("heads", 0)), options.get("mask", "full") != "full"
+    scores = Quantity(at_longest["batch"] * max(heads, 1) * longest**2, "count")
+    score_bytes = FORWARD_BYTES[is_short] + is_causal * MASK_BYTES[is_short]
     flop = over(best.rate, _per_second(best.forward), "FLOP") if best else None
     arithmetic = time_of(flop, own.rate(one["precision"]))
-    moved = time_of(Quantity(scores.value * FORWARD_BYTES[is_short], "B"), own.copy)
+    moved = time_of(Quantity(scores.value * score_bytes, "B"), own.copy)
+    predicted = plus(moved, scaled(arithmetic, 1 + is_causal))  # naive attention multiplies what the mask hides, too
     kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
     two = {"a": str(second.name), "b": str(best.name)} if second else None
     pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
@@ -115,15 +127,18 @@ def facts(data: Data) -> Attention | None:
         machine=own,
         d_head=one["size"].removeprefix("d"),
         precision=one["precision"],
-        batch=count(one["batch"]),
+        batch=count(at_longest["batch"]),
+        heads=count(heads) if heads else None,
+        is_causal=is_causal,
+        score_bytes=count(score_bytes),
         longest=count(longest),
         ways=tuple(ways),
         lengths=_lengths(own_rows),
         naive=naive,
         fused=best,
         arithmetic=arithmetic,
-        naive_predicted=plus(moved, arithmetic),
-        naive_gap=gap(naive.forward, plus(moved, arithmetic)) if naive else None,
+        naive_predicted=predicted,
+        naive_gap=gap(naive.forward, predicted) if naive else None,
         kept_predicted=kept,
         kept_gap=gap(naive.kept, kept) if naive else None,
         fused_gap=gap(best.forward, arithmetic) if best else None,
@@ -135,8 +150,12 @@ def facts(data: Data) -> Attention | None:
         oom_length=_oom(data, cell),
         doubling=_doubling(own_rows, longest),
         **_of_host(own_rows),
-        causal=_causal(data),
+        causal=_causal(data, cell),
     )
+
+
+def _options(row: dict) -> dict[str, str]:
+    return dict(option.split("=") for option in row["options"].split())
 
 
 def _order(rows: list[dict]) -> tuple:
@@ -233,9 +252,9 @@ def _of_host(rows: list[dict]) -> dict:
     }
 
 
-def _causal(data: Data) -> tuple[Causal, ...]:
-    """Each cell with options, at its longest length, by its fastest implementation."""
-    rows = [row for row in data.series(study="attention") if row["options"]]
+def _causal(data: Data, shown: str) -> tuple[Causal, ...]:
+    """Each other cell with options, at its longest length, by its fastest implementation."""
+    rows = [row for row in data.series(study="attention") if row["options"] and row["cell"] != shown]
     made = []
     for cell in dict.fromkeys(row["cell"] for row in rows):
         own = [row for row in rows if row["cell"] == cell]

@@ -1,0 +1,68 @@
+"""Facts of the committed example, worked out again from its tables by the formulas that they name."""
+
+import pandas as pd
+import pytest
+from stepscope.report.facts import attention, ladder, precision
+from stepscope.report.facts.machine import machine
+from stepscope.report.kit.data import Data
+from test_example import EXAMPLE
+
+PARAMETERS, OUTSIDE, TOKENS = 3_406_809_600, 2 * 10_000 * 2560, 512 * 4
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Data(EXAMPLE / "tables", "nvidia-h200")
+
+
+@pytest.fixture(scope="module")
+def series():
+    return pd.read_csv(EXAMPLE / "tables/series.csv")
+
+
+def near(value):
+    return pytest.approx(value, rel=1e-6)
+
+
+def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
+    own, found = machine(data), ladder.facts(data)
+    rung = found.by_kind["fp8"].rung
+    blocks = 6 * TOKENS * (PARAMETERS - OUTSIDE)
+    expected = blocks / own.rates["fp8"].value + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
+    assert rung.arithmetic.value == near(expected)
+    assert rung.of_peak.value == near(expected / rung.step.value)
+    before = found.by_kind["fused"].rung
+    assert rung.predicted_gain.value == near(
+        before.step.value / (before.step.value - before.arithmetic.value + rung.arithmetic.value)
+    )
+    assert not rung.is_rounding and found.ladder.coarse is rung
+    assert found.ladder.most_different.value < 0.02 < rung.difference.value
+    assert precision.facts(data).eight_gain.value == near(own.rates["fp8"].value / own.rates["bf16"].value)
+
+
+def test_what_rungs_deliver_at_another_batch(data, series):
+    found = ladder.facts(data)
+    rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")]
+    step = rows[(rows["quantity"] == "time") & (rows["phase"] == "step")]["median"].item()
+    joules = rows[rows["quantity"] == "energy"]["median"].item()
+    assert (found.most.batch, found.most.context.value, found.without.kind) == (16, 1024, "fused")
+    assert found.most.rung.tokens.value == near(16 * 1024 / step)
+    assert found.most.rung.energy.value == near(joules / (16 * 1024))
+    assert [(each.batch, each.rung.kind) for each in found.reach][-2:] == [(16, "fused"), (16, "fp8")]
+
+
+def test_what_is_left_adds_up_to_the_step(data):
+    found = ladder.facts(data)
+    for name, step in (("plain", found.ladder.plain.step), ("top", found.ladder.top.step)):
+        assert sum(getattr(part, name).value for part in found.left) == pytest.approx(step.value, rel=0.01)
+
+
+def test_causal_attention_multiplies_half_unless_it_is_naive(data):
+    own, found = machine(data), attention.facts(data)
+    scores = 16 * 16_384**2  # heads, one sequence
+    flop = 4 * scores * 128
+    assert found.arithmetic.value == pytest.approx(flop / 2 / own.rates["bf16"].value, rel=1e-3)  # the diagonal
+    assert found.naive_predicted.value == pytest.approx(
+        42 * scores / own.copy.value + flop / own.rates["bf16"].value, rel=1e-3
+    )
+    assert (found.heads.value, found.batch.value, found.is_causal) == (16, 1, True)
