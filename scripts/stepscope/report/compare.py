@@ -185,7 +185,7 @@ def _pair(row: dict) -> Pair:
     words = [row["variant"], row["mode"], row["phase"] if row["phase"] != row["mode"] else "", row["direction"], at]
     return Pair(
         cell=Name(row["cell_after"]),
-        what=Name(" ".join(filter(None, words))),
+        what=Name(" ".join(dict.fromkeys(filter(None, words)))),  # each once
         quantity=row["quantity"],
         before=values[0],
         after=values[1],
@@ -227,7 +227,7 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
     found = []
     for column in SOFTWARE:
         sides = [
-            ", ".join(sorted({row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}))
+            ", ".join(sorted({row[column][:16] for row in data.dicts("cells", machine=list(names)) if row[column]}))
             for data, names in ((before, machines.keys()), (after, machines.values()))
         ]
         if sides[0] != sides[1]:

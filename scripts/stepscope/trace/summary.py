@@ -23,7 +23,7 @@ _SECTIONS: dict[str, tuple[str, int]] = {
 # Columns for which a page is too narrow, or which another one says better.
 _HIDDEN = {"device_name", "attention", "matmul_time", "memory_operations", "full_name", "tile"}
 _HIDDEN |= {"data_type", "arithmetic", "layers", "per_layer", "layer_modules", "remainder_modules"}
-_HIDDEN |= {"backward_elementwise", "backward_elementwise_time"}
+_HIDDEN |= {"backward_elementwise", "backward_elementwise_time", "min", "max", "std"}
 _MICROSECONDS = ("median", "min", "max", "std", "gap_median", "gap_max", "queue_delay_median")
 _MICROSECONDS += ("host_gap_median", "host_gap_max")
 _SECONDS = ("time", "wall", "busy", "idle", "hidden", "exposed", "before", "after", "difference", "host_exclusive")
@@ -39,7 +39,10 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
             continue
         table = (table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table).head(most)
         shown = [column for column in table if column not in _HIDDEN and not table[column].isna().all()]
-        lines = [" | ".join(map(_label, shown)), " | ".join("---" for _ in shown)]
+        lines = [
+            " | ".join(map(_label, shown)),
+            " | ".join("---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown),
+        ]
         lines += [
             " | ".join(markdown_text(value_text(column, row[column])) for column in shown)
             for row in table[shown].to_dict("records")

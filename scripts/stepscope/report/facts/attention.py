@@ -144,7 +144,7 @@ def facts(data: Data) -> Attention | None:
         fused_gap=gap(best.forward, arithmetic) if best else None,
         best=best,
         second=second,
-        best_ratio=over(second.forward, best.forward) if second else None,
+        best_ratio=of_ratio(pair) if pair else over(second.forward, best.forward) if second else None,
         verdict=pair.get("verdict", ""),
         best_backward=min((way for way in ways if way.backward), key=lambda way: way.backward.value, default=None),
         oom_length=_oom(data, cell),
