@@ -34,7 +34,7 @@ def of_trace(tables: dict[str, pd.DataFrame], title: str, templates: Path) -> st
     text = trace_summary.markdown(tables, plain(title))
     rows = tables.get("timeline", pd.DataFrame())
     drawn = None if rows.empty else theme.render(lambda own: timeline_figures.of_recording(own, plain(title)), rows)
-    caption = "One step: ranges and calls of the host above, kernels of the GPU below."
+    caption = "One step: ranges and calls of the host above; below kernels of the GPU, without one operators."
     return _page(text, title, templates, drawn, caption)
 
 

@@ -39,10 +39,8 @@ def markdown(tables: dict[str, pd.DataFrame], title: str) -> str:
             continue
         table = (table.groupby("phase", sort=False) if "phase" in table and name != "phases" else table).head(most)
         shown = [column for column in table if column not in _HIDDEN and not table[column].isna().all()]
-        lines = [
-            " | ".join(map(_label, shown)),
-            " | ".join("---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown),
-        ]
+        sides = ("---:" if pd.api.types.is_numeric_dtype(table[column]) else "---" for column in shown)
+        lines = [" | ".join(map(_label, shown)), " | ".join(sides)]
         lines += [
             " | ".join(markdown_text(value_text(column, row[column])) for column in shown)
             for row in table[shown].to_dict("records")
@@ -75,7 +73,7 @@ def _composition(row: dict) -> str:
 
 def _label(column: str) -> str:
     """A column's name with its unit; all but counts of the whole trace are of a step."""
-    words = column.replace("_", " ").replace("gpu", "GPU").replace("composition", "calls a step")
+    words = column.replace("_", " ").replace("gpu", "kernel").replace("composition", "calls a step")
     if column in _MICROSECONDS:
         return f"{words}, µs"
     if column.endswith("_time") or column in _SECONDS:
