@@ -43,11 +43,16 @@ def of_snapshot(tables: dict[str, pd.DataFrame], title: str, templates: Path) ->
     summary = tables.get("memory_summary", pd.DataFrame())
     parts = [f"# {escaped(plain(title))}", *map(_device, summary.to_dict("records"))]
     for name, (heading, columns) in OF_SNAPSHOT.items():
-        rows = tables.get(name, pd.DataFrame()).head(ROWS).to_dict("records")
+        rows = [row for row in tables.get(name, pd.DataFrame()).to_dict("records") if _says(row)][:ROWS]
         shown = table([_row(row) for row in rows], columns)
         parts += [f"## {heading}", shown] if shown else []
     caption = "What is active after each allocation and release, by what it is for."
     return _page("\n\n".join(parts), title, templates, memory_picture(tables, title), caption)
+
+
+def _says(row: dict) -> bool:
+    """Whether there is anything in a row: bytes, or of two files a difference; their peak in any case."""
+    return row.get("kind") == "peak" or bool(row.get("difference", row.get("bytes")))
 
 
 def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
@@ -59,7 +64,7 @@ def memory_picture(tables: dict[str, pd.DataFrame], title: str) -> bytes | None:
 def _device(row: dict) -> str:
     """What a reader has to know first of a device."""
     made = _row(row)
-    said = f"Device {row['device']}: at its peak {made['peak']} are active, of those that were asked for."
+    said = f"Device {row['device']}: at its peak {made['peak']} of what was asked for are active."
     if made["peak_reserved"] and made["peak_reserved"].value > made["peak"].value:
         said += f" At most {made['peak_reserved']} are reserved."
     return "\n\n".join([said, *(f"**{escaped(plain(each))}**" for each in snapshot_summary.cautions(row))])
