@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from stepscope.figures import colours
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-LARGEST, SMALLEST = 1.6, 0.9  # pixels of a point, at which a figure is shown
+LARGEST, SMALLEST = 1.6, 1.15  # pixels of a point, at which a figure is shown
 _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")  # no character of XML 1.0, section 2.2
 ElementTree.register_namespace("", _SVG)
 ElementTree.register_namespace("xlink", _XLINK)
