@@ -10,11 +10,11 @@ import sys
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import Cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with Cell("measure_ceilings.py", *parse(sys.argv[1:])) as running:
+    with Measurement("measure_ceilings.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import ceilings
         from stepscope.measure.found import rows_of
 

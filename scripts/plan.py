@@ -22,7 +22,7 @@ from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]
 # Operations a second of a naive training step, and seconds of a step for each block where launches limit it.
-OF_GPU = {"fp32": 40e12, "tf32": 100e12, "bf16": 160e12, "fp16": 160e12, "fp8": 160e12}
+OF_GPU = {"fp32": 40e12, "tf32": 100e12}  # else 160e12
 OF_CORE = {"fp32": 30e9, "tf32": 30e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.

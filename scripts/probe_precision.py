@@ -12,12 +12,12 @@ import sys
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import Cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
-    with Cell("probe_precision.py", spec, settings) as running:
+    with Measurement("probe_precision.py", spec, settings) as running:
         from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
         from stepscope.measure.found import Found
 

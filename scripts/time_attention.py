@@ -12,11 +12,11 @@ from stepscope.axes import CAUSAL, IMPLEMENTATIONS
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.measure import process
-from stepscope.measure.cell import Cell
+from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
-    with Cell("time_attention.py", *parse(sys.argv[1:])) as running:
+    with Measurement("time_attention.py", *parse(sys.argv[1:])) as running:
         from stepscope.measure import attention
 
         running.finish(running.in_processes(attention.measure), [one["name"] for one in running.spec["variants"]])

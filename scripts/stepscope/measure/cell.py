@@ -23,7 +23,7 @@ from stepscope.measure.telemetry import Telemetry
 EMPTY_GPU_BYTES = 512 * 2**20  # what other programs may hold on a GPU that counts as empty
 
 
-class Cell(contextlib.AbstractContextManager):
+class Measurement(contextlib.AbstractContextManager):
     """Entering takes the device and prints the spec; finish() writes the record.
 
     Measuring is done in fresh processes by in_processes(), so that this one never touches the device; or, without
@@ -45,7 +45,7 @@ class Cell(contextlib.AbstractContextManager):
         self._code = Sources().measured_digest(program, modules_of(spec))
         self._open = contextlib.ExitStack()
 
-    def __enter__(self) -> "Cell":
+    def __enter__(self) -> "Measurement":
         process.die_with_parent()
         gpu = next(iter(gpus.visible_gpus()), None) if self._device == "cuda" else None
         device = gpu.uuid if gpu else "cpu"

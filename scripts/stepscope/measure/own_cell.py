@@ -14,17 +14,17 @@ from stepscope.config.flags import Settings
 from stepscope.machine.identity import PACKAGE, package_version
 from stepscope.machine.locks import HELD
 from stepscope.measure import processes
-from stepscope.measure.cell import Cell
+from stepscope.measure.cell import Measurement
 from stepscope.measure.found import Found
 from stepscope.measure.telemetry import Telemetry
 
 
-def cell(program: str, spec: dict, settings: Settings, **more) -> Cell:
-    """The cell of a spec that runs a model, ours or one's own; to be entered, see Cell."""
-    return (OwnCell if "model" in spec else Cell)(program, spec, settings, **more)
+def cell(program: str, spec: dict, settings: Settings, **more) -> Measurement:
+    """The cell of a spec that runs a model, ours or one's own; to be entered, see Measurement."""
+    return (OwnMeasurement if "model" in spec else Measurement)(program, spec, settings, **more)
 
 
-class OwnCell(Cell):
+class OwnMeasurement(Measurement):
     """A cell whose spec names a model of one's own.
 
     A model that cannot be built or run ends the program with one line.
@@ -39,7 +39,7 @@ class OwnCell(Cell):
         except own_models.package().ModelError as error:
             sys.exit(f"error: {error}")
 
-    def __enter__(self) -> "OwnCell":
+    def __enter__(self) -> "OwnMeasurement":
         super().__enter__()
         if HELD in os.environ:  # the program that measures through this one has shown it
             return self
@@ -58,7 +58,7 @@ class OwnCell(Cell):
         return _end(error)
 
     def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
-        """As Cell has it; a model that fails ends the process with one line."""
+        """As Measurement has it; a model that fails ends the process with one line."""
 
         def measured(*arguments) -> Found:
             try:
@@ -72,7 +72,7 @@ class OwnCell(Cell):
     def finish(
         self, found: list[Found], variants: list[str], more: dict | None = None, versions: dict | None = None
     ) -> None:
-        """As Cell has it, with what was built as `model` in the summary."""
+        """As Measurement has it, with what was built as `model` in the summary."""
         names = [name.removeprefix(PACKAGE) for name in self._packages]
         packages = {name: version for name in names if (version := package_version(name))}
         super().finish(found, variants, (more or {}) | {"model": self._description}, packages | (versions or {}))

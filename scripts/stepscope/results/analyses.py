@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES, TEXT
 
 OF_TRACE = ("kernels", "categories", "phases", "gaps", "modules", "timeline")
@@ -12,7 +12,7 @@ OF_SNAPSHOT = ("memory_summary", "memory_peak", "memory_timeline", "memory_large
 NAMES = {"profile": OF_TRACE, "memory": OF_SNAPSHOT}
 
 
-def read(cells: list[Cell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+def read(cells: list[MeasuredCell]) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """(table: its rows of all cells with `machine` and `cell`, cells whose analysis is damaged: why).
 
     A table that an analysis did not write has no rows there; columns that the schema does not have are kept.

@@ -24,7 +24,7 @@ class PlanError(ValueError):
 
 
 @dataclass(frozen=True)
-class Cell:
+class MeasuredCell:
     """A cell of the plan with its record, {} where it is missing, and the text of its samples.csv."""
 
     name: str
@@ -81,7 +81,7 @@ class Cell:
         return "ok" if "ok" in each else max(each, key=STATUSES.index), "; ".join(said)
 
 
-def read(plan_path: Path, results: Path) -> tuple[list[Cell], pd.DataFrame, dict[str, str]]:
+def read(plan_path: Path, results: Path) -> tuple[list[MeasuredCell], pd.DataFrame, dict[str, str]]:
     """(cells in the plan's order, their samples, refused cells: why), without those that are refused.
 
     The samples have `cell` beside their own columns; they are those of the studies in SAMPLED. Raises PlanError.
@@ -97,7 +97,7 @@ def read(plan_path: Path, results: Path) -> tuple[list[Cell], pd.DataFrame, dict
     for name, spec, command, code in cells:
         is_foreign = machines.get(name.partition("/")[0], {}).get("how") == "there"
         try:
-            found.append(_read(Cell(name, spec, command, code, folder=results / name), is_foreign))
+            found.append(_read(MeasuredCell(name, spec, command, code, folder=results / name), is_foreign))
         except records.Damaged as error:
             refused[name] = str(error)
     sampled = {cell.name: cell.content for cell in found if cell.record and cell.place["study"] in SAMPLED}
@@ -105,7 +105,7 @@ def read(plan_path: Path, results: Path) -> tuple[list[Cell], pd.DataFrame, dict
     return found, samples, refused | damaged
 
 
-def _read(cell: Cell, is_foreign: bool) -> Cell:
+def _read(cell: MeasuredCell, is_foreign: bool) -> MeasuredCell:
     """The cell with its record and samples. Raises Damaged where they are not the plan's."""
     try:
         record = records.read_record(cell.folder)
@@ -115,7 +115,7 @@ def _read(cell: Cell, is_foreign: bool) -> Cell:
         raise records.Damaged(f"record.json is of another spec: {difference}")
     content = records.content(cell.folder, record["samples_sha256"])
     spec, command = (record["spec"], record["provenance"]["command"]) if is_foreign else (cell.spec, cell.command)
-    return Cell(cell.name, spec, command, cell.code, record, content, cell.folder)
+    return MeasuredCell(cell.name, spec, command, cell.code, record, content, cell.folder)
 
 
 def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> str:
@@ -126,18 +126,18 @@ def _difference(found: Mapping, expected: Mapping, without: tuple[str, ...]) -> 
     return ""
 
 
-def rows(cells: list[Cell]) -> list[dict]:
+def rows(cells: list[MeasuredCell]) -> list[dict]:
     """The rows of the table `cells`."""
     return [_row(cell) for cell in cells]
 
 
-def _row(cell: Cell) -> dict:
+def _row(cell: MeasuredCell) -> dict:
     status, reason = cell.status()
     named = {"cell": cell.name, **cell.place, "status": status, "reason": reason, "command": cell.command}
     return named | (_provenance(cell) if cell.record else {})
 
 
-def _provenance(cell: Cell) -> dict:
+def _provenance(cell: MeasuredCell) -> dict:
     record, telemetry = cell.record, cell.record["telemetry"]
     origin = record["provenance"]
     hardware, versions, settings = (origin[key] for key in ("hardware", "versions", "settings"))

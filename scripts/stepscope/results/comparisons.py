@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from stepscope.results import statistics, verdicts
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 
 PLACE = ["mode", "phase", "length", "direction"]
 PAIR = ["cell", "a", "b", *PLACE, "quantity"]
@@ -18,7 +18,7 @@ QUANTITIES = {
 }  # of a kind of steps; of a ladder those of whole steps alone
 
 
-def of(cells: list[Cell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
+def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
     """All rows, in the order of the pairs. samples: by series.prepared(); series: by series.of(), for what limits."""
     ratios = of_processes(pairs(cells), samples)
     found = ratios.groupby(PAIR, sort=False).agg(processes=("process", "count"), rounds=("rounds", "sum"))
@@ -71,7 +71,7 @@ def _limits(series: pd.DataFrame) -> pd.DataFrame:
     return both.rename(columns={"variant_a": "a", "variant_b": "b"})[["cell", "a", "b", *PLACE, "limits"]]
 
 
-def pairs(cells: list[Cell]) -> pd.DataFrame:
+def pairs(cells: list[MeasuredCell]) -> pd.DataFrame:
     """cell, a, b: of a ladder each variant with the one that it comes after and with the first; of attention all."""
     rows = []
     for cell in cells:

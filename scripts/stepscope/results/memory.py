@@ -8,7 +8,7 @@ from stepscope.axes import NEUTRAL, modes_up_to
 from stepscope.formulas import footprint, footprint_checkpoint, footprint_peak
 from stepscope.formulas.footprint import Contribution, Setup
 from stepscope.formulas.footprint_peak import Peak
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.formula_of_tensor import formula_of
 
 ITEM = "item"  # category of rows that compare a sum
@@ -17,7 +17,7 @@ ITEM = "item"  # category of rows that compare a sum
 class Snapshots:
     """The analyses of all recorded cells; tables as analyses.read() gives them."""
 
-    def __init__(self, cells: list[Cell], tables: dict[str, pd.DataFrame]):
+    def __init__(self, cells: list[MeasuredCell], tables: dict[str, pd.DataFrame]):
         self.cells = [cell for cell in cells if cell.place["study"] == "memory" and cell.record]
         self._by = {
             name: dict(iter(frame.groupby("cell"))) for name, frame in tables.items() if name.startswith("memory_")
@@ -28,22 +28,22 @@ class Snapshots:
             key = (cell.place["machine"], cell.place["mode"])
             self._workspaces[key] = max(self._workspaces.get(key, 0), known[cell.name] or 0)
 
-    def of(self, name: str, cell: Cell) -> pd.DataFrame:
+    def of(self, name: str, cell: MeasuredCell) -> pd.DataFrame:
         """A cell's rows of one table; empty where there are none."""
         return self._by[name].get(cell.name, pd.DataFrame())
 
-    def named(self, cell: Cell, category: str, part: str) -> int | None:
+    def named(self, cell: MeasuredCell, category: str, part: str) -> int | None:
         """Bytes of the tensors that the program knows by name: of a `block`, or of the `rest`."""
         rows = self.of("memory_named", cell)
         own = rows[(rows["category"] == category) & (rows["part"] == part)] if len(rows) else rows
         return int(own["bytes"].sum()) if len(own) else None
 
-    def workspace(self, cell: Cell, mode: str) -> int:
+    def workspace(self, cell: MeasuredCell, mode: str) -> int:
         """Bytes that libraries hold, as recorded there, else in the machine's other cells of that mode."""
         own = self.named(cell, "workspace", "rest") if cell.place["study"] == "memory" else None
         return self._workspaces.get((cell.place["machine"], mode), 0) if own is None else own
 
-    def predicted(self, cell: Cell) -> Peak | None:
+    def predicted(self, cell: MeasuredCell) -> Peak | None:
         """The moment of the peak in closed form; None for a model of one's own, a compiler or checkpoints."""
         setup = setup_of(cell.shape, cell.spec)
         is_plain = not {"compile", "checkpoint"} & set(cell.spec)
@@ -60,11 +60,13 @@ def setup_of(shape, spec: dict) -> Setup | None:
     return shape and Setup(shape, spec["batch"], spec["context"], spec.get("precision", "fp32"), **options)
 
 
-def values(cells: list[Cell], snapshots: Snapshots) -> list[dict]:
+def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
     """Values, as records have them, with `cell`: predicted peaks of all cells, recorded peaks of snapshots."""
     found = []
 
-    def add(cell: Cell, quantity: str, number: float | None, variant: str = "step", mode: str | None = None) -> None:
+    def add(
+        cell: MeasuredCell, quantity: str, number: float | None, variant: str = "step", mode: str | None = None
+    ) -> None:
         if number:
             place = {"cell": cell.name, "variant": variant, "mode": mode or cell.place["mode"], "process": None}
             found.append(place | {"quantity": quantity, "unit": "B", "value": float(number)})
@@ -86,7 +88,7 @@ def values(cells: list[Cell], snapshots: Snapshots) -> list[dict]:
     return found
 
 
-def _peak_bytes(cell: Cell, variant: dict, mode: str, workspace: int) -> int | None:
+def _peak_bytes(cell: MeasuredCell, variant: dict, mode: str, workspace: int) -> int | None:
     """A compiler keeps what it likes: it has no closed form."""
     spec = cell.spec | {key: value for key, value in variant.items() if key not in ("name", "after")}
     if cell.shape is None or spec.get("compile", "none") != "none":
@@ -148,7 +150,7 @@ def predictions(snapshots: Snapshots) -> list[dict]:
     return rows
 
 
-def _items(cell: Cell, snapshots: Snapshots, moment: Peak | None) -> list[dict]:
+def _items(cell: MeasuredCell, snapshots: Snapshots, moment: Peak | None) -> list[dict]:
     """Sums, predicted and measured; of a model of one's own what follows from its parameters."""
     mode, own = cell.place["mode"], cell.own_model
     blocks = cell.shape.num_layers if cell.shape else (own.get("blocks") or {}).get("count") or 0

@@ -1,12 +1,12 @@
 """models.csv: what was built, a row for each model, context and batch of a machine; and its operations."""
 
 from stepscope.formulas import flops
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 
 FORMULA, COUNTER = "formula", "counter"
 
 
-def flop(cell: Cell, mode: str) -> float | None:
+def flop(cell: MeasuredCell, mode: str) -> float | None:
     """Operations of a step of the cell's model in a mode: of a size in closed form, else by chosen(); None if unknown.
 
     Forward is a third of forward and backward, as in flops.backward_flops().
@@ -28,9 +28,9 @@ def chosen(found: dict) -> tuple[float | None, str]:
     return next(((found[name], name) for name in order if found.get(name)), (None, ""))
 
 
-def rows(cells: list[Cell]) -> list[dict]:
+def rows(cells: list[MeasuredCell]) -> list[dict]:
     """In the cells' order; of several cells at one place, that with the fewest options tells."""
-    found: dict[tuple, Cell] = {}
+    found: dict[tuple, MeasuredCell] = {}
     for cell in sorted(cells, key=lambda each: each.name.count("=")):
         if cell.record and "context" in cell.spec and (cell.shape or cell.own_model):
             place = cell.place
@@ -39,7 +39,7 @@ def rows(cells: list[Cell]) -> list[dict]:
     return [_row(cell) for cell in cells if cell.name in chosen]
 
 
-def _row(cell: Cell) -> dict:
+def _row(cell: MeasuredCell) -> dict:
     place = {name: cell.place[name] for name in ("machine", "size", "context", "batch")}
     if cell.shape:
         names = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size", "parameters")

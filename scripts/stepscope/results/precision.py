@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator
 
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import FORCED, SUMS
 
 
-def sums(cells: list[Cell]) -> list[dict]:
+def sums(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each way to add up."""
     return [{name: row.get(name) for name in SUMS.names} for row in _rows(cells, "accumulation")]
 
 
-def forced(cells: list[Cell]) -> list[dict]:
+def forced(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each operation, input and format."""
     return [{name: row.get(name) for name in FORCED.names} for row in _rows(cells, "forced")]
 
 
-def dtypes(cells: list[Cell]) -> list[dict]:
+def dtypes(cells: list[MeasuredCell]) -> list[dict]:
     """A row for each module under autocast, and for each operation that was run alone."""
     found = []
     for model, part in (("toy", "toy"), ("own", "model")):
@@ -34,7 +34,7 @@ def dtypes(cells: list[Cell]) -> list[dict]:
 _TYPES = ("parameter", "input", "output", "output_gradient", "parameter_gradient")
 
 
-def _rows(cells: list[Cell], part: str) -> Iterator[dict]:
+def _rows(cells: list[MeasuredCell], part: str) -> Iterator[dict]:
     for cell in cells:
         for row in cell.summary.get("tables", {}).get(part, []):
             yield {"machine": cell.place["machine"], "cell": cell.name} | row

@@ -9,7 +9,7 @@ import pandas as pd
 from stepscope.axes import FULL, MODES
 from stepscope.formulas import flops
 from stepscope.results import agreement, models, peaks, statistics
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import SERIES
 
 QUANTITIES = {  # kind of sample: the quantity that its seconds are
@@ -24,7 +24,7 @@ LAUNCH_LIMITED = 1.15  # time by the clock over the host-free or busy one, from 
 WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 
 
-def of(cells: list[Cell], samples: pd.DataFrame, more: list[dict] = ()) -> pd.DataFrame:
+def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: list[dict] = ()) -> pd.DataFrame:
     """All rows, in the order of the cells. samples: by prepared(); more: values of records, with `cell`."""
     measured = [cell for cell in cells if cell.record]
     processes = pd.concat([of_samples(samples), of_values(measured, more)], ignore_index=True)
@@ -62,7 +62,7 @@ def of_samples(found: pd.DataFrame) -> pd.DataFrame:
     return each.drop(columns="kind").assign(unit="s")
 
 
-def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
+def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole."""
     rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
     rows += [*more, *_of_checks(cells)]
@@ -75,14 +75,14 @@ def of_values(cells: list[Cell], more: list[dict]) -> pd.DataFrame:
     return found.assign(mean=found["value"], samples=1)
 
 
-def _checks(cell: Cell) -> dict[str, dict]:
+def _checks(cell: MeasuredCell) -> dict[str, dict]:
     """What each rung computed, compared with the first (agreement.compared)."""
     found, rungs = cell.summary.get("checks", {}), cell.spec.get("variants", [])
     computed = {rung["name"]: found.get(rung["name"], {}) for rung in rungs}
     return agreement.compared(computed, {rung["name"]: rung.get("precision", "fp32") for rung in rungs})
 
 
-def _of_checks(cells: list[Cell]) -> Iterator[dict]:
+def _of_checks(cells: list[MeasuredCell]) -> Iterator[dict]:
     """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
     for cell in cells:
         for name, check in _checks(cell).items():
@@ -93,7 +93,7 @@ def _of_checks(cells: list[Cell]) -> Iterator[dict]:
                 yield place | {"quantity": quantity, "unit": "1", "value": number}
 
 
-def differing(cells: list[Cell]) -> list[str]:
+def differing(cells: list[MeasuredCell]) -> list[str]:
     """A line for each rung of a ladder that computes another loss or other gradients than the first."""
     return [
         f"{cell.name}: {name} computes another loss or other gradients than the first variant"
@@ -103,7 +103,7 @@ def differing(cells: list[Cell]) -> list[str]:
     ]
 
 
-def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
+def summarised(processes: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """A row a series, by KEY: median with its interval, mean and pooled standard deviation, processes and samples."""
     of_cells = {cell.name: cell.place for cell in cells}
     limited = {
@@ -135,7 +135,7 @@ def summarised(processes: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
     return found.reset_index().drop(columns=["machine", "study", "limited"])
 
 
-def limits(found: pd.DataFrame, cells: list[Cell]) -> pd.Series:
+def limits(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.Series:
     """What limits each free step, "" for all other rows: its time by the clock beside the host-free one, else the busy.
 
     A pass of attention is queued as a whole before it begins, so that its time is the GPU's.
@@ -156,7 +156,7 @@ def limits(found: pd.DataFrame, cells: list[Cell]) -> pd.Series:
     return said.reindex(found.index).fillna("")
 
 
-def derived(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[str, float]]) -> list[pd.DataFrame]:
+def derived(found: pd.DataFrame, cells: list[MeasuredCell], least: dict[str, dict[str, float]]) -> list[pd.DataFrame]:
     """Rates, and what is a token's or a launch's, from times and values. least: by least_times()."""
     bursts, by_name = _bursts(cells, least), {cell.name: cell for cell in cells}
     tokens_of = {cell.name: cell.spec["batch"] * cell.spec["context"] for cell in cells if "context" in cell.spec}
@@ -194,7 +194,7 @@ def beyond(found: pd.DataFrame) -> list[str]:
     ]
 
 
-def placed(found: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
+def placed(found: pd.DataFrame, cells: list[MeasuredCell]) -> pd.DataFrame:
     """The rows in the order of the cells, with the columns of each cell's place; a ladder's with its own precision."""
     number = {cell.name: place for place, cell in enumerate(cells)}
     found = found.iloc[found["cell"].map(number).argsort(kind="stable")].reset_index(drop=True)
@@ -212,7 +212,7 @@ def placed(found: pd.DataFrame, cells: list[Cell]) -> pd.DataFrame:
     return found
 
 
-def failures(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
+def failures(cells: list[MeasuredCell], found: pd.DataFrame) -> pd.DataFrame:
     """A row of `time` without numbers for each mode or length that ran out of memory or is not possible."""
     rows = []
     for cell in cells:
@@ -227,7 +227,7 @@ def failures(cells: list[Cell], found: pd.DataFrame) -> pd.DataFrame:
     return failed[~pd.MultiIndex.from_frame(failed[KEY]).isin(measured)]
 
 
-def precision_of(cell: Cell, variant: str) -> str:
+def precision_of(cell: MeasuredCell, variant: str) -> str:
     """The precision that a variant of a cell runs in."""
     own = {one["name"]: one.get("precision", "fp32") for one in cell.spec.get("variants", [])}
     return cell.spec.get("precision") or own.get(variant, "fp32")
@@ -254,7 +254,7 @@ def _gaps(found: pd.DataFrame) -> pd.DataFrame:
     return steps.assign(quantity="launch_gap", median=gap, limits="", **nan)[np.isfinite(gap)]
 
 
-def _ceiling_rows(found: pd.DataFrame, cells: list[Cell], least: dict[str, dict[str, float]]) -> pd.DataFrame:
+def _ceiling_rows(found: pd.DataFrame, cells: list[MeasuredCell], least: dict[str, dict[str, float]]) -> pd.DataFrame:
     """The rates of ceilings: work over the least of the times, and beside them what the GPU's data sheet says."""
     rows = []
     for cell in cells:
@@ -281,12 +281,12 @@ def least_times(samples: pd.DataFrame) -> dict[str, dict[str, float]]:
     return {cell: kinds | {"burst": min(kinds.values())} for cell, kinds in found.items()}
 
 
-def _work(cell: Cell) -> float:
+def _work(cell: MeasuredCell) -> float:
     """FLOP of a product of two matrices (order, order), 2 n³; bytes that a copy reads and writes."""
     return 2.0 * (cell.spec["order"] ** 3 if cell.spec["operation"] == "matmul" else cell.spec["mebibytes"] * 2**20)
 
 
-def _bursts(cells: list[Cell], least: dict[str, dict[str, float]]) -> dict[tuple[str, str], float]:
+def _bursts(cells: list[MeasuredCell], least: dict[str, dict[str, float]]) -> dict[tuple[str, str], float]:
     """(machine, precision): FLOP/s of the product's burst."""
     return {
         (cell.place["machine"], cell.spec["precision"]): _work(cell) / seconds
@@ -296,7 +296,7 @@ def _bursts(cells: list[Cell], least: dict[str, dict[str, float]]) -> dict[tuple
     }
 
 
-def _attention_flops(cell: Cell, length: int, direction: str) -> float:
+def _attention_flops(cell: MeasuredCell, length: int, direction: str) -> float:
     spec = cell.spec
     batch = spec["batch"] if "batch" in spec else max(1, spec["tokens"] // length)
     place = (batch, spec.get("heads") or 1, length, spec["d_head"], spec.get("mask", FULL), direction)

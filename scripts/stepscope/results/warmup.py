@@ -3,14 +3,14 @@
 import numpy as np
 import pandas as pd
 
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 
 SKIPPED = (0, 1, 2, 5, 10)
 MEASURED = 10  # steps after those that are skipped, as the write-ups have it
 LEAST = 2
 
 
-def rows(cells: list[Cell], samples: pd.DataFrame) -> pd.DataFrame:
+def rows(cells: list[MeasuredCell], samples: pd.DataFrame) -> pd.DataFrame:
     """A row for each number of skipped steps of each timing cell; samples: by series.prepared().
 
     Phased steps are the first of a process; a step is the sum of its phases. Mean and standard deviation are those of
@@ -36,7 +36,7 @@ def rows(cells: list[Cell], samples: pd.DataFrame) -> pd.DataFrame:
     return made.iloc[np.lexsort([made["skipped"], made["cell"].map(number)])]
 
 
-def first_steps(cells: list[Cell]) -> list[dict]:
+def first_steps(cells: list[MeasuredCell]) -> list[dict]:
     """What profiles of a first step, beside a later one of the same process, put its time down to."""
     return [
         {

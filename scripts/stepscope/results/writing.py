@@ -7,14 +7,14 @@ import pandas as pd
 
 from stepscope.files import write_whole
 from stepscope.results import analyses, cells, comparisons, memory, models, precision, published, series, warmup
-from stepscope.results.cells import Cell
+from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import TABLES
 
 Rows = pd.DataFrame | Iterable[Mapping]
 
 
 def tables(
-    found: list[Cell], samples: pd.DataFrame, figures: list[Path]
+    found: list[MeasuredCell], samples: pd.DataFrame, figures: list[Path]
 ) -> tuple[dict[str, Rows], dict[str, str], list[str]]:
     """(table: rows, cells whose analysis is damaged: why, lines about what cannot be true or does not belong together).
 

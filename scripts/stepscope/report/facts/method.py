@@ -11,7 +11,7 @@ MOST = 12  # cells that are named one by one
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
+class ListedCell:
     """A cell with what measures it."""
 
     cell: Name
@@ -61,12 +61,12 @@ class Method:
     throttle: tuple[Name, ...] = ()
     shared: Maybe = None
     processes: Maybe = None
-    missing: tuple[Cell, ...] = ()
+    missing: tuple[ListedCell, ...] = ()
     missing_count: Maybe = None
     more_missing: Maybe = None
-    older: tuple[Cell, ...] = ()
+    older: tuple[ListedCell, ...] = ()
     older_count: Maybe = None
-    failed: tuple[Cell, ...] = ()
+    failed: tuple[ListedCell, ...] = ()
     commands: dict[str, str] | None = None
 
 
@@ -111,8 +111,8 @@ def facts(data: Data) -> Method | None:
     )
 
 
-def _cell(row: dict) -> Cell:
-    return Cell(cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"])
+def _cell(row: dict) -> ListedCell:
+    return ListedCell(cell=Name(row["cell"]), reason=Name(row["reason"] or row["status"]), command=row["command"])
 
 
 def _sum(rows: list[dict]) -> Maybe:
