@@ -21,9 +21,9 @@ from stepscope.machine.memory import capacity
 from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]
-# Operations a second of a naive training step, and seconds of a step for each block where launches limit it.
-OF_GPU = {"fp32": 40e12, "tf32": 100e12}  # else 160e12
-OF_CORE = {"fp32": 30e9, "tf32": 30e9}
+# Operations a second of a naive training step in fp32 and otherwise, and seconds of a step for each block where launches
+# limit it.
+OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.
 START = {"timing": 2, "ladder": 4, "attention": 4, "ceilings": 1, "profile": 11, "memory": 7, "precision": 4}
@@ -82,7 +82,8 @@ def series_seconds(spec: dict) -> float:
         return max(2 * len(spec.get("lengths", [])), 1) * spec.get("max_seconds", 0)
     series = {"timing": 1 + len(modes_up_to(option(spec, "mode")))}.get(spec["study"], 1)
     shape, device = ModelShape.of(spec), spec["device"]
-    rate = OF_GPU[spec["precision"]] if device == "cuda" else OF_CORE.get(spec["precision"], 15e9) * spec["threads"]
+    rates, number = (OF_GPU, 1) if device == "cuda" else (OF_CORE, spec["threads"])
+    rate = number * rates.get(spec["precision"], rates[""])
     step = max(flops.step_flops(shape, spec["batch"], spec["context"]) / rate, LAUNCHES[device] * shape.num_layers)
     most = min(spec.get("max_seconds", 0), spec.get("max_steps", 0) * step)
     beside = 2 * SHORT if spec["study"] == "ladder" else 0
