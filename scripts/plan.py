@@ -21,8 +21,7 @@ from stepscope.machine.memory import capacity
 from stepscope.model.shape import ModelShape
 
 ROOT = Path(__file__).resolve().parents[1]
-# Operations a second of a naive training step in fp32 and otherwise, and seconds of a step for each block where launches
-# limit it.
+# Operations a second of a naive training step, "" for other precisions; seconds of a block where launches limit it.
 OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.
