@@ -8,7 +8,7 @@ import pandas as pd
 
 from stepscope.axes import FULL, MODES
 from stepscope.formulas import flops
-from stepscope.results import agreement, models, peaks, statistics
+from stepscope.results import agreement, data_sheets, models, statistics
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import SERIES
 
@@ -267,7 +267,7 @@ def _ceiling_rows(found: pd.DataFrame, cells: list[MeasuredCell], least: dict[st
             counts = {name: own[name].max() for name in ("processes", "samples")}
             rows.append(named | counts | {"variant": variant, "median": _work(cell) / seconds})
         gpu = cell.record["provenance"]["hardware"].get("gpu")
-        if sheet := peaks.rate(gpu, cell.spec["operation"], cell.spec["precision"]):
+        if sheet := data_sheets.rate(gpu, cell.spec["operation"], cell.spec["precision"]):
             rows.append(named | {"variant": "datasheet", "median": sheet, "processes": 0, "samples": 0})
     return pd.DataFrame(rows)
 

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from stepscope.results import peaks
+from stepscope.results import data_sheets
 
 # Driver's name: SMs, boost clock (GHz), clock of the tensor cores, FP32 lanes an SM, then FLOP a clock and SM of dense
 # products in tf32, bf16 and fp16 (accumulated in fp32), memory bus (bits) and rate of a pin (Gbit/s). The H20 is not
@@ -38,32 +38,32 @@ CLOSE = 0.025  # data sheets round, and the H100 PCIe's bandwidth to one digit
 @pytest.mark.parametrize("name", CHIPS)
 def test_rates_are_those_of_the_chip(name):
     sms, clock, tensor_clock, lanes, tf32, bf16, fp16, bits, pin = CHIPS[name]
-    peak = peaks.peak_of(name)
+    peak = data_sheets.peak_of(name)
     assert peak.fp32 == pytest.approx(sms * lanes * 2 * clock / 1000, rel=CLOSE)
     for precision, operations in (("tf32", tf32), ("bf16", bf16), ("fp16", fp16)):
         rate = sms * operations * tensor_clock / 1000
         expected = pytest.approx(rate * 1e12, rel=CLOSE) if operations else None
-        assert peaks.rate(name, "matmul", precision) == expected, precision
-    assert peaks.rate(name, "copy", "fp32") == pytest.approx(bits * pin / 8 * 1e9, rel=CLOSE)
+        assert data_sheets.rate(name, "matmul", precision) == expected, precision
+    assert data_sheets.rate(name, "copy", "fp32") == pytest.approx(bits * pin / 8 * 1e9, rel=CLOSE)
     assert "NVIDIA" in peak.source and "20" in peak.source
 
 
 def test_every_listed_name_is_a_chip_here_or_its_sister():
-    listed = {name for peak in peaks.PEAKS for name in peak.names}
-    rates = {peaks.peak_of(name) for name in CHIPS}
-    assert {name for name in listed if peaks.peak_of(name) not in rates} == {"H20"}
-    assert len(listed) == sum(len(peak.names) for peak in peaks.PEAKS)
+    listed = {name for peak in data_sheets.PEAKS for name in peak.names}
+    rates = {data_sheets.peak_of(name) for name in CHIPS}
+    assert {name for name in listed if data_sheets.peak_of(name) not in rates} == {"H20"}
+    assert len(listed) == sum(len(peak.names) for peak in data_sheets.PEAKS)
 
 
 def test_the_h20_has_the_hopper_ratios():
-    h20 = peaks.peak_of("NVIDIA H20")
+    h20 = data_sheets.peak_of("NVIDIA H20")
     assert h20.bf16 == h20.fp16 == 2 * h20.tf32 == 148
     assert (h20.fp32, h20.bandwidth) == (44, 4000)
 
 
 @pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", " nvidia  a100-sxm4-40gb "])
 def test_brand_names_case_and_gaps_do_not_matter(name):
-    assert peaks.rate(name, "matmul", "bf16") == 312e12
+    assert data_sheets.rate(name, "matmul", "bf16") == 312e12
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_brand_names_case_and_gaps_do_not_matter(name):
     ],
 )
 def test_what_is_not_listed_has_no_peak(name):
-    assert peaks.peak_of(name) is None
-    assert peaks.rate(name, "matmul", "bf16") is None
-    assert peaks.rate(name, "copy", "fp32") is None
+    assert data_sheets.peak_of(name) is None
+    assert data_sheets.rate(name, "matmul", "bf16") is None
+    assert data_sheets.rate(name, "copy", "fp32") is None
 
 
 def test_an_unknown_precision_has_no_rate():
-    assert peaks.rate("NVIDIA H200", "matmul", "bandwidth") is None
-    assert peaks.rate("NVIDIA A100-SXM4-80GB", "matmul", "fp8") is None
+    assert data_sheets.rate("NVIDIA H200", "matmul", "bandwidth") is None
+    assert data_sheets.rate("NVIDIA A100-SXM4-80GB", "matmul", "fp8") is None
 
 
 def test_fp32_is_never_that_of_tensor_cores():
-    for peak in peaks.PEAKS:
+    for peak in data_sheets.PEAKS:
         assert peak.fp32 <= (peak.tf32 or math.inf)
         assert peak.fp32 < peak.fp16
