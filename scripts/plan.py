@@ -27,7 +27,7 @@ LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
 # Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.
 START = {"timing": 2, "ladder": 4, "attention": 4, "ceilings": 1, "profile": 11, "memory": 7, "precision": 4}
 COMPILED, COMPILING = ("compiled", "flex"), 3
-SHORT = 0.5  # seconds of each series of a ladder beside its turns
+SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
 
 def main() -> None:

@@ -92,18 +92,19 @@ def parts(tables: Tables, cell: str, step: float) -> Parts | None:
 
 
 def bounds(tables: Tables, size: str, context: float, batch: float, precision: str) -> dict[str, float]:
-    """Part → the least that it can take, seconds: products at the best rate of a large product (in fp8 those outside
-    the blocks at bf16's), AdamW's bytes at that of a large copy; what is not known is left out."""
+    """Part → the least that it can take, seconds: linear layers at the best rate of a large product (in fp8 the head
+    at bf16's), AdamW's bytes at that of a large copy; what is not known is left out."""
     model = tables.row("models", size=size, context=context, batch=batch)
     rates = tables.rows("series", study="ceilings", quantity="rate", variant="burst")
     of_products = rates[rates["size"] == "matmul"].groupby("precision")["median"].first()
     of_copy = rates[rates["size"] == "copy"]["median"]
     found = {}
     work = {precision: model.get("flop", 0)}
-    if precision == "fp8":
-        weights = model["parameters"] - 2 * model["vocab_size"] * model["d_model"]
-        work["fp8"] = FLOP_A_WEIGHT * weights * context * batch
-        work["bf16"] = model["flop"] - work["fp8"]
+    if model.get("vocab_size", 0) > 0:
+        head = model["vocab_size"] * model["d_model"]  # and as many in the embedding, which multiplies nothing
+        blocks = model["parameters"] - 2 * head
+        weights = {"fp8": blocks, "bf16": head} if precision == "fp8" else {precision: blocks + head}
+        work = {name: FLOP_A_WEIGHT * number * context * batch for name, number in weights.items()}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
     if model.get("parameters", 0) > 0 and len(of_copy):

@@ -27,7 +27,7 @@ from stepscope.measure.telemetry import Telemetry
 from stepscope.measure.workload import Workload, unsupported, workload
 from stepscope.model.shape import ModelShape
 
-SHORT, SHORT_SECONDS = 2, 0.5  # least steps, and most seconds beyond them, of the series beside the turns
+SHORT, SHORT_SECONDS = 2, 0.25  # least steps, and most seconds beyond them, of the series beside the turns
 KEPT = 3 * 4  # bytes a parameter between two steps: itself and the optimizer's two moments in fp32
 HEADROOM = 0.9  # of the memory that is free
 
@@ -39,9 +39,8 @@ def spec_of(spec: dict, variant: dict) -> dict:
 
 
 def fit_together(spec: dict, free: int) -> bool:
-    """Whether all variants fit `free` bytes at once: weights and optimizer state of all, pools of CUDA graphs, and the
-    largest step's gradients and activations, by the closed form. Of a model of one's own nothing is known beforehand:
-    it is tried."""
+    """Whether all variants fit `free` bytes at once, by the closed form: weights and optimizer state of all, pools of
+    CUDA graphs, and the largest step's gradients and activations. A model of one's own is tried."""
     if "model" in spec:
         return True
     shape, kept, transient = ModelShape.of(spec), 0, []
@@ -98,17 +97,17 @@ class _Process:
         """Measure variants that are in memory at once."""
         for variant in variants:
             self._try(variant["name"], self._prepare, variant)
+        for name in list(self._works):
+            self._try(name, self._warm, name)
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
         for name in self._works:  # no variable may hold the last one beyond _forget()
             steps.tidy(self._works[name], self._device)
+        is_gpu = self._device == "cuda"
         parts: list[Callable] = [partial(self._series, mode="step", kind="phased"), self._forward_backward]
-        if self._device == "cuda" and self._is_last:
-            parts.append(self._energy)
-        if self._device == "cuda" and (self._is_last or self._together):  # else it takes too long
-            parts.append(self._host_free)
-        if self._together and self._is_last:
-            parts.append(self._counted)
+        parts += [self._energy] * (is_gpu and self._is_last)
+        parts += [self._host_free] * (is_gpu and (self._is_last or self._together))  # else it takes too long
+        parts += [self._counted] * (self._together and self._is_last)
         for part in parts:
             for name in list(self._works):
                 self._try(name, part, name)
@@ -121,6 +120,8 @@ class _Process:
         if outcome.status != "ok":
             return
         with caught(outcome):
+            if name in self._works:
+                self._works[name].use()
             part(argument)
         if outcome.status != "ok":
             work = self._works.pop(name, None)
@@ -166,11 +167,13 @@ class _Process:
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._works[name].use()
-        self._run(name, "step", "free", **({"round": number} if self._together else {}))
+        self._run(name, "step", "free", **{"round": number} if self._together else {})
+
+    def _warm(self, name: str, mode: str = "step", kind: str = "free") -> None:  # memory given back is asked for again
+        self._run(name, mode, kind, warmup=True)
 
     def _series(self, name: str, mode: str, kind: str) -> None:
-        self._works[name].use()
+        self._warm(name, mode, kind)
         short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
         series(partial(self._run, name, mode, kind), short)
 
@@ -187,12 +190,10 @@ class _Process:
 
     def _energy(self, name: str) -> None:
         work = self._works[name]
-        work.use()
         step = partial(steps.whole, work, work.phases("step"))
         gpu_alone.energy(step, name, self._found, self._telemetry, mode="step")
 
     def _host_free(self, name: str) -> None:
-        self._works[name].use()
         gpu_alone.host_free(self._works[name], name, self._samples, self._found, self._budget.seconds)
 
     def _counted(self, name: str) -> None:

@@ -1,15 +1,15 @@
 """The ladder: each change predicted, measured and its gap; the same changes at other places; what compiling costs."""
 
+import math
 from dataclasses import dataclass
 
 from stepscope.report.facts import profile
-from stepscope.report.facts.machine import Machine, machine
+from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over
 
-COMPILED = ("block", "model", "graphs")
 PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
     **{"others": "other kernels", "optimizer": "optimizer", "idle": "GPU idle"},
@@ -108,17 +108,18 @@ def facts(data: Data) -> LadderFacts | None:
         most=most,
         without=without,
         is_throttled=any(each.is_throttled for each in of_size),
-        left=_left(ladder, profile.profiled(data, own)),
+        left=_left(ladder, own, profile.profiled(data, own)),
     )
 
 
-def _left(ladder: Ladder, profiled: list[profile.Profiled]) -> tuple[Left, ...]:
+def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tuple[Left, ...]:
     where = ladder.place
     start, end = profile.plain_at(profiled, where, where.precision), profile.top_at(profiled, where)
     if start is None or end is None:
         return ()
     idle = (minus(ladder.plain.step, start.busy), minus(ladder.top.step, end.busy))
-    bounds = {"products": ladder.top.arithmetic, "optimizer": where.optimizer_fused}
+    linear = arithmetic(where, ladder.top.precision, own.rates, only_linear=True)
+    bounds = {"products": linear, "optimizer": where.optimizer_fused}
     found = []
     for name, words in PARTS.items():
         before, after = idle if name == "idle" else (getattr(start, name), getattr(end, name))
@@ -133,12 +134,12 @@ def _reach(ladder: Ladder) -> list[Reach]:
 
 
 def _step(ladder: Ladder, rung: Rung) -> Step:
-    is_won = rung.kind in COMPILED and rung.is_gain and rung.won and rung.won.value > 0
+    is_won = rung.is_gain and rung.won and rung.won.value > 0
     pays = over(rung.compile_time, rung.won) if is_won else None
     return Step(
         rung=rung,
         before=ladder.before(rung),
-        pays_after=Quantity(pays.value, "count", cells=pays.cells) if pays else None,
+        pays_after=Quantity(math.ceil(pays.value - 1e-9), "count", cells=pays.cells) if pays else None,
     )
 
 

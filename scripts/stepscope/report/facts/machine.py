@@ -68,7 +68,7 @@ def machine(data: Data) -> Machine:
 class Place:
     """A size at a context and batch, in a precision.
 
-    arithmetic: its FLOP at the ceiling. block_flop: of them those of the blocks' linear layers. optimizer_fused,
+    arithmetic: its FLOP at the ceiling. block_flop, head_flop: of them those of linear layers. optimizer_fused,
     optimizer_written: AdamW's bytes at the copy's rate, in one pass and as one operation after another. scores: what
     naive attention moves for its scores, likewise. is_own: of a model of one's own.
     """
@@ -82,6 +82,7 @@ class Place:
     heads: Maybe
     flop: Maybe
     block_flop: Maybe
+    head_flop: Maybe
     arithmetic: Maybe
     optimizer_fused: Maybe
     optimizer_written: Maybe
@@ -109,11 +110,13 @@ class Place:
         return self.precision in MIXED
 
 
-def arithmetic(where: Place, precision: str, rates: dict[str, Quantity]) -> Maybe:
-    """The place's FLOP at the rates of a precision: in fp8 those of the blocks' linear layers, the others in bf16."""
+def arithmetic(where: Place, precision: str, rates: dict[str, Quantity], only_linear: bool = False) -> Maybe:
+    """The place's FLOP, or those of its linear layers, at the rates of a precision: in fp8 those of the blocks' linear
+    layers, the others in bf16."""
+    flop = plus(where.block_flop, where.head_flop) if only_linear else where.flop
     if precision != "fp8":
-        return time_of(where.flop, rates.get(precision))
-    outside = time_of(minus(where.flop, where.block_flop), rates.get("bf16"))
+        return time_of(flop, rates.get(precision))
+    outside = time_of(minus(flop, where.block_flop), rates.get("bf16"))
     return plus(outside, time_of(where.block_flop, rates.get("fp8"))) if outside else None
 
 
@@ -126,11 +129,12 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     parameters = number(model, "parameters", "parameters")
     flop = number(model, "flop", "FLOP")
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
-    scores = block_flop = None
+    scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        outside = 2 * model["vocab_size"] * model["d_model"]  # embedding and head
+        head = model["vocab_size"] * model["d_model"]  # and as many in the embedding, which multiplies nothing
         tokens = row["batch"] * row["context"]
-        block_flop = Quantity(FLOP_A_WEIGHT * tokens * (parameters.value - outside), "FLOP") if parameters else None
+        head_flop = Quantity(FLOP_A_WEIGHT * tokens * head, "FLOP")
+        block_flop = Quantity(FLOP_A_WEIGHT * tokens * (parameters.value - 2 * head), "FLOP") if parameters else None
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
         scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
     return Place(
@@ -143,6 +147,7 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         heads=heads,
         flop=flop,
         block_flop=block_flop,
+        head_flop=head_flop,
         arithmetic=time_of(flop, own.rate(precision)),
         optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
         optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
