@@ -9,11 +9,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
-from stepscope.kernels import masks
+from stepscope.kernels import masks, operands
 from stepscope.kernels.kernels import backward, forward
 from stepscope.kernels.kernels import unsupported as unsupported
-from stepscope.kernels.operands import as_4d, check, empty_like
-from stepscope.kernels.operands import wrong_head as wrong_head
 
 
 def attention(
@@ -38,10 +36,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: _Masking) -> Tensor:
         q, k, v = (x.to(torch.get_autocast_dtype(device)) for x in (q, k, v))
     is_compiling = torch.compiler.is_compiling()
     if is_compiling or not (q.ndim == k.ndim == v.ndim == 4):
-        check(q, k, v)
+        operands.check(q, k, v)
         masks.check(*mask)
         if q.ndim != 4:
-            return _attend(as_4d(q), as_4d(k), as_4d(v), mask).reshape(q.shape)
+            return _attend(operands.as_4d(q), operands.as_4d(k), operands.as_4d(v), mask).reshape(q.shape)
     if is_compiling:  # else a gradient of a tensor given twice is lost (torch 2.11), and all that torch.func.grad wants
         q, k, v = (x.view_as(x) for x in (q, k, v))
     else:  # the kernels read memory as it is
@@ -80,11 +78,11 @@ def _backward_once(_ctx: object, *tensors_and_mask) -> tuple[Tensor, Tensor, Ten
 
 
 def _empty_results(q: Tensor, *_rest) -> tuple[Tensor, Tensor]:
-    return empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
+    return operands.empty_like(q), q.new_empty(q.shape[:-1], dtype=torch.float32)
 
 
 def _empty_gradients(*tensors_and_mask) -> tuple[Tensor, Tensor, Tensor]:
-    return tuple(map(empty_like, tensors_and_mask[:3]))
+    return tuple(map(operands.empty_like, tensors_and_mask[:3]))
 
 
 _GIVEN = "Tensor q, Tensor k, Tensor v"

@@ -22,6 +22,7 @@ from stepscope.kernels.launching import Layout, Plan, layouts_of
 from stepscope.kernels.masks import Mask
 from stepscope.kernels.operands import addressable_rows, check, contiguous_rows, empty_like, readable
 
+_INTERPRETED = knobs.runtime.interpret  # decided where kernels are defined: on import
 _MOST_KEPT = 1024
 
 
@@ -111,7 +112,7 @@ def backward_plan(layouts: tuple[Layout, ...], mask: Mask, by_tma: bool, on_hopp
 def unsupported(device: torch.device) -> str | None:
     """Why the device cannot run the kernels, in one line; None if it can."""
     if device.type != "cuda":
-        return None if knobs.runtime.interpret else f"fused attention in Triton needs a GPU, not {device.type}"
+        return None if _INTERPRETED else f"fused attention in Triton needs a GPU, not {device.type}"
     capability = torch.cuda.get_device_capability(device)
     if torch.version.hip is None and capability < (8, 0):
         return f"fused attention in Triton needs compute capability 8.0 or more, not {'.'.join(map(str, capability))}"

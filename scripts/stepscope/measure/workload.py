@@ -28,7 +28,7 @@ def unsupported(spec: dict) -> str | None:
         return reason
     if spec.get("attention") == "triton":
         kernels = load("attention", "triton").fused  # by name: a cell that runs others does not depend on it
-        wrong = kernels.wrong_head(spec["d_model"] // spec["num_heads"]) if "num_heads" in spec else None
+        wrong = kernels.operands.wrong_head(spec["d_model"] // spec["num_heads"]) if "num_heads" in spec else None
         if reason := kernels.unsupported(torch.device(device)) or wrong:
             return reason
     if device == "cuda":

@@ -27,5 +27,5 @@ def test_unknown_name_lists_those_that_exist(name):
 
 
 def test_unknown_option_lists_those_that_exist():
-    with pytest.raises(ValueError, match="no option 'precision'; there are: attention, optimizer"):
-        chosen.load("precision", "bf16")
+    with pytest.raises(ValueError, match="no option 'dtype'; there are: attention, optimizer, precision"):
+        chosen.load("dtype", "bf16")

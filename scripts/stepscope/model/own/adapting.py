@@ -97,7 +97,7 @@ def _of_call(implementation, name: str, call: probing.Call) -> str | None:
     heads = call.q[:-2]
     k, v = (torch.empty(*heads, *shape[-2:], device="meta") for shape in (call.k, call.v))
     try:
-        implementation.fused.check(torch.empty(call.q, device="meta"), k, v)
+        implementation.fused.operands.check(torch.empty(call.q, device="meta"), k, v)
     except ValueError as error:
         return str(error)
     return None
