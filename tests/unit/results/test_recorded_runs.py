@@ -1,4 +1,5 @@
-"""Recorded runs of a GPU, of a CPU and of a model of one's own: the tables say what the samples say, worked out here by the standard library."""
+"""Recorded runs of a GPU, of a CPU and of a model of one's own: the tables say what the samples say, worked out here by
+the standard library."""
 
 import csv
 import io
