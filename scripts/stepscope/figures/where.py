@@ -142,13 +142,14 @@ def _waterfall(tables: Tables, row: dict, cells: pd.DataFrame, ladder: pd.DataFr
     plain = parts(tables, row["cell"], timed["median"].iloc[0]) if len(timed) else None
     if plain is None:
         return None
-    changed = places.at_place(cells, row)
-    changed = changed[~changed["options"].isin(["", *DETAILS])]
-    top = None
-    if len(changed) and len(rungs):
-        most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
-        top = parts(tables, most["cell"], rungs["median"].min())
-    last = most["precision"] if top else row["precision"]
+    top, last = None, row["precision"]
+    if len(rungs):
+        fastest = rungs.loc[rungs["median"].idxmin()]
+        changed = places.at_place(cells, row)
+        changed = changed[~changed["options"].isin(["", *DETAILS]) & (changed["precision"] == fastest["precision"])]
+        if len(changed):
+            most = max(changed.to_dict("records"), key=lambda each: each["options"].count("="))
+            top, last = parts(tables, most["cell"], fastest["median"]), fastest["precision"]
     limits = bounds(tables, row["size"], row["context"], row["batch"], last)
     return Waterfall(row, plain, top, limits)
 

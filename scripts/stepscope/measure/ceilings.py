@@ -29,7 +29,8 @@ def measure(spec: dict, telemetry: Telemetry, process: int) -> Found:
     """Bursts, then the sustained series; `oom` where the operands do not fit."""
     samples = Samples(telemetry, process)
     found, outcome = Found(process, samples.rows), Outcome()
-    if reason := precision.unsupported(spec["precision"], spec["device"]):
+    wrong = spec["precision"] == "fp8" and spec["order"] % 16 and "fp8 needs an order that is a multiple of 16"
+    if reason := precision.unsupported(spec["precision"], spec["device"]) or wrong:
         outcome = Outcome("unsupported", reason)
     else:
         with caught(outcome):

@@ -98,7 +98,7 @@ class _Process:
         for variant in variants:
             self._try(variant["name"], self._prepare, variant)
         for name in list(self._works):
-            self._try(name, self._warm, name)
+            self._try(name, partial(self._turn, name, warmup=True), 0)  # memory given back is asked for again
         turns = {name: partial(self._try, name, partial(self._turn, name)) for name in self._works}
         take_turns(turns, self._budget)
         for name in self._works:  # no variable may hold the last one beyond _forget()
@@ -162,18 +162,15 @@ class _Process:
         step = steps.timed(self._works[name], mode, kind, self._clock)
         self._samples.run(name, step, mode=mode, kind=kind, **place)
 
-    def _turn(self, name: str, number: int) -> None:
+    def _turn(self, name: str, number: int, warmup: bool = False) -> None:
         if name != self._at_turn:  # the gradients of all variants need not be there at once
             for work in self._works.values():
                 work.clear_gradients()
             self._at_turn = name
-        self._run(name, "step", "free", **{"round": number} if self._together else {})
-
-    def _warm(self, name: str, mode: str = "step", kind: str = "free") -> None:  # memory given back is asked for again
-        self._run(name, mode, kind, warmup=True)
+        self._run(name, "step", "free", warmup=warmup, **{"round": number} if self._together else {})
 
     def _series(self, name: str, mode: str, kind: str) -> None:
-        self._warm(name, mode, kind)
+        self._run(name, mode, kind, warmup=True)
         short = Budget(SHORT, self._budget.most, min(SHORT_SECONDS, self._budget.seconds / 2))
         series(partial(self._run, name, mode, kind), short)
 

@@ -91,9 +91,10 @@ def values(cells: list[MeasuredCell], snapshots: Snapshots) -> list[dict]:
 def _peak_bytes(cell: MeasuredCell, variant: dict, mode: str, workspace: int) -> int | None:
     """A compiler keeps what it likes: it has no closed form."""
     spec = cell.spec | {key: value for key, value in variant.items() if key not in ("name", "after")}
-    if cell.shape is None or spec.get("compile", "none") != "none":
+    setup = setup_of(cell.shape, spec)
+    if setup is None or spec.get("compile", "none") != "none":
         return None
-    return _bytes(setup_of(cell.shape, spec), mode, spec.get("checkpoint", 0)) + workspace
+    return _bytes(setup, mode, spec.get("checkpoint", 0)) + workspace
 
 
 @functools.cache

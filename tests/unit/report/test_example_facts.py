@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from stepscope.report.facts import attention, ladder, precision
+from stepscope.report.facts import attention, ladder, precision, rungs
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
 from test_example import EXAMPLE
@@ -66,3 +66,9 @@ def test_causal_attention_multiplies_half_unless_it_is_naive(data):
         42 * scores / own.copy.value + flop / own.rates["bf16"].value, rel=1e-3
     )
     assert (found.heads.value, found.batch.value, found.is_causal) == (16, 1, True)
+
+
+def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
+    all_changed = {"precision": "fp8", "attention": "triton", "compile": "graphs", "optimizer": "fused"}
+    for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
+        assert rungs._changes([name], {name: {"name": name, **all_changed}}, [])[name]["kind"] == kind

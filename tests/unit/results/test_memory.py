@@ -155,3 +155,12 @@ def test_of_a_model_of_ones_own_only_what_follows_from_its_parameters_is_predict
     assert found["parameters"] == (400, 2 * 2624 + 736)
     assert found["gradients"] == (360, 2 * 2624 + 736)
     assert found["optimizer state"] == (720, None)
+
+
+def test_a_step_in_8_bits_has_no_closed_form(results):
+    """What it keeps in 8 bits is not in the form: no number rather than a wrong one."""
+    results.add("lab/timing/tiny/ctx6/fp8", SPEC | {"precision": "fp8"}, [sample()])
+    results.add("lab/timing/tiny/ctx6/bf16", SPEC | {"precision": "bf16"}, [sample()])
+    recorded(results, "lab/memory/tiny/ctx6/fp8", precision="fp8")
+    series = tables_of(results)["series"].query("quantity == 'peak_predicted'")
+    assert set(series["precision"]) == {"bf16"}

@@ -136,7 +136,7 @@ def facts(data: Data) -> Kernels | None:
         fed=max(sizes, key=lambda each: each.busy_share.value, default=None),
         limited=limited,
         worst=max(limited, key=lambda each: each.clock.value / _least(each).value, default=None),
-        graphs=tuple(_graphs(each) for each in reversed(climbed) if each.rung("graphs")),
+        graphs=tuple(each for ladder in reversed(climbed) if (each := _graphs(ladder))),
         top=(top := _top(data, own)),
         has_adamw=any(name in kernel.name for kernel in top for name in ("addcdiv", "addcmul", "lerp")),
         overhead=over(own.wall, own.clock),
@@ -201,10 +201,10 @@ def _of_ladders(climbed: list[Ladder]) -> dict:
     return made
 
 
-def _graphs(ladder: Ladder) -> Graphs:
+def _graphs(ladder: Ladder) -> Graphs | None:
     rung = ladder.rung("graphs")
-    before = ladder.before(rung)
-    return Graphs(place=ladder.place, rung=rung, before=before, had_idle_time=before.limits == "launches")
+    before = ladder.before(rung) if rung else None
+    return before and Graphs(place=ladder.place, rung=rung, before=before, had_idle_time=before.limits == "launches")
 
 
 def _top(data: Data, own: Profiled) -> tuple[Kernel, ...]:

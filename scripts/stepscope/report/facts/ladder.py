@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, over
 
 PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
@@ -71,11 +71,11 @@ class LadderFacts:
     asides: tuple[Rung, ...] = ()
     checkpoint: Rung | None = None
     has_turns: bool = False
+    is_apart: bool = False
     failed: tuple[Rung, ...] = ()
     reach: tuple[Reach, ...] = ()
     most: Reach | None = None
     without: Rung | None = None
-    is_throttled: bool = False
     left: tuple[Left, ...] = ()
 
 
@@ -90,6 +90,8 @@ def facts(data: Data) -> LadderFacts | None:
     elsewhere = [each for each in of_size if each.is_part]
     reached = [reach for each in elsewhere for reach in _reach(each)]
     most = max(reached, key=lambda each: each.rung.tokens.value, default=None)
+    if most and (most.batch <= ladder.place.batch or is_below(most.rung.tokens, ladder.top.tokens)):
+        most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     steps = tuple(_step(ladder, rung) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
@@ -103,11 +105,11 @@ def facts(data: Data) -> LadderFacts | None:
         asides=tuple(rung for rung in ladder.asides if rung.step),
         checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
         has_turns=any(row["in_turns"] for row in judged),
+        is_apart=bool(judged) and not any(row["in_turns"] for row in judged),
         failed=(*ladder.failed, *(rung for each in elsewhere for rung in each.failed)),
-        reach=tuple(reach for each in of_size for reach in _reach(each) if reach.rung.energy or each.is_part),
+        reach=tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else (),
         most=most,
         without=without,
-        is_throttled=any(each.is_throttled for each in of_size),
         left=_left(ladder, own, profile.profiled(data, own)),
     )
 
@@ -115,7 +117,7 @@ def facts(data: Data) -> LadderFacts | None:
 def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tuple[Left, ...]:
     where = ladder.place
     start, end = profile.plain_at(profiled, where, where.precision), profile.top_at(profiled, where)
-    if start is None or end is None:
+    if start is None or end is None or end.place.precision != ladder.top.precision:
         return ()
     idle = (minus(ladder.plain.step, start.busy), minus(ladder.top.step, end.busy))
     linear = arithmetic(where, ladder.top.precision, own.rates, only_linear=True)

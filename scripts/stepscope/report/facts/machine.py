@@ -1,6 +1,6 @@
 """The machine and its ceilings, and places: a size at a context and batch, with what a step must compute and move."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepscope.axes import PRECISIONS
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
@@ -137,7 +137,7 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         block_flop = Quantity(FLOP_A_WEIGHT * tokens * (parameters.value - 2 * head), "FLOP") if parameters else None
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
         scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
-    return Place(
+    made = Place(
         size=Name(row["size"]),
         context=int(row["context"]),
         batch=int(row["batch"]),
@@ -148,9 +148,10 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
         flop=flop,
         block_flop=block_flop,
         head_flop=head_flop,
-        arithmetic=time_of(flop, own.rate(precision)),
+        arithmetic=None,
         optimizer_fused=time_of(scaled(parameters, OPTIMIZER_BYTES, "B"), own.copy),
         optimizer_written=time_of(scaled(parameters, WRITTEN_OUT_BYTES, "B"), own.copy),
         scores=scores,
         is_own=bool(model.get("reference")),
     )
+    return replace(made, arithmetic=arithmetic(made, precision, own.rates))

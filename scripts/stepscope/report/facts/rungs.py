@@ -2,11 +2,11 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stepscope.axes import PRECISIONS
-from stepscope.report.facts.machine import MIXED, Machine, Place, arithmetic, place
+from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, minus, over, plus, scaled, share
@@ -19,6 +19,7 @@ LABELS = {
     **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
     **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
 }
+SIXTEEN = ("bf16", "fp16")
 _BY_NAME = {"compile": ("compile", "block"), "blocks": ("compile", "block"), "foreach": ("optimizer", "torch")}
 _OF_VALUE = {
     **dict.fromkeys(PRECISIONS, "precision"),
@@ -122,8 +123,8 @@ class Rung:
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one. is_part: starts with several changes. tensor_cores: its gain
-    over the first; tensor_cores_alone: without the host.
+    plain: the first rung in 16 bits, else the first one. is_part: starts at another one's later rung. tensor_cores: its
+    gain over the first; tensor_cores_alone: without the host.
     """
 
     place: Place
@@ -134,7 +135,7 @@ class Ladder:
     tensor_cores: Maybe
     tensor_cores_alone: Maybe
     is_throttled: bool
-    is_part: bool
+    is_part: bool = False
 
     @cached_property
     def start(self) -> Rung:
@@ -144,7 +145,7 @@ class Ladder:
     @cached_property
     def plain(self) -> Rung:
         """The baseline of page one: 16 bits, nothing else changed."""
-        return next((rung for rung in self.rungs if rung.kind in MIXED and rung.step), self.start)
+        return next((rung for rung in self.rungs if rung.kind in SIXTEEN and rung.step), self.start)
 
     @cached_property
     def top(self) -> Rung:
@@ -198,9 +199,14 @@ class Ladder:
         return next((each for each in self.rungs if each.variant == rung.after), None)
 
     @property
+    def unjudged_by_rounding(self) -> list[Rung]:
+        """The rungs that round more than 16 bits do: they compute something else."""
+        return [rung for rung in self.rungs if not rung.is_rounding and rung.difference]
+
+    @property
     def coarse(self) -> Rung | None:
-        """The rung that rounds more than 16 bits do, if it ran."""
-        return next((rung for rung in self.rungs if not rung.is_rounding and rung.difference), None)
+        """The first of them."""
+        return next(iter(self.unjudged_by_rounding), None)
 
     @property
     def top_is_gain(self) -> bool:
@@ -223,6 +229,8 @@ def ladders(data: Data, own: Machine) -> list[Ladder]:
     """All ladders, that of the most arithmetic first; after them those that start at a later rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     found = [made for cell in cells if (made := _ladder(data, own, cell))]
+    later = {rung.variant: each for each in found for rung in each.rungs if rung.after}
+    found = [replace(each, is_part=later.get(each.start.variant, each) is not each) for each in found]
     return sorted(found, key=lambda each: (each.is_part, -(each.place.flop.value if each.place.flop else 0)))
 
 
@@ -243,7 +251,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     first = names[0]
     ran = {row["variant"] for row in rows if row["quantity"] == "time" and row["status"] == "ok"}
     sixteen = next(
-        (changes[name] for name in names if name in ran and changes[name]["precision"] in MIXED), changes[first]
+        (changes[name] for name in names if name in ran and changes[name]["precision"] in SIXTEEN), changes[first]
     )
     where = place(data, own, rows[0], sixteen["precision"])
     made: dict[str, Rung] = {}
@@ -253,7 +261,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
     if not any(rung.step for rung in made.values()):
         return None
-    plain = next((rung for rung in made.values() if rung.kind in MIXED), None)
+    plain = next((rung for rung in made.values() if rung.kind in SIXTEEN), None)
     pair, pair_alone = (_pair(rows, first, plain) for rows in (comparisons, alone))
     return Ladder(
         place=where,
@@ -264,7 +272,6 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
         tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
-        is_part=sum(changes[first][key] != START[key] for key in START) > 1,
     )
 
 
@@ -288,7 +295,8 @@ def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict
         own = {key: said[key] for key in START if key in said} if declared else _by_name(name)
         full = (START if declared else based) | own
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
-        changed = changed[-1:] if not after else changed  # a ladder that starts at a later rung is called by that
+        if not after:  # a ladder that starts at a later rung is called by that
+            changed = [key for key in changed if str(full[key]) == name] or changed[-1:]
         value = full[changed[0]]
         kind = f"checkpoint {value}" if changed[0] == "checkpoint" else str(value)
         fuses = kind in ("sdpa", "flex", "triton") and based["attention"] == "naive"
