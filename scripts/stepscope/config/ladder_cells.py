@@ -24,7 +24,7 @@ def ladder_cells(target: Target) -> list[Cell]:
             **models[place["size"]],
             "context": place["context"],
             "batch": batch,
-            "variants": _climbed(place, config, device),
+            "variants": _variants_at(place, config, device),
             **timed_steps(target),
             **target.common,
         }
@@ -36,17 +36,17 @@ def ladder_cells(target: Target) -> list[Cell]:
     return each_once(cells)
 
 
-def _climbed(place: dict, config: dict, device: str) -> list[dict]:
+def _variants_at(place: dict, config: dict, device: str) -> list[dict]:
     """The variants of a place: all, or the rungs from the one on that it names, without asides."""
-    study, size = config["ladder"], place["size"]
-    if "start" not in place:
-        return variants(study["rungs"][device], study["asides"][device], size, config, device)
-    rungs = variants(study["rungs"][device], [], size, config, device)
-    names = [rung["name"] for rung in rungs]
-    if place["start"] not in names:
+    study, start = config["ladder"], place.get("start")
+    found = variants(study["rungs"][device], [] if start else study["asides"][device], place["size"], config, device)
+    if not start:
+        return found
+    names = [rung["name"] for rung in found]
+    if start not in names:
         key = f"config key ladder.places.{device}"
-        raise ConfigError(f"{key}: start: there is no rung {place['start']!r}; the rungs are {', '.join(names)}")
-    first, *rest = rungs[names.index(place["start"]) :]
+        raise ConfigError(f"{key}: start: there is no rung {start!r}; the rungs are {', '.join(names)}")
+    first, *rest = found[names.index(start) :]
     return [{key: value for key, value in first.items() if key != "after"}, *rest]
 
 

@@ -6,6 +6,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from stepscope.figures import colours, marks, places, theme, words
+from stepscope.formulas.flops import linear_step_flops
+from stepscope.model.shape import ModelShape
 from stepscope.results.tables import Tables
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.
@@ -14,7 +16,7 @@ PASSES = {"forward": ("forward", "loss", "inference"), "backward": ("backward",)
 ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
 DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24
-FLOP_A_WEIGHT = 6  # and token, forward and backward
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 
 
 def categories(tables: Tables) -> Figure | None:
@@ -101,10 +103,9 @@ def bounds(tables: Tables, size: str, context: float, batch: float, precision: s
     found = {}
     work = {precision: model.get("flop", 0)}
     if model.get("vocab_size", 0) > 0:
-        head = model["vocab_size"] * model["d_model"]  # and as many in the embedding, which multiplies nothing
-        blocks = model["parameters"] - 2 * head
-        weights = {"fp8": blocks, "bf16": head} if precision == "fp8" else {precision: blocks + head}
-        work = {name: FLOP_A_WEIGHT * number * context * batch for name, number in weights.items()}
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        blocks, head = linear_step_flops(shape, int(batch), int(context))
+        work = {"fp8": blocks, "bf16": head} if precision == "fp8" else {precision: blocks + head}
     if work[precision] > 0 and set(work) <= set(of_products.index):
         found["products"] = sum(flop / of_products[name] for name, flop in work.items())
     if model.get("parameters", 0) > 0 and len(of_copy):

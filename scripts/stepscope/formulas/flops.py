@@ -47,6 +47,12 @@ def step_flops(shape: ModelShape, batch: int, context: int) -> int:
     return forward_flops(shape, batch, context) + backward_flops(shape, batch, context)
 
 
+def linear_step_flops(shape: ModelShape, batch: int, context: int) -> tuple[int, int]:
+    """Of them those of the linear layers: of the blocks, and of the head."""
+    parts = forward_flops_by_component(shape, batch, context)
+    return 3 * sum(parts[name] for name in ("qkv", "output", "feed-forward")), 3 * parts["head"]
+
+
 def attention_flops(
     batch: int,
     heads: int,

@@ -30,6 +30,7 @@ EXACT = {
 }
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
 SOFTWARE = ("gpu", "cpu", "driver", "torch", "cuda", "triton", "python", "commit", "code")
+LONGEST = {"commit": 12}  # characters that tell
 MOST = 15
 VISIBLE = 0.02  # times by the clock that differ by less are not listed
 FILES = ("index.html", "compare.md", "compare.csv", explorer.FILE)
@@ -227,7 +228,15 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
     found = []
     for column in SOFTWARE:
         sides = [
-            ", ".join(sorted({row[column][:16] for row in data.dicts("cells", machine=list(names)) if row[column]}))
+            ", ".join(
+                sorted(
+                    {
+                        row[column][: LONGEST.get(column)]
+                        for row in data.dicts("cells", machine=list(names))
+                        if row[column]
+                    }
+                )
+            )
             for data, names in ((before, machines.keys()), (after, machines.values()))
         ]
         if sides[0] != sides[1]:

@@ -59,7 +59,8 @@ class Left:
 @dataclass(frozen=True, kw_only=True)
 class LadderFacts:
     """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
-    that of the most tokens a second at another place, `elsewhere`, and `without`, the rung before it there.
+    that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
+    that did not run at those places.
     """
 
     machine: Machine
@@ -73,6 +74,7 @@ class LadderFacts:
     has_turns: bool = False
     is_apart: bool = False
     failed: tuple[Rung, ...] = ()
+    failed_elsewhere: tuple[Rung, ...] = ()
     reach: tuple[Reach, ...] = ()
     most: Reach | None = None
     without: Rung | None = None
@@ -106,7 +108,8 @@ def facts(data: Data) -> LadderFacts | None:
         checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
         has_turns=any(row["in_turns"] for row in judged),
         is_apart=bool(judged) and not any(row["in_turns"] for row in judged),
-        failed=(*ladder.failed, *(rung for each in elsewhere for rung in each.failed)),
+        failed=ladder.failed,
+        failed_elsewhere=tuple(rung for each in elsewhere for rung in each.failed),
         reach=tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else (),
         most=most,
         without=without,

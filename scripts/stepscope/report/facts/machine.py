@@ -3,7 +3,9 @@
 from dataclasses import dataclass, replace
 
 from stepscope.axes import PRECISIONS
+from stepscope.formulas.flops import linear_step_flops
 from stepscope.formulas.traffic import OPTIMIZER_BYTES, WRITTEN_OUT_BYTES
+from stepscope.model.shape import ModelShape
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, plus, scaled, time_of
@@ -15,7 +17,7 @@ MIXED = tuple(name for name, one in PRECISIONS.items() if one.is_autocast)
 # reads 2. Backward: product writes 2 and reads 2; cast 2 + 4; two gradients of that multiplication 4 + 4 and 8 + 4;
 # sum 4; the sum's gradient added 4 + 4; that of exp 8 + 4; cast 4 + 2; two products read 2 each. In fp32 all take 4.
 SCORE_BYTES = {True: 42 + 64, False: 48 + 60}
-FLOP_A_WEIGHT = 6  # and token: 2 forward, 4 backward (Kaplan et al. 2020, section 2.1)
+SHAPE = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 SCORE_BYTES_FORWARD = {True: 42 / (42 + 64), False: 48 / (48 + 60)}  # of these: the forward pass
 
 
@@ -131,10 +133,9 @@ def place(data: Data, own: Machine, row: dict, precision: str) -> Place | None:
     blocks, heads = number(model, "num_layers", "count"), number(model, "num_heads", "count")
     scores = block_flop = head_flop = None
     if blocks and heads and not model.get("reference"):
-        head = model["vocab_size"] * model["d_model"]  # and as many in the embedding, which multiplies nothing
-        tokens = row["batch"] * row["context"]
-        head_flop = Quantity(FLOP_A_WEIGHT * tokens * head, "FLOP")
-        block_flop = Quantity(FLOP_A_WEIGHT * tokens * (parameters.value - 2 * head), "FLOP") if parameters else None
+        shape = ModelShape.of({name: int(model[name]) for name in SHAPE})
+        linear = linear_step_flops(shape, int(row["batch"]), int(row["context"]))
+        block_flop, head_flop = (Quantity(float(flops), "FLOP") for flops in linear)
         elements = blocks.value * heads.value * row["batch"] * row["context"] ** 2
         scores = time_of(Quantity(elements * SCORE_BYTES[precision in MIXED], "B"), own.copy)
     made = Place(

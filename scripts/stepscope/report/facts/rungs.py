@@ -123,7 +123,8 @@ class Rung:
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one. is_part: starts at another one's later rung. tensor_cores: its
+    plain: the first rung in 16 bits, else the first one. first: the first variant, run or not; is_part: it is
+    another ladder's later rung. tensor_cores: its
     gain over the first; tensor_cores_alone: without the host.
     """
 
@@ -135,6 +136,7 @@ class Ladder:
     tensor_cores: Maybe
     tensor_cores_alone: Maybe
     is_throttled: bool
+    first: str
     is_part: bool = False
 
     @cached_property
@@ -199,14 +201,14 @@ class Ladder:
         return next((each for each in self.rungs if each.variant == rung.after), None)
 
     @property
-    def unjudged_by_rounding(self) -> list[Rung]:
+    def coarse_rungs(self) -> list[Rung]:
         """The rungs that round more than 16 bits do: they compute something else."""
         return [rung for rung in self.rungs if not rung.is_rounding and rung.difference]
 
     @property
     def coarse(self) -> Rung | None:
         """The first of them."""
-        return next(iter(self.unjudged_by_rounding), None)
+        return next(iter(self.coarse_rungs), None)
 
     @property
     def top_is_gain(self) -> bool:
@@ -229,9 +231,14 @@ def ladders(data: Data, own: Machine) -> list[Ladder]:
     """All ladders, that of the most arithmetic first; after them those that start at a later rung."""
     cells = dict.fromkeys(row["cell"] for row in data.dicts("series", study="ladder"))
     found = [made for cell in cells if (made := _ladder(data, own, cell))]
-    later = {rung.variant: each for each in found for rung in each.rungs if rung.after}
-    found = [replace(each, is_part=later.get(each.start.variant, each) is not each) for each in found]
+    found = [replace(each, is_part=_starts_later(each, found)) for each in found]
     return sorted(found, key=lambda each: (each.is_part, -(each.place.flop.value if each.place.flop else 0)))
+
+
+def _starts_later(ladder: Ladder, among: list[Ladder]) -> bool:
+    """Whether its first variant, run or not, is a later rung of another one."""
+    others = [rung for each in among if each is not ladder for rung in (*each.rungs, *each.asides, *each.failed)]
+    return any(rung.variant == ladder.first and rung.after for rung in others)
 
 
 def variants_of(command: str) -> list[dict]:
@@ -272,6 +279,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
         tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
+        first=first,
     )
 
 

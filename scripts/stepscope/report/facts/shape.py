@@ -6,19 +6,17 @@ from dataclasses import replace
 from stepscope.formulas.footprint import Setup
 from stepscope.formulas.footprint_peak import first_context_that_fails, peak
 from stepscope.model.shape import ModelShape
-from stepscope.report.facts.machine import Place
+from stepscope.report.facts.machine import SHAPE, Place
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.quantity import Maybe, count
-
-_FIELDS = ("d_model", "d_ff", "num_layers", "num_heads", "vocab_size")
 
 
 def setup_of(data: Data, where: Place, attention: str = "naive") -> Setup | None:
     """A place as the closed form takes it; None of a model of one's own."""
     row = data.row("models", **where.where)
-    if not row or row["reference"] or any(row[name] != row[name] for name in _FIELDS):
+    if not row or row["reference"] or any(row[name] != row[name] for name in SHAPE):
         return None
-    shape = ModelShape(**{name: int(row[name]) for name in _FIELDS})
+    shape = ModelShape(**{name: int(row[name]) for name in SHAPE})
     return Setup(shape, where.batch, where.context, where.precision, attention, "own")
 
 
