@@ -1,5 +1,7 @@
 """Facts of the committed example, worked out again from its tables by the formulas that they name."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from stepscope.report.facts import attention, ladder, precision, rungs
@@ -72,3 +74,10 @@ def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
     all_changed = {"precision": "fp8", "attention": "triton", "compile": "graphs", "optimizer": "fused"}
     for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
         assert rungs._changes([name], {name: {"name": name, **all_changed}}, [])[name]["kind"] == kind
+
+
+def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
+    whole, part = rungs.ladders(data, machine(data))
+    assert (whole.is_part, part.is_part) == (False, True)
+    without = replace(part, rungs=part.rungs[1:])
+    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(whole, [whole, without])
