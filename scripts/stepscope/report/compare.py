@@ -227,18 +227,10 @@ def _kernels(before: Data, after: Data, machines: dict[str, str]) -> list[Kernel
 def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Changed]:
     found = []
     for column in SOFTWARE:
-        sides = [
-            ", ".join(
-                sorted(
-                    {
-                        row[column][: LONGEST.get(column)]
-                        for row in data.dicts("cells", machine=list(names))
-                        if row[column]
-                    }
-                )
-            )
-            for data, names in ((before, machines.keys()), (after, machines.values()))
-        ]
+        sides = []
+        for data, names in ((before, machines.keys()), (after, machines.values())):
+            values = {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
+            sides.append(", ".join(sorted(value[: LONGEST.get(column)] for value in values)))
         if sides[0] != sides[1]:
             found.append(Changed(what=column, before=Name(sides[0]), after=Name(sides[1])))
     return found
