@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from stepscope.files import write_whole
 from stepscope.machine import gpus, locks
-from stepscope.measure.process import die_with_parent
+from stepscope.machine.process import die_with_parent
 from stepscope.results import statistics, verdicts
 
 PROJECT = Path(__file__).resolve().parents[1]

@@ -1,30 +1,37 @@
-"""Probe what 16-bit formats do to numbers: added up, under autocast, and inside normalisations.
+"""Probe what formats of 16 and 8 bits do to numbers: added up, under autocast, in normalisations and in products.
 
 --probe accumulation adds 0.01 a thousand times in fp32, fp16, bf16 and mixtures of them. --probe autocast prints the
 dtypes of parameters, activations and gradients of a toy model and of a Transformer under fp16 and bf16 autocast.
 --probe normalisation prints which operators of LayerNorm, RMSNorm and softmax autocast runs in fp32, and what comes
-out where they are forced into 16 bits, against float64. Nothing is timed. With --out it also writes record.json and
-samples.csv.
+out where they are forced into 16 bits, against float64. --probe products does so for the linear layers of a Transformer
+and their gradients in 16 and in 8 bits. Nothing is timed. With --out it also writes record.json and samples.csv.
 """
 
 import sys
 
 from stepscope.config import flags
 from stepscope.config.flags import Settings
-from stepscope.measure import process
+from stepscope.machine import process
 from stepscope.measure.cell import Measurement
 
 
 def main() -> None:
     spec, settings = parse(sys.argv[1:])
     with Measurement("probe_precision.py", spec, settings) as running:
-        from stepscope.measure import memory, precision_accumulation, precision_autocast, precision_normalisation
+        from stepscope.measure import (
+            memory,
+            precision_accumulation,
+            precision_autocast,
+            precision_normalisation,
+            precision_products,
+        )
         from stepscope.measure.found import Found
 
         probes = {
             "accumulation": precision_accumulation.measure,
             "autocast": precision_autocast.measure,
             "normalisation": precision_normalisation.measure,
+            "products": precision_products.measure,
         }
         try:
             summary = probes[spec["probe"]](spec)
@@ -58,7 +65,7 @@ def _short(value: object) -> str:
 def parse(words: list[str]) -> tuple[dict, Settings]:
     """Flags to the cell's spec, and what does not belong to it."""
     model = tuple(key for key in flags.MODEL if key not in ("model", "model_keys", "key_value_heads", "window"))
-    is_of_model = "autocast" in words or "--probe=autocast" in words
+    is_of_model = any(word.removeprefix("--probe=") in ("autocast", "products") for word in words)
     keys = ("probe", "precision", *(model if is_of_model else ()))
     spec, settings, error = flags.read(__doc__, words, "precision", keys, context=64, batch=2)
     if spec["precision"] != "fp32":

@@ -14,8 +14,8 @@ from stepscope.axes import option
 from stepscope.config import flags
 from stepscope.config.flags import Settings
 from stepscope.config.profilers import tools
-from stepscope.machine import identity
-from stepscope.measure import nsys, process
+from stepscope.machine import identity, process
+from stepscope.measure import nsys
 from stepscope.measure.own_cell import cell
 
 

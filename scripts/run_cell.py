@@ -21,7 +21,7 @@ from stepscope.config.grid import command_of, words_of
 from stepscope.config.run import KEPT, unlockable
 from stepscope.config.studies import STUDIES
 from stepscope.machine import arrival, gpus, identity, locks
-from stepscope.measure.process import die_with_parent
+from stepscope.machine.process import die_with_parent
 
 SCRIPTS = Path(__file__).resolve().parent
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stepscope.config import flags
 from stepscope.config.flags import Settings
-from stepscope.measure import process
+from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 
 

@@ -11,7 +11,7 @@ import sys
 from stepscope.axes import CAUSAL, IMPLEMENTATIONS
 from stepscope.config import flags
 from stepscope.config.flags import Settings
-from stepscope.measure import process
+from stepscope.machine import process
 from stepscope.measure.cell import Measurement
 
 

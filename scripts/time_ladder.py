@@ -14,7 +14,7 @@ import sys
 from stepscope.axes import NEUTRAL, PRECISIONS
 from stepscope.config import flags
 from stepscope.config.flags import Settings
-from stepscope.measure import process
+from stepscope.machine import process
 from stepscope.measure.own_cell import cell
 from stepscope.model.chosen import names
 

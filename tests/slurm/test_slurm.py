@@ -79,7 +79,7 @@ def test_each_bad_end_names_the_cell_and_its_log_and_the_others_go_on(lab, proje
         limits=[{"memory": 1.5, "cpus": 8, "minutes": 1}],
     )
     project.edit(PROGRAM, RUNNING, RUNNING + BAD_CELLS)
-    project.edit("scripts/stepscope/measure/process.py", "minutes * 60", "minutes * 30")  # the least limit is 1 minute
+    project.edit("scripts/stepscope/machine/process.py", "minutes * 60", "minutes * 30")  # the least limit is 1 minute
     run = project.submit()
     assert run.code != 0
     assert [path.parent for path in project.records()] == [project.folder / cell("node", 8)]

@@ -45,3 +45,21 @@ def start_python():
         process.wait()
         for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
             pipe.close()
+
+
+@pytest.fixture
+def run_python(start_python):
+    """Run Python code in a process of its own; gives (exit code, stdout, stderr)."""
+
+    def run(code, *arguments, **options):
+        process = start_python(code, *arguments, **options)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path_factory, monkeypatch):
+    """Locks of a folder of our own, so that no test waits for a measurement on this machine."""
+    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path_factory.mktemp("locks")))

@@ -67,7 +67,7 @@ def modules_of(spec: dict) -> list[str]:
     if spec["study"] == "attention":
         return sorted({f"{attention}.{IMPLEMENTATIONS[variant['name']].module}" for variant in spec["variants"]})
     if spec["study"] == "precision":
-        return [f"{attention}.naive"] if spec["probe"] == "autocast" else []
+        return [f"{attention}.naive"] if "num_layers" in spec else []
     if "model" not in spec and "num_layers" not in spec:
         return sorted(found)
     found.add(f"{KINDS_OF_MODEL}.{'own' if 'model' in spec else 'transformer'}")

@@ -150,7 +150,7 @@ FLAGS = {
     "operation": Flag("what to measure", str, "matmul", ("matmul", "copy")),
     "order": Flag("order of the square matrices (8192)", positive),
     "mebibytes": Flag("size of the copied tensor (2048)", positive),
-    "probe": Flag("what to probe", str, "accumulation", ("accumulation", "autocast", "normalisation")),
+    "probe": Flag("what to probe", str, "accumulation", ("accumulation", "autocast", "normalisation", "products")),
     "profiler": Flag(
         "auto: nsys on a GPU if it is on the PATH, else torch.profiler", str, "auto", ("auto", "nsys", "torch", "none")
     ),

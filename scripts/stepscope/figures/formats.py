@@ -34,6 +34,7 @@ def sums(tables: Tables) -> Figure | None:
 def forced(tables: Tables) -> Figure | None:
     """Largest relative error over what is varied, a panel an operation, a line a format; dashed under autocast."""
     rows = tables.rows("forced", way=list(WAYS)).dropna(subset=["error", "value"])
+    rows = rows[rows["quantity"] != "layer"]
     groups = list(dict.fromkeys(zip(rows["operation"], rows["quantity"], strict=True)))
     if not groups:
         return None

@@ -15,8 +15,8 @@ from stepscope import files
 from stepscope.config.code_digest import Sources, modules_of
 from stepscope.config.flags import Settings
 from stepscope.config.grid import command_of
-from stepscope.machine import gpus, identity, locks
-from stepscope.measure import printing, process, processes, record
+from stepscope.machine import gpus, identity, locks, process
+from stepscope.measure import printing, processes, record
 from stepscope.measure.found import BESIDE, Found, rows_of, summary
 from stepscope.measure.telemetry import Telemetry
 

@@ -17,10 +17,10 @@ import torch
 
 from stepscope.axes import option
 from stepscope.formulas import footprint, footprint_peak
+from stepscope.machine.process import available_memory
 from stepscope.measure import gpu_alone, memory, models, steps
 from stepscope.measure.clock import Clock
 from stepscope.measure.found import Found
-from stepscope.measure.process import available_memory
 from stepscope.measure.samples import Budget, Samples, series, take_turns
 from stepscope.measure.steps import Outcome, caught
 from stepscope.measure.telemetry import Telemetry

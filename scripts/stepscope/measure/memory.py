@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from stepscope.measure import process
+from stepscope.machine import process
 from stepscope.model.shape import ModelShape
 
 FP32_BYTES = 4

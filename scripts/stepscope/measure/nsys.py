@@ -14,8 +14,7 @@ from pathlib import Path
 from stepscope.axes import option
 from stepscope.config.grid import words_of
 from stepscope.config.profilers import NSYS_NEUTRAL, attempts
-from stepscope.machine import identity
-from stepscope.measure import process
+from stepscope.machine import identity, process
 from stepscope.measure import record as cell_record
 from stepscope.measure.found import Found
 from stepscope.trace import TraceError, nsys_export

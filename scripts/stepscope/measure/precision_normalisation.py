@@ -115,10 +115,10 @@ def _outcome(x: Tensor, name: str, device: str, exact: Callable, call: Callable 
     if is_autocast:
         with torch.autocast(device, dtype=precision.dtype(name)):
             result = _under_autocast(device)[call](low.to(device))
-        return _against(exact(low.double())[0], result.double().cpu())
+        return against(exact(low.double())[0], result.double().cpu())
     result, inner = (each.double().cpu() for each in call(low.to(device)))
     inners = {"inner": str(inner.item()), "inner_exact": call(low.double())[1].item()}
-    return _against(exact(low.double())[0], result) | inners
+    return against(exact(low.double())[0], result) | inners
 
 
 def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[str, Callable | str]]]:
@@ -147,7 +147,7 @@ def _cases(seed: int) -> Iterator[tuple[str, str, float, Tensor, Callable, dict[
         yield "softmax", "largest logit", largest, logits, softmax_of, softmaxes | without
 
 
-def _against(exact: Tensor, result: Tensor) -> dict:
+def against(exact: Tensor, result: Tensor) -> dict:
     """A result (1, width) beside that in float64: `error` is the largest difference over the largest exact value, None
     where the result is not finite."""
     finite = bool(result.isfinite().all())

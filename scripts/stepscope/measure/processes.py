@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from stepscope.measure import process
+from stepscope.machine import process
 
 Found = TypeVar("Found")
 

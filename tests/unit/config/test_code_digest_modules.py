@@ -176,7 +176,8 @@ def test_what_a_program_loads_is_what_its_digest_counts(program, words, tmp_path
     monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path))
     run = (
         f"import runpy, sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
-        "from stepscope.measure import process, processes\n"
+        "from stepscope.machine import process\n"
+        "from stepscope.measure import processes\n"
         "processes.each = lambda count, measure: [measure(1)]\n"
         "process.leave = lambda: None\n"
         f"runpy.run_path({str(SCRIPTS / program)!r} + '.py', run_name='__main__')\n"

@@ -54,7 +54,7 @@ def test_code_that_changes_no_number_makes_nothing_stale(module, params, code):
     "module, is_stale",
     [
         ("model/transformer.py", lambda name, spec: name.split("/")[1] in RUN_THE_MODEL or "fp8" in spec),
-        ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec),
+        ("model/precisions/fp8.py", lambda name, spec: '"fp8"' in spec or "precision/" in name),
         ("model/attention/flex.py", lambda name, spec: '"flex"' in spec),
         ("../measure_ceilings.py", lambda name, spec: name.split("/")[1] == "ceilings"),
     ],

@@ -1,4 +1,4 @@
-"""Helpers for the tests of measuring: running Python or a program in a process of its own, and a tiny cell."""
+"""Helpers for the tests of measuring: running a program in a process of its own, and a tiny cell."""
 
 import os
 import subprocess
@@ -13,12 +13,6 @@ TINY = {
     **{"context": 6, "batch": 2, "precision": "fp32", "warmup": 1, "steps": 2, "max_steps": 3, "max_seconds": 0.0},
     **{"processes": 1, "seed": 0, "threads": 1, "device": "cpu"},
 }
-
-
-@pytest.fixture(autouse=True)
-def own_locks(tmp_path_factory, monkeypatch):
-    """Locks of a folder of our own, so that no test waits for a measurement on this machine."""
-    monkeypatch.setenv("STEPSCOPE_LOCKS", str(tmp_path_factory.mktemp("locks")))
 
 
 @pytest.fixture
@@ -36,18 +30,6 @@ def one_thread():
 def tiny():
     """Spec of a timing cell that takes milliseconds."""
     return dict(TINY)
-
-
-@pytest.fixture
-def run_python(start_python):
-    """Run Python code in a process of its own; gives (exit code, stdout, stderr)."""
-
-    def run(code, *arguments, **options):
-        process = start_python(code, *arguments, **options)
-        out, err = process.communicate(timeout=120)
-        return process.returncode, out, err
-
-    return run
 
 
 @pytest.fixture

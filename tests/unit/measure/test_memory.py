@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from stepscope.measure import memory, process
+from stepscope.machine import process
+from stepscope.measure import memory
 from stepscope.model.shape import ModelShape
 
 

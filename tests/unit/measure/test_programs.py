@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_a_failure(run_program, 
     assert err == f"error: cannot write {tmp_path}/file/cell: Not a directory\n"
 
 
-LITTLE_MEMORY = "from stepscope.measure import process\nprocess.available_memory = lambda: 500 * 2**20\n"
+LITTLE_MEMORY = "from stepscope.machine import process\nprocess.available_memory = lambda: 500 * 2**20\n"
 
 
 def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path):

@@ -10,6 +10,7 @@ from stepscope.report.kit.quantity import Maybe, Quantity, count, over
 
 SIXTEEN = ("bf16", "fp16")
 SHOWN = ("all in the format", "under autocast")
+LAYER = "layer"  # what is varied where products of linear layers are forced
 EXACT = 0.001  # a sum that is off by less counts as right
 
 
@@ -52,6 +53,16 @@ class Forced:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Product:
+    """A product of linear layers, and the largest error of the worst layer in each format."""
+
+    name: Name
+    bf16: Maybe
+    fp16: Maybe
+    fp8: Maybe
+
+
+@dataclass(frozen=True, kw_only=True)
 class Type:
     """A module under autocast."""
 
@@ -81,6 +92,7 @@ class Precision:
     half: Sum | None = None
     wide: Sum | None = None
     forced: tuple[Forced, ...] = ()
+    products: tuple[Product, ...] = ()
     norm: Forced | None = None
     norm_half: Forced | None = None
     norm_autocast: Forced | None = None
@@ -126,6 +138,7 @@ def facts(data: Data) -> Precision | None:
         stuck=stuck if stuck and abs(stuck.error.value) > EXACT else None,
         half=next((each for each in sums if each.name == "fp16 += fp16"), None),
         wide=next((each for each in sums if each.name in ("fp32 += bf16", "fp32 += fp16")), None),
+        products=_products(data),
         forced=tuple(each for each in forced if each.way in SHOWN and each.format in SIXTEEN),
         norm=find("LayerNorm", "all in the format", "bf16"),
         norm_half=find("LayerNorm", "all in the format", "fp16"),
@@ -197,7 +210,8 @@ def _forced(data: Data) -> tuple[Forced, ...]:
     """Of each operation, way and format; breaking down is an error of all, or what is not finite."""
     found: dict[tuple, list[dict]] = {}
     for row in data.dicts("forced", status="ok"):
-        found.setdefault((row["operation"], row["way"], row["format"]), []).append(row)
+        if row["quantity"] != LAYER:
+            found.setdefault((row["operation"], row["way"], row["format"]), []).append(row)
     made = []
     for (operation, way, format_), rows in found.items():
         broken = [row for row in rows if not row["error"] < 1 or row["infinite"] > 0 or row["nan"] > 0]
@@ -213,6 +227,18 @@ def _forced(data: Data) -> tuple[Forced, ...]:
                 varied=Name(first["quantity"]) if first else None,
             )
         )
+    return tuple(made)
+
+
+def _products(data: Data) -> tuple[Product, ...]:
+    found: dict[str, dict[str, list[dict]]] = {}
+    for row in data.dicts("forced", status="ok", quantity=LAYER):
+        found.setdefault(row["operation"], {}).setdefault(row["format"], []).append(row)
+    made = []
+    for operation, formats in found.items():
+        worst = {name: max(rows, key=lambda row: row["error"]) for name, rows in formats.items()}
+        errors = {name: Quantity(row["error"], "error", cells=(row["cell"],)) for name, row in worst.items()}
+        made.append(Product(name=Name(operation), **{name: errors.get(name) for name in ("bf16", "fp16", "fp8")}))
     return tuple(made)
 
 

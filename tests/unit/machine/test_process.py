@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from stepscope.config.studies import STUDIES
-from stepscope.machine import memory
-from stepscope.measure import process
+from stepscope.machine import memory, process
 
 SCRIPTS = Path(process.__file__).resolve().parents[2]
 PARENT = """
@@ -24,7 +23,7 @@ CHILD = """
 import os, sys
 sys.path.insert(0, "{scripts}")
 from stepscope.machine import memory
-from stepscope.measure import process
+from stepscope.machine import process
 process.die_with_parent()
 print(os.getpid(), flush=True)
 os.pipe(); os.read(os.pipe()[0], 1)  # for ever
@@ -47,7 +46,7 @@ def test_the_time_limit_ends_the_process_with_one_line(run_python):
     code = """
 import os
 from stepscope.machine import memory
-from stepscope.measure import process
+from stepscope.machine import process
 process.limit_time(0.001)
 os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
 """
@@ -56,14 +55,14 @@ os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
 
 
 def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
-    code = "from stepscope.measure import process\nprocess.limit_time(60)\nprint('done')"
+    code = "from stepscope.machine import process\nprocess.limit_time(60)\nprint('done')"
     assert run_python(code) == (0, "done\n", "")
 
 
 LEAVE = """
 import atexit, sys
 from stepscope.machine import memory
-from stepscope.measure import process
+from stepscope.machine import process
 atexit.register(print, "took everything down")
 print("said", end="")
 print("warned", end="", file=sys.stderr)
@@ -94,7 +93,7 @@ def test_every_measuring_program_leaves_at_once(program):
 def test_torch_uses_the_threads_that_were_set(run_python):
     code = """
 from stepscope.machine import memory
-from stepscope.measure import process
+from stepscope.machine import process
 process.set_environment(1)
 import torch
 print(torch.get_num_threads())
@@ -106,7 +105,8 @@ print(torch.get_num_threads())
 ALLOCATE = """
 import resource
 import torch
-from stepscope.measure import memory, process
+from stepscope.machine import process
+from stepscope.measure import memory
 process.available_memory = lambda: 500 * 2**20
 {before}
 process.limit_address_space()
