@@ -100,6 +100,7 @@ QUANTITIES = {  # of series.csv
         count("operators", "operators", "of PyTorch, a step; without a GPU"),
         number("energy", "energy", "J", "a step, by NVML's counter"),
         number("energy_token", "energy a token", "J", "`energy` over tokens"),
+        number("sm_clock", "SM clock", "MHz", "median of what was read before free steps"),
         number("peak_asked", "peak, asked", "B", "what tensors asked for"),
         number("peak_allocated", "peak, allocated", "B", "in the allocator's whole blocks"),
         number("peak_reserved", "peak, reserved", "B", "taken from the driver, pools of CUDA graphs included"),

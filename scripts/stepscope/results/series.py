@@ -27,7 +27,7 @@ WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: list[dict] = ()) -> pd.DataFrame:
     """All rows, in the order of the cells. samples: by prepared(); more: values of records, with `cell`."""
     measured = [cell for cell in cells if cell.record]
-    processes = pd.concat([of_samples(samples), of_values(measured, more)], ignore_index=True)
+    processes = pd.concat([of_samples(samples), of_clock(samples), of_values(measured, more)], ignore_index=True)
     found = summarised(processes, measured)
     found["limits"] = limits(found, measured)
     parts = [found, *derived(found, measured, least_times(samples)), failures(measured, found)]
@@ -42,7 +42,7 @@ def prepared(samples: pd.DataFrame) -> pd.DataFrame:
         found[name] = found.get(name, pd.Series("", found.index)).fillna("").astype("str").astype("category")
     for name in ("length", "round", "process", "step"):
         found[name] = pd.to_numeric(found.get(name, pd.Series(0, found.index))).fillna(0).astype(int)
-    for name in ("seconds", "warmup"):
+    for name in ("seconds", "warmup", "sm_clock_mhz"):
         found[name] = found.get(name, pd.Series(dtype=float))
     return found
 
@@ -60,6 +60,16 @@ def of_samples(found: pd.DataFrame) -> pd.DataFrame:
     for name in ("cell", *TEXT):
         each[name] = each[name].astype(str)
     return each.drop(columns="kind").assign(unit="s")
+
+
+def of_clock(samples: pd.DataFrame) -> pd.DataFrame:
+    """The GPU's clock in each process: the median of what was read before its free whole steps, warm-up left out."""
+    is_step = (samples["kind"] == "free") & (samples["mode"] == "step") & ~samples["warmup"].astype(bool)
+    read = samples[is_step & samples["sm_clock_mhz"].notna()]
+    by = read.groupby(["cell", "variant", "mode", "process"], observed=True, sort=False)["sm_clock_mhz"]
+    each = by.agg(value="median", mean="mean", samples="count").reset_index()
+    each = each.astype(dict.fromkeys(("cell", "variant", "mode"), "str"))
+    return each.assign(phase=each["mode"], length=0, direction="", quantity="sm_clock", unit="MHz")
 
 
 def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:

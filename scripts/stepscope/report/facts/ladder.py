@@ -14,6 +14,7 @@ PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
     **{"others": "other kernels", "optimizer": "optimizer", "idle": "GPU idle"},
 }
+HELD_BACK = 0.95  # of the highest clock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +61,7 @@ class Left:
 class LadderFacts:
     """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
     that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
-    that did not run at those places.
+    that did not run at those places. held_back: of the lowest clock, where it is well below the highest of the place.
     """
 
     machine: Machine
@@ -78,6 +79,9 @@ class LadderFacts:
     reach: tuple[Reach, ...] = ()
     most: Reach | None = None
     without: Rung | None = None
+    held_back: Reach | None = None
+    highest_clock: Maybe = None
+    power_limit: Maybe = None
     left: tuple[Left, ...] = ()
 
 
@@ -95,6 +99,11 @@ def facts(data: Data) -> LadderFacts | None:
     if most and (most.batch <= ladder.place.batch or is_below(most.rung.tokens, ladder.top.tokens)):
         most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
+    reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
+    clocked = [each for each in reach if each.rung.sm_clock]
+    slowest = min(clocked, key=lambda each: each.rung.sm_clock.value, default=None)
+    highest = max((each.rung.sm_clock for each in clocked), key=lambda each: each.value, default=None)
+    limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
     steps = tuple(_step(ladder, rung) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
@@ -110,9 +119,12 @@ def facts(data: Data) -> LadderFacts | None:
         is_apart=bool(judged) and not any(row["in_turns"] for row in judged),
         failed=ladder.failed,
         failed_elsewhere=tuple(rung for each in elsewhere for rung in each.failed),
-        reach=tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else (),
+        reach=reach,
         most=most,
         without=without,
+        held_back=slowest if slowest and is_below(slowest.rung.sm_clock, highest, HELD_BACK) else None,
+        highest_clock=highest,
+        power_limit=Quantity(limit, "W") if limit else None,
         left=_left(ladder, own, profile.profiled(data, own)),
     )
 

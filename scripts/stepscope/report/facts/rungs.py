@@ -9,7 +9,7 @@ from stepscope.axes import PRECISIONS
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, is_below, joined, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, is_below, joined, minus, over, plus, scaled, share
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 LABELS = {
@@ -41,7 +41,7 @@ class Rung:
     the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
     phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
     bytes. difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains,
-    so that it can be judged. energy: of a token.
+    so that it can be judged. energy: of a token; power: a step's energy over its time.
     """
 
     name: Name
@@ -72,6 +72,8 @@ class Rung:
     of_peak: Maybe
     of_sustained: Maybe
     energy: Maybe
+    sm_clock: Maybe
+    power: Maybe
     peak: Maybe
     allocated: Maybe
     predicted_peak: Maybe
@@ -378,6 +380,8 @@ def _rung(
         of_peak=share(work, step),
         of_sustained=share(arithmetic(where, change["precision"], own.sustained), step),
         energy=of("energy_token"),
+        sm_clock=of("sm_clock"),
+        power=exact(over(of("energy"), step, "W")),
         peak=of("peak_reserved"),
         allocated=of("peak_allocated"),
         predicted_peak=of("peak_predicted"),

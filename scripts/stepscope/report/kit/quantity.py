@@ -85,12 +85,12 @@ def inverse(a: Maybe) -> Maybe:
 
 def share(part: Maybe, whole: Maybe) -> Maybe:
     """part / whole, as percent, without an interval."""
-    return _exact(over(part, whole, "share"))
+    return exact(over(part, whole, "share"))
 
 
 def time_of(work: Maybe, rate: Maybe) -> Maybe:
     """Seconds that so many FLOP or bytes take at so many a second: every prediction of a time is one of these."""
-    return _exact(over(work, rate, "s"))
+    return exact(over(work, rate, "s"))
 
 
 def gap(measured: Maybe, predicted: Maybe) -> Maybe:
@@ -109,6 +109,6 @@ def count(value: float | None, *cells: str) -> Maybe:
     return None if value is None else Quantity(float(value), "count", cells=cells)
 
 
-def _exact(quantity: Maybe) -> Maybe:
+def exact(quantity: Maybe) -> Maybe:
     """Without its interval."""
     return None if quantity is None else Quantity(quantity.value, quantity.unit, cells=quantity.cells)
