@@ -52,8 +52,8 @@ def colour(category: str) -> str:
 class Parts:
     """Parts of a whole training step on a GPU, seconds; they add up to the step, or to the kernels if those are more.
 
-    attention: kernels of fused attention and of softmax; what is written out of smaller operations is `other`. All but
-    the optimizer's own are outside it. idle: what is left of the step by the clock.
+    attention: fused kernels; what is written out of smaller operations is `other`. All but the optimizer's own are
+    outside it. idle: what is left of the step by the clock.
     """
 
     products: float
@@ -87,8 +87,8 @@ def parts(tables: Tables, cell: str, step: float) -> Parts | None:
         return None
     of_optimizer = rows[rows["phase"] == "optimizer"].groupby("category")["time"].sum()
     outside = rows[rows["phase"] == "step"].groupby("category")["time"].sum().sub(of_optimizer, fill_value=0.0)
-    attention = sum(outside.get(name, 0.0) for name in ("fused attention", "softmax forward", "softmax backward"))
-    optimizer, products, casts = of_optimizer.sum(), outside.get("matmul", 0.0), outside.get("copy/cast", 0.0)
+    products, attention, casts = (outside.get(name, 0.0) for name in ("matmul", "fused attention", "copy/cast"))
+    optimizer = of_optimizer.sum()
     other = max(0.0, busy - products - attention - casts - optimizer)
     return Parts(products, attention, casts, other, optimizer, max(0.0, step - busy))
 

@@ -131,13 +131,6 @@ def test_the_models_files_make_its_cells_stale_and_no_other(config, folder):
     assert edited != mine and unchanged == nano
 
 
-def test_a_file_that_is_no_python_is_planned_and_counts(config, folder):
-    mine, nano = codes(config)
-    (folder / "mine.py").write_text("def build(:\n")
-    broken, unchanged = codes(config)
-    assert broken != mine and unchanged == nano
-
-
 def test_what_the_files_import_counts_by_its_version(config):
     found = registry(config)
     mine, nano = found.studies["timing"]

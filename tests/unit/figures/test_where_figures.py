@@ -19,13 +19,6 @@ def test_parts_add_up_to_the_step_by_the_clock(tables):
     assert where.parts(tables, "nowhere", 1.0) is None
 
 
-def test_softmax_and_fused_attention_are_attention(tmp_path):
-    rows = [{"machine": "big", "cell": made.PLAIN["cell"], "phase": "step", "category": kind, "time": time}
-            for kind, time in (("fused attention", 0.5), ("softmax backward", 0.25), ("matmul", 0.125))]  # fmt: skip
-    parts = where.parts(made.tables(tmp_path, categories=rows), made.PLAIN["cell"], 1.0)
-    assert (parts.attention, parts.products, parts.other) == pytest.approx((0.75, 0.125, 0.125))
-
-
 def test_bounds_are_flop_and_bytes_over_the_best_rates(tables):
     found = where.bounds(tables, "large", 512, 4, "bf16")
     assert found["products"] == pytest.approx(1e13 / 2.5e14)

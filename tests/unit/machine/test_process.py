@@ -22,7 +22,6 @@ sys.stdin.read()
 CHILD = """
 import os, sys
 sys.path.insert(0, "{scripts}")
-from stepscope.machine import memory
 from stepscope.machine import process
 process.die_with_parent()
 print(os.getpid(), flush=True)
@@ -45,7 +44,6 @@ def test_a_measuring_process_dies_with_its_parent(start_python):
 def test_the_time_limit_ends_the_process_with_one_line(run_python):
     code = """
 import os
-from stepscope.machine import memory
 from stepscope.machine import process
 process.limit_time(0.001)
 os.read(os.pipe()[0], 1)  # a call that never comes back, as a hanging driver's
@@ -61,7 +59,6 @@ def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
 
 LEAVE = """
 import atexit, sys
-from stepscope.machine import memory
 from stepscope.machine import process
 atexit.register(print, "took everything down")
 print("said", end="")
@@ -92,7 +89,6 @@ def test_every_measuring_program_leaves_at_once(program):
 
 def test_torch_uses_the_threads_that_were_set(run_python):
     code = """
-from stepscope.machine import memory
 from stepscope.machine import process
 process.set_environment(1)
 import torch

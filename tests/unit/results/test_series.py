@@ -39,8 +39,13 @@ def results(tmp_path):
 
 def test_a_time_is_the_geometric_mean_of_the_processes_medians_with_students_interval(results):
     medians = [0.10, 0.11, 0.13]
-    rows = [sample(process=p, seconds=s * f) for p, s in enumerate(medians, 1) for f in (0.9, 1.0, 1.3)]
+    rows = [
+        sample(process=p, seconds=s * f, sm_clock_mhz=1000 * s)
+        for p, s in enumerate(medians, 1)
+        for f in (0.9, 1.0, 1.3)
+    ]
     timing(results, [sample(seconds=5.0, warmup=True), *rows])
+    assert row(series_of(results), "sm_clock", phase="step")["median"] == pytest.approx(1000 * stats.gmean(medians))
     got = row(series_of(results), "time", phase="step")
     expected = stats.ttest_1samp(np.log(medians), 0).confidence_interval(0.95)
     assert got["median"] == pytest.approx(stats.gmean(medians))

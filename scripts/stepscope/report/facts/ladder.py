@@ -14,7 +14,7 @@ PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
     **{"others": "other kernels", "optimizer": "optimizer", "idle": "GPU idle"},
 }
-HELD_BACK = 0.95  # of the highest clock
+HELD_BACK = 0.95  # of the highest clock, and of the power limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,8 @@ class Left:
 class LadderFacts:
     """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
     that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
-    that did not run at those places. held_back: of the lowest clock, where it is well below the highest of the place.
+    that did not run at those places. held_back: of the lowest clock, of those that draw
+    about the power limit.
     """
 
     machine: Machine
@@ -100,10 +101,11 @@ def facts(data: Data) -> LadderFacts | None:
         most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
-    clocked = [each for each in reach if each.rung.sm_clock]
-    slowest = min(clocked, key=lambda each: each.rung.sm_clock.value, default=None)
+    clocked = [each for each in reach if each.rung.sm_clock and each.rung.power]
     highest = max((each.rung.sm_clock for each in clocked), key=lambda each: each.value, default=None)
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
+    drawing = [each for each in clocked if each.rung.power.value > HELD_BACK * limit]
+    slow = [each for each in drawing if is_below(each.rung.sm_clock, highest, HELD_BACK)]
     steps = tuple(_step(ladder, rung) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
@@ -122,9 +124,9 @@ def facts(data: Data) -> LadderFacts | None:
         reach=reach,
         most=most,
         without=without,
-        held_back=slowest if slowest and is_below(slowest.rung.sm_clock, highest, HELD_BACK) else None,
+        held_back=min(slow, key=lambda each: each.rung.sm_clock.value, default=None),
         highest_clock=highest,
-        power_limit=Quantity(limit, "W") if limit else None,
+        power_limit=Quantity(limit, "W") if limit > 0 else None,
         left=_left(ladder, own, profile.profiled(data, own)),
     )
 

@@ -200,7 +200,7 @@ def _sums(data: Data) -> tuple[Sum, ...]:
             sum=Quantity(row["sum"], "exact", cells=(row["cell"],)),
             exact=Quantity(row["exact"], "exact"),
             last=count(row["last_change"]),
-            error=Quantity(row["sum"] / row["exact"] - 1, "gap", cells=(row["cell"],)),
+            error=Quantity(row["sum"] / row["exact"] - 1, "off", cells=(row["cell"],)),
         )
         for row in data.dicts("sums")
     )

@@ -9,7 +9,7 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
 
 PRODUCTS = ("matmul",)
-ATTENTION = ("fused attention", "softmax forward", "softmax backward")
+ATTENTION = ("fused attention",)
 CASTS = ("copy/cast",)
 LAUNCH_LIMITED = 1.15  # clock over the time without the host, as stepscope.results judges it
 

@@ -46,6 +46,7 @@ UNITS = {
     "share": Unit(_PERCENT, 2, most_decimals=2),
     "exact": Unit(((0, 1, ""),), 6, is_exact=True),
     "error": Unit(((0, 0.01, "%"),), 2, most_decimals=6),
+    "off": Unit(((0, 0.01, "%"),), 2, signed=True, most_decimals=6),
     "gap": Unit(_PERCENT, 2, signed=True, most_decimals=1),
 }
 
