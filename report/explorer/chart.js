@@ -22,7 +22,7 @@ async function showChart(state) {
     return { x, y, low, high, panel, cell, said, line: nameOf(line, row) };
   }).filter((point) => point.x !== "" && (point.y > 0 || !isLogY));
   const lines = line.keys.map(named).filter((key) => points.some((point) => point.line === key));
-  const isSingle = placesOf(table, rows, used) === rows.length;
+  const isSingle = !differ(table, rows, used, (row) => row);
   const isLabelled = isNumeric && isSingle && !facet && lines.length <= 8;
   const at = { x: "x", y: "y", z: "line", ...(facet ? { fx: "panel" } : {}) };
   const ticks = [...new Set(points.map((point) => point.x))];

@@ -11,8 +11,7 @@ async function selectionOf(state) {
   const measure = all.find((each) => each.id === state.of) ?? all[0];
   const table = await tableOf(measure.table);
   const axes = Object.values(table.columns).filter(({ keys, name }) => keys && !NO_AXES.includes(name));
-  const filters = filtersOf(state);
-  const automatic = {};
+  const [filters, automatic] = [filtersOf(state), {}];
   let rows = measuredRows(table, measure);
   const narrow = (name, among) => {
     automatic[name] = best(keysOf(table.columns[name], among));
@@ -27,10 +26,9 @@ async function selectionOf(state) {
   rows = chosenRows(table, rows, filters);
   const [byRows, byColumns, facet] = axesOf(state, table, axes, rows);
   const used = [byRows, byColumns, facet].filter(Boolean);
-  for (const { name } of axes.filter((axis) => ![...used, ...LEFT_OPEN].includes(axis.name))) {
-    const tellsApart = () => placesOf(table, rows, [...used, name]) > placesOf(table, rows, used);
-    if (!(name in state) && keysOf(table.columns[name], rows).length > 1 && tellsApart()) narrow(name, rows);
-  }
+  const taken = [...used, ...LEFT_OPEN, ...Object.keys(state)];
+  for (const { name, values } of axes.filter((axis) => !taken.includes(axis.name)))
+    if (differ(table, rows, used, (row) => values[row])) narrow(name, rows);
   return { all, measure, table, rows, axes, whole, automatic, used, byRows, byColumns, facet, filters };
 }
 
@@ -43,18 +41,20 @@ function measuredRows(table, { table: name, column, name: quantity, id }) {
 /** Names of the axes: those of the state, else the first that tell these rows apart. */
 function axesOf(state, table, axes, rows) {
   const asked = [state.rows, state.columns, state.facet].map((name) => (table.columns[name]?.keys ? name : null));
-  const isAxis = (axis) => axis.name !== "limits" && keysOf(axis, rows).length > 1;
-  const varying = axes.filter(isAxis).map(({ name }) => name);
-  const first = (names, taken) => [...names.filter((name) => varying.includes(name)), ...varying, "machine", "cell"]
+  const varying = axes.map(({ name }) => name)
+    .filter((name) => !LEFT_OPEN.includes(name) && keysOf(table.columns[name], rows).length > 1);
+  const first = (names, last, taken) => [...names.filter((name) => varying.includes(name)), ...varying, ...last]
     .find((name) => name !== taken);
-  const byRows = asked[0] ?? first(ROW_AXES, asked[1]);
-  return [byRows, asked[1] ?? first(COLUMN_AXES, byRows), asked[2]];
+  const byRows = asked[0] ?? first(ROW_AXES, ["cell"], asked[1]);
+  return [byRows, asked[1] ?? first(COLUMN_AXES, ["machine", "cell"], byRows), asked[2]];
 }
 
-/** How many different values rows have on these axes together. */
-function placesOf({ columns }, rows, names) {
-  const axes = names.map((name) => columns[name]);
-  return new Set(rows.map((row) => axes.reduce((sum, each) => sum * each.keys.length + each.values[row], 0))).size;
+/** Whether rows of one place on the axes differ in something. */
+function differ({ columns }, rows, names, something, first = new Map()) {
+  return rows.some((row) => {
+    const place = names.reduce((sum, name) => sum * columns[name].keys.length + columns[name].values[row], 0);
+    return (first.get(place) ?? first.set(place, something(row)).get(place)) !== something(row);
+  });
 }
 
 /** The value that is taken where none is asked for: a preferred one, else that of most rows. */
