@@ -41,7 +41,7 @@ if config["measure"]:
             samples="results/{hardware}/ladder/{size}/ctx{context}{options}/samples.csv",
         log:
             "results/{hardware}/ladder/{size}/ctx{context}{options}/measure.log",
-        priority: 1
+        priority: 3
         threads: cpus("ladder")
         params:
             **cell_params("{hardware}/ladder/{size}/ctx{context}{options}"),
@@ -67,6 +67,7 @@ if config["measure"]:
             samples="results/{hardware}/ceilings/{operation}/{precision}/samples.csv",
         log:
             "results/{hardware}/ceilings/{operation}/{precision}/measure.log",
+        priority: 2
         threads: cpus("ceilings")
         params:
             **cell_params("{hardware}/ceilings/{operation}/{precision}"),
