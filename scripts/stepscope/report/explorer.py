@@ -18,7 +18,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from stepscope.figures import colours
-from stepscope.report.kit.printing import UNITS
+from stepscope.report.kit.number_format import UNITS
 from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
 from stepscope.results.tables import Tables

@@ -8,6 +8,7 @@ import pandas as pd
 
 from stepscope.axes import FULL, MODES
 from stepscope.formulas import flops
+from stepscope.measure.found import LAUNCH_LIMITED
 from stepscope.results import agreement, data_sheets, models, statistics
 from stepscope.results.cells import MeasuredCell
 from stepscope.results.schema import SERIES
@@ -20,7 +21,6 @@ QUANTITIES = {  # kind of sample: the quantity that its seconds are
 KEY = ["cell", "variant", "mode", "phase", "length", "direction", "quantity"]
 OF_MACHINE = ["machine", "study", "quantity", "limited"]  # within which series lend each other their spread
 TEXT = ["variant", "mode", "phase", "direction"]
-LAUNCH_LIMITED = 1.15  # time by the clock over the host-free or busy one, from which on launches limit
 WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 
 

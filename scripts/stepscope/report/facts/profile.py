@@ -7,11 +7,11 @@ from stepscope.report.facts.rungs import ladders, variants_of
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
+from stepscope.results.series import LAUNCH_LIMITED
 
 PRODUCTS = ("matmul",)
 ATTENTION = ("fused attention",)
 CASTS = ("copy/cast",)
-LAUNCH_LIMITED = 1.15  # clock over the time without the host, as stepscope.results judges it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from stepscope.axes import PRECISIONS
+from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, is_below, joined, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, exact, is_below, minus, over, plus, scaled, share
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 LABELS = {
@@ -369,10 +370,10 @@ def _rung(
         gpu_verdict=alone["verdict"] if alone else "",
         won=_won(before, step, pair) if before else None,
         fuses_attention=change["fuses"],
-        predicted_gain=_predicted("sdpa" if change["fuses"] else kind, before, where, work)
+        predicted_gain=predicted.gain("sdpa" if change["fuses"] else kind, before, where, work)
         if before and before.step
         else None,
-        is_held_alone=_is_held_alone(kind, before) if before else False,
+        is_held_alone=predicted.is_alone(kind, before) if before else False,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
@@ -402,35 +403,6 @@ def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:
     ratio, clock = of_ratio(pair), before.step.value
     ends = [clock * (1 - 1 / end) for end in (ratio.low, ratio.high)] if ratio.has_interval else [None, None]
     return Quantity(clock * (1 - 1 / ratio.value), "s", *ends, cells=before.step.cells)
-
-
-def _predicted(kind: str, before: Rung, where: Place, work: Maybe) -> Maybe:
-    """Times as fast by the mechanism alone: what it takes away goes, the rest of the step stays. work: the arithmetic.
-
-    A precision: its FLOP at the other ceiling. Fused attention: the scores' bytes. Fused AdamW: the optimizer becomes
-    its 28 bytes a parameter. CUDA graphs: the step becomes what the GPU takes for it, or what the optimizer, which they
-    leave out, takes to launch. Where launches limit, the first two are shares of the step without the host.
-    """
-    saved = None
-    whole = before.gpu if _is_held_alone(kind, before) else before.step
-    if kind in PRECISIONS:
-        saved = minus(before.arithmetic, work)
-    elif kind == "sdpa":
-        saved = where.scores
-    elif kind == "fused":
-        saved = minus(before.optimizer_alone, where.optimizer_fused)
-    elif kind == "graphs" and before.gpu:
-        known = [each for each in (before.gpu, before.optimizer) if each]
-        saved = minus(before.step, max(known, key=lambda each: each.value))
-    left = minus(whole, saved)
-    if left is None or left.value <= 0:
-        return None
-    return Quantity(whole.value / left.value, "1", cells=joined(whole, saved))
-
-
-def _is_held_alone(kind: str, before: Rung) -> bool:
-    """Whether a prediction is one of the GPU's own time: not of changes that take out the host or the optimizer."""
-    return before.limits == "launches" and before.gpu is not None and kind not in ("graphs", "fused")
 
 
 def _compiling(rows: list[dict]) -> Maybe:

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from stepscope.report.kit import printing
+from stepscope.report.kit import number_format
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A value in `unit` (a key of printing.UNITS), its 95 % interval, whether it is in doubt, and its cells.
+    """A value in `unit` (a key of number_format.UNITS), its 95 % interval, whether it is in doubt, and its cells.
 
     In doubt is what one process alone measured while others of its kind have an interval: tables print a dagger.
     """
@@ -22,7 +22,7 @@ class Quantity:
 
     def __str__(self) -> str:
         """As in a sentence: `424 ms`, `4.25 [3.0, 7.0]`."""
-        return printing.in_prose(self)
+        return number_format.in_prose(self)
 
     @property
     def has_interval(self) -> bool:
@@ -37,7 +37,7 @@ class Quantity:
     @property
     def bare(self) -> str:
         """Without its unit: `458 of 546 ms`."""
-        return printing.in_prose(self, with_unit=False)
+        return number_format.in_prose(self, with_unit=False)
 
 
 Maybe = Quantity | None  # what was not measured is None, and so is what is made of it

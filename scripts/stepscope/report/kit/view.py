@@ -1,6 +1,6 @@
 """A table of a page: some rows of facts, some columns under their labels. The only printer of tables."""
 
-from stepscope.report.kit import printing
+from stepscope.report.kit import number_format
 from stepscope.report.kit.quantity import Quantity
 
 NOTHING = "–"
@@ -35,9 +35,11 @@ def _column(label: str, values: list) -> list[str]:
     if len({each.unit for each in quantities}) > 1:
         return [label, "---:", *(NOTHING if value is None else str(value) for value in values)]
     largest = max(quantities, key=lambda each: abs(each.value))
-    divisor, _ = printing.scale(largest)
-    cells = (printing.in_table(value, divisor) if isinstance(value, Quantity) else value or NOTHING for value in values)
-    return [printing.heading(label, largest), "---:", *cells]
+    divisor, _ = number_format.scale(largest)
+    cells = (
+        number_format.in_table(value, divisor) if isinstance(value, Quantity) else value or NOTHING for value in values
+    )
+    return [number_format.heading(label, largest), "---:", *cells]
 
 
 def escaped(text: str) -> str:
