@@ -23,8 +23,10 @@ LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for 
 
 
 def memory_over_step(tables: Tables) -> Figure | None:
-    """Bytes alive by category over one step at the largest place in bf16, else in the precision that is there."""
-    rows = places.largest(tables, tables.rows("memory_timeline", options="", mode="step"))
+    """Bytes alive by category over one step: the largest place that fitted, in bf16, else in what is there."""
+    rows = tables.rows("memory_timeline", options="", mode="step")
+    lost = tables.rows("cells", status="oom")["cell"]
+    rows = places.largest(tables, rows[~rows["cell"].isin(lost)])
     if rows.empty:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]

@@ -145,7 +145,7 @@ def as_plain(value: object) -> object:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def _file(machine: str, there: list[str]) -> str:

@@ -73,9 +73,14 @@ def of_clock(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:
-    """What the records name besides times, one number a process; the phase of what is a mode's is its whole."""
+    """What the records name besides times, one number a process; the phase of what is a mode's is its whole. What was
+    noted of a mode before its memory ran out is no peak of it."""
     rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
-    rows += [*more, *_of_checks(cells)]
+    lost = {(cell.name, one["variant"], one["mode"]) for cell in cells for one in cell.summary.get("statuses", [])
+            if one["status"] != "ok" and one["mode"]}  # fmt: skip
+    whole = [row for row in [*rows, *more] if (row["cell"], row["variant"], row["mode"]) not in lost
+             or row["quantity"] == "peak_predicted"]  # fmt: skip
+    rows = [*whole, *_of_checks(cells)]
     columns = ["cell", *TEXT, "length", "process", "quantity", "unit", "value"]
     found = pd.DataFrame(rows, columns=columns)
     found[TEXT] = found[TEXT].fillna("").astype("str")

@@ -349,94 +349,65 @@ def _attention(label: str, machine: dict, naive: bool = True) -> dict:
     return {"cells": [about, cell(causal, machine, **more)], "series": rows, "comparisons": pairs}
 
 
+def rows(key: dict, names: str, *values: tuple) -> list[dict]:
+    """A row for each tuple of values, which the names are of; all with the key."""
+    return [key | dict(zip(names.split(), each, strict=True)) for each in values]
+
+
 def _formats(label: str, machine: dict) -> dict:
     """A bf16 sum that stops at 4 of 10; LayerNorm that breaks down in fp16 at 256."""
     name = f"{label}/precision/all"
     key = {"machine": label, "cell": name}
-    sums = [
-        ("bf16 += bf16", "bf16", 0.010009765625, 4.0, 350),
-        ("fp32 += bf16", "fp32", 0.010009765625, 10.009765625, 1000),
-    ]
-    forced = [
-        ("LayerNorm", "all in the format", "bf16", 1.0, 0.004),
-        ("LayerNorm", "all in the format", "bf16", 256.0, 0.006),
-        ("LayerNorm", "all in the format", "fp16", 1.0, 0.001),
-        ("LayerNorm", "all in the format", "fp16", 256.0, 1.0),
-        ("LayerNorm", "under autocast", "bf16", 1.0, 1e-7),
-        ("softmax", "under autocast", "fp16", 1.0, 4e-4),
-        ("softmax", "all in the format", "fp16", 1.0, 6e-4),
-        ("softmax", "all in the format", "fp16", 512.0, 1.0),
-    ]
+    added = key | {"addend_dtype": "bf16", "times": 1000, "addend": 0.010009765625, "exact": 10.0}
+    run = key | {"quantity": "largest |x|", "status": "ok", "infinite": 0, "nan": 0}
     return {
         "cells": [cell(name, machine, mode="")],
-        "sums": [
-            {
-                **key,
-                "variant": way,
-                "sum_dtype": kind,
-                "addend_dtype": "bf16",
-                "times": 1000,
-                "addend": addend,
-                "sum": result,
-                "exact": 10.0,
-                "last_change": last,
-            }
-            for way, kind, addend, result, last in sums
-        ],
-        "forced": [
-            {
-                **key,
-                "operation": operation,
-                "way": way,
-                "format": kind,
-                "quantity": "largest |x|",
-                "value": value,
-                "status": "ok",
-                "error": error,
-                "infinite": 0,
-                "nan": 0,
-            }
-            for operation, way, kind, value, error in forced
-        ],
-        "dtypes": [
-            {
-                **key,
-                "model": "toy",
-                "autocast": "bf16",
-                "part": "layer_norm",
-                "operator": "LayerNorm",
-                "parameter": "fp32",
-                "input": "bf16",
-                "output": "fp32",
-                "parameter_gradient": "fp32",
-            }
-        ],
+        "sums": rows(
+            added,
+            "variant sum_dtype sum last_change",
+            ("bf16 += bf16", "bf16", 4.0, 350),
+            ("fp32 += bf16", "fp32", 10.009765625, 1000),
+        ),
+        "forced": rows(
+            run,
+            "operation way format value error",
+            ("LayerNorm", "all in the format", "bf16", 1.0, 0.004),
+            ("LayerNorm", "all in the format", "bf16", 256.0, 0.006),
+            ("LayerNorm", "all in the format", "fp16", 1.0, 0.001),
+            ("LayerNorm", "all in the format", "fp16", 256.0, 1.0),
+            ("LayerNorm", "under autocast", "bf16", 1.0, 1e-7),
+            ("softmax", "under autocast", "fp16", 1.0, 4e-4),
+            ("softmax", "all in the format", "fp16", 1.0, 6e-4),
+            ("softmax", "all in the format", "fp16", 512.0, 1.0),
+        )
+        + rows(
+            run | {"quantity": "layer", "way": "all in the format"},
+            "operation format value error",
+            ("output of a linear layer", "bf16", 1.0, 0.003),
+            ("output of a linear layer", "bf16", 2.0, 0.004),
+            ("output of a linear layer", "fp8", 1.0, 0.05),
+        ),
+        "dtypes": rows(
+            key | {"model": "toy", "autocast": "bf16", "part": "layer_norm"},
+            "operator parameter input output parameter_gradient",
+            ("LayerNorm", "fp32", "bf16", "fp32", "fp32"),
+        ),
     }
 
 
 def _cold(label: str, size: str, context: int, timing: str, machine: dict) -> dict:
     """First step 3 s, steady 0.5 s; the means after 0, 1, 2, 5 and 10 steps."""
     name = f"{label}/profile/{size}/ctx{context}/fp32/start=cold"
-    means = {0: 0.8, 1: 0.55, 2: 0.51, 5: 0.5, 10: 0.5}
-    parts = {"module loading": (1.0, 0.0), "operators": (0.5, 0.3)}
+    series = {"machine": label, "cell": timing, "std": 0.01, "first": 3.0, "steady": 0.5}
     return {
         "cells": [cell(name, machine, **place(size, context, "fp32"), options="start=cold")],
-        "warmup": [
-            {
-                "machine": label,
-                "cell": timing,
-                "skipped": skipped,
-                "mean": mean,
-                "std": 0.01,
-                "first": 3.0,
-                "steady": 0.5,
-            }
-            for skipped, mean in means.items()
-        ],
-        "first_step": [
-            {"machine": label, "cell": name, "phase": "step", "part": part, "first": first, "later": later}
-            for part, (first, later) in parts.items()
-        ],
+        "warmup": rows(series, "skipped mean", (0, 0.8), (1, 0.55), (2, 0.51), (5, 0.5), (10, 0.5)),
+        "first_step": rows(
+            {"machine": label, "cell": name, "phase": "step"},
+            "part first later",
+            ("module loading", 1.0, 0.0),
+            ("operators", 0.5, 0.3),
+        ),
     }
 
 
@@ -496,28 +467,13 @@ def _gpu() -> dict:
         duration_s=float("nan"),
     )
     older = cell(f"{GPU}/memory/old", machine, is_current=False)
-    published = [
-        {
-            "source": "Somebody",
-            "gpu": "Accelerator <A>",
-            "study": "timing",
-            "size": "big",
-            "context": 1024,
-            "precision": "bf16",
-            "mode": "step",
-            "phase": "step",
-            "quantity": "time",
-            "statistic": "mean",
-            "value": value,
-            "unit": "s",
-            "doubt": doubt,
-            "machine": GPU,
-            "cell": f"{GPU}/timing/big/ctx1024/bf16",
-            "measured": 0.5,
-            "ratio": value / 0.5,
-        }
-        for value, doubt in ((0.6, ""), (1.0, ""), (9.0, "headed by another unit"))
-    ]
+    figure = {
+        **{"source": "Somebody", "gpu": "Accelerator <A>", "study": "timing", "size": "big", "context": 1024},
+        **{"precision": "bf16", "mode": "step", "phase": "step", "quantity": "time", "statistic": "mean", "unit": "s"},
+        **{"machine": GPU, "cell": f"{GPU}/timing/big/ctx1024/bf16", "measured": 0.5},
+    }
+    doubtful = (9.0, "headed by another unit", 18.0)
+    published = rows(figure, "value doubt ratio", (0.6, "", 1.2), (1.0, "", 2.0), doubtful)
     kinds = {"matmul": 0.11, "elementwise": 0.15, "copy/cast": 0.06, "reduction": 0.02, "optimizer": 0.02}
     fp32 = {"matmul": 1.2, "elementwise": 0.2, "copy/cast": 0.01, "reduction": 0.02, "optimizer": 0.02}
     return _joined(

@@ -1,15 +1,127 @@
-"""The committed example is the golden page of every chapter: today's code and templates make it of its tables."""
+"""The committed examples: golden pages of every chapter, and facts worked out again by the formulas that they name."""
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
-from stepscope.report import book
+import pandas as pd
+import pytest
+from stepscope.report.facts import attention, ladder, precision, rungs
+from stepscope.report.facts.machine import machine
+from stepscope.report.kit.data import Data
 
-ROOT = Path(__file__).resolve().parents[3]
-EXAMPLE = ROOT / "report/example/h200"
+EXAMPLES = Path(__file__).resolve().parents[3] / "report/example"
+WEIGHTS, TOKENS = 32 * (4 * 2560**2 + 3 * 2560 * 10_240), 512 * 4  # of the blocks' products
 
 
-def test_the_examples_pages_are_what_its_tables_give(tmp_path):
-    (tmp_path / "figures").symlink_to(EXAMPLE / "figures")
-    made = book.Request(EXAMPLE / "tables", tmp_path / "figures", ROOT / "report", tmp_path / "report", "")
-    book.write(made)
-    assert (made.out / "report.md").read_text() == (EXAMPLE / "report/report.md").read_text()
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory):
+    """Folder in which today's code has made an example's tables, figures and pages of its records."""
+    made = {}
+
+    def render(name: str) -> Path:
+        if name not in made:
+            made[name] = tmp_path_factory.mktemp(name)
+            path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+            command = ["sh", str(EXAMPLES / "render.sh"), name, str(made[name])]
+            subprocess.run(command, env=os.environ | {"PATH": path}, check=True, capture_output=True, timeout=300)
+        return made[name]
+
+    return render
+
+
+@pytest.mark.parametrize("name", ["h100", "h200"])
+def test_the_examples_pages_are_what_their_records_give(name, rendered):
+    page = "report/report.md"
+    assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
+
+
+@pytest.fixture(scope="module")
+def data(rendered):
+    return Data(rendered("h200") / "tables", "nvidia-h200")
+
+
+@pytest.fixture(scope="module")
+def series(rendered):
+    return pd.read_csv(rendered("h200") / "tables/series.csv")
+
+
+def near(value):
+    return pytest.approx(value, rel=1e-6)
+
+
+def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
+    own, found = machine(data), ladder.facts(data)
+    rung = found.by_kind["fp8"].rung
+    blocks = 6 * TOKENS * WEIGHTS
+    expected = blocks / own.rates["fp8"].value + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
+    assert rung.arithmetic.value == near(expected)
+    assert rung.of_peak.value == near(expected / rung.step.value)
+    before = found.by_kind["fused"].rung
+    assert rung.predicted_gain.value == near(
+        before.step.value / (before.step.value - before.arithmetic.value + rung.arithmetic.value)
+    )
+    assert not rung.is_rounding and found.ladder.coarse is rung
+    assert found.ladder.most_different.value < 0.02 < rung.difference.value
+    assert precision.facts(data).eight_gain.value == near(own.rates["fp8"].value / own.rates["bf16"].value)
+
+
+def test_what_rungs_deliver_at_another_batch(data, series):
+    found = ladder.facts(data)
+    rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fp8")]
+    step = rows[(rows["quantity"] == "time") & (rows["phase"] == "step")]["median"].item()
+    joules = rows[rows["quantity"] == "energy"]["median"].item()
+    assert (found.most.batch, found.most.context.value, found.without.kind) == (16, 1024, "fused")
+    assert found.most.rung.tokens.value == near(16 * 1024 / step)
+    assert found.most.rung.energy.value == near(joules / (16 * 1024))
+    assert [(each.batch, each.rung.kind) for each in found.reach][-2:] == [(16, "fused"), (16, "fp8")]
+
+
+def test_what_is_left_adds_up_to_the_step(data):
+    found = ladder.facts(data)
+    for name, step in (("plain", found.ladder.plain.step), ("top", found.ladder.top.step)):
+        assert sum(getattr(part, name).value for part in found.left) == pytest.approx(step.value, rel=0.01)
+
+
+def test_causal_attention_multiplies_half_unless_it_is_naive(data):
+    own, found = machine(data), attention.facts(data)
+    scores = 16 * 16_384**2  # heads, one sequence
+    flop = 4 * scores * 128
+    assert found.arithmetic.value == pytest.approx(flop / 2 / own.rates["bf16"].value, rel=1e-3)  # the diagonal
+    assert found.naive_predicted.value == pytest.approx(
+        42 * scores / own.copy.value + flop / own.rates["bf16"].value, rel=1e-3
+    )
+    assert (found.heads.value, found.batch.value, found.is_causal) == (16, 1, True)
+
+
+def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
+    all_changed = {"precision": "fp8", "attention": "triton", "compile": "graphs", "optimizer": "fused"}
+    for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
+        assert rungs._changes([name], {name: {"name": name, **all_changed}}, [])[name]["kind"] == kind
+
+
+def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):
+    whole, part = rungs.ladders(data, machine(data))
+    assert (whole.is_part, part.is_part) == (False, True)
+    without = replace(part, rungs=part.rungs[1:])
+    assert rungs._starts_later(without, [whole, without]) and not rungs._starts_later(whole, [whole, without])
+
+
+def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
+    found = ladder.facts(data)
+    rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fused")]
+    by = rows[rows["phase"] == "step"].set_index("quantity")["median"]
+    assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (16, "fused", 700)
+    assert found.held_back.rung.power.value == near(by["energy"] / by["time"])
+    assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
+    assert by["sm_clock"] < 0.95 * found.highest_clock.value
+
+
+def test_a_step_that_ran_out_of_memory_has_no_peak(rendered):
+    tables = rendered("h100") / "tables"
+    cells, series = (pd.read_csv(tables / f"{name}.csv") for name in ("cells", "series"))
+    lost = cells.loc[(cells["study"] == "memory") & (cells["status"] == "oom"), "cell"]
+    peaks = series[series["cell"].isin(lost) & series["quantity"].str.startswith("peak_")]
+    assert len(lost) and set(peaks["quantity"]) == {"peak_predicted"}

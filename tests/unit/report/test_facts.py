@@ -189,6 +189,8 @@ def test_formats(gpu):
     assert found.stuck.error.value == near(-0.6)
     assert found.norm.error.value == near(0.006) and found.norm.breaks is None
     assert found.norm_half.breaks.value == 256
+    (product,) = found.products
+    assert (product.bf16.value, product.fp16, product.fp8.value) == (0.004, None, 0.05)
 
 
 def test_warm_up(gpu):

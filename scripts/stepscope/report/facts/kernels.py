@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.profile import Profiled, plain_at, profiled
+from stepscope.report.facts.profile import Profiled, plain_at, profiled, size_of
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data, number, of_series
 from stepscope.report.kit.page import Name
@@ -102,12 +102,10 @@ def facts(data: Data) -> Kernels | None:
     """Of the place of page one if it was profiled, else of the largest plain profiled step."""
     machine_ = machine(data)
     found = profiled(data, machine_)
-    plain = [each for each in found if not each.options]
-    if not plain:
+    own = profile.plain_step(found, profile.subject(data, machine_))
+    if own is None:
         return None
-    subject = profile.subject(data, machine_)
-    largest = max(plain, key=lambda each: each.place.precision == "bf16")  # the first of the largest
-    own = (plain_at(plain, subject, subject.precision) if subject else None) or largest
+    plain = [each for each in found if not each.options]
     fp32 = plain_at(plain, own.place, "fp32") if own.place.precision != "fp32" else None
     climbed = ladders(data, machine_)
     rate = over(own.place.flop, own.products, "FLOP/s")
@@ -161,7 +159,7 @@ def _sizes(plain: list[Profiled], own: Profiled) -> tuple[Profiled, ...]:
 
 
 def _limited(data: Data, own: Machine) -> tuple[Limited, ...]:
-    """The plain timed steps in bf16 that launches limit and whose GPU time is known, in the order of the plan."""
+    """The plain timed steps in bf16 that launches limit and whose GPU time is known, the smallest size first."""
     rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", limits="launches")
     made = []
     for row in rows:
@@ -181,7 +179,7 @@ def _limited(data: Data, own: Machine) -> tuple[Limited, ...]:
                     idle=data.measured("launch_gap", **same),
                 )
             )
-    return tuple(made)
+    return tuple(sorted(made, key=lambda each: size_of(each.place)))
 
 
 def _least(limited: Limited) -> Quantity:

@@ -106,7 +106,7 @@ def facts(data: Data) -> PageOne | None:
     gpu = (found.plain.gpu if found else None) or timed.get("host_free_time") or timed.get("busy_time")
     limits = found.plain.limits if found else timed.get("limits", "")
     arithmetic_share = share(where.arithmetic, step)
-    largest = next(iter(all_profiled), None)
+    largest = profile.plain_step(all_profiled, where)
     cells = data.dicts("cells")
     facts = PageOne(
         machine=own,

@@ -72,12 +72,19 @@ def profiled(data: Data, own: Machine) -> list[Profiled]:
     rows = [row for row in data.dicts("cells", study="profile", status="ok") if row["mode"] in ("step", "")]
     kept = [row for row in rows if not any(word in row["options"] for word in ("detail=", "start="))]
     found = [made for row in kept if (made := _profiled(data, own, row))]
-    return sorted(found, key=lambda each: _size(each.place), reverse=True)
+    return sorted(found, key=lambda each: size_of(each.place), reverse=True)
 
 
 def plain_at(found: list[Profiled], where: Place | None, precision: str) -> Profiled | None:
     """The step with nothing changed at a place."""
     return next((each for each in found if where and _is(each, where.key, precision) and not each.options), None)
+
+
+def plain_step(found: list[Profiled], where: Place | None) -> Profiled | None:
+    """The step with nothing changed at a place, else at the largest one, in bf16 before others."""
+    plain = [each for each in found if not each.options]
+    at_place = plain_at(plain, where, where.precision) if where else None
+    return at_place or max(plain, key=lambda each: each.place.precision == "bf16", default=None)
 
 
 def _is(each: Profiled, key: tuple, precision: str) -> bool:
@@ -90,7 +97,7 @@ def top_at(found: list[Profiled], where: Place | None) -> Profiled | None:
     return min(changed, key=lambda each: each.clock.value, default=None)
 
 
-def _size(where: Place) -> tuple:
+def size_of(where: Place) -> tuple:
     return (where.parameters.value if where.parameters else 0, where.context, where.batch)
 
 
@@ -185,4 +192,4 @@ def subject(data: Data, own: Machine) -> Place | None:
         return found[0].place
     rows = data.series(study="timing", quantity="time", mode="step", phase="step", options="")
     places = [place(data, own, row, row["precision"]) for row in rows]
-    return max(places, key=lambda each: (each.precision == "bf16", *_size(each)), default=None)
+    return max(places, key=lambda each: (each.precision == "bf16", *size_of(each)), default=None)
