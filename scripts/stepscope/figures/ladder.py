@@ -40,12 +40,15 @@ def rungs(tables: Tables) -> pd.DataFrame:
 def ladder(tables: Tables) -> Figure | None:
     """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before.
 
-    Where launches limit the first rung, a line shows each step without the host.
+    Where launches limit the first rung, a line shows each step without the host. A place whose ladder starts later than
+    the longest one has no panel.
     """
     steps = rungs(tables)
     steps = steps[~steps["variant"].str.contains("checkpoint=", regex=False)]
     if steps["median"].isna().all():
         return None
+    start = steps[steps["cell"] == steps["cell"].mode()[0]]["variant"].iloc[0]
+    steps = steps[steps["cell"].isin(steps.loc[steps["variant"] == start, "cell"])]
     cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[::-1][:MOST_PLACES]
     phases = places.phase_times(tables, study="ladder")
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]

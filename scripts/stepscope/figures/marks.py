@@ -104,21 +104,24 @@ def finish(drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], lim
 
 
 def label_ends(panel: Axes, ends: Sequence[End]) -> None:
-    """Names right of the lines' ends, moved apart; above its end that of a line that ends before others.
+    """Names right of the lines' ends, moved apart; above its end that of the only line that ends there before others.
 
     The axes must have their scales and limits.
     """
     to_axes = panel.transData + panel.transAxes.inverted()
-    right = max((x for _, x, _, _ in ends), default=1.0)
-    last = [end for end in ends if end[1] == right]
-    for name, x, y, colour in (end for end in ends if end[1] != right):
-        look = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": LABEL}
-        panel.annotate(name, (x, y), (1, 3), color=colours.text_of(colour), **look)
-    at = [to_axes.transform((x, y)) for _, x, y, _ in last]
     gap = (LABEL + 2.0) / (72 * panel.get_window_extent().height / panel.figure.dpi)
-    for (name, _, _, colour), (x, _), y in zip(last, at, spread([y for _, y in at], gap), strict=True):
-        look = {"color": colours.text_of(colour), "va": "center", "fontsize": LABEL}
-        panel.text(x + 0.03, y, name, transform=panel.transAxes, **look)
+    right = max((x for _, x, _, _ in ends), default=1.0)
+    for end in sorted({x for _, x, _, _ in ends}):
+        there = [(name, y, colour) for name, x, y, colour in ends if x == end]
+        if len(there) == 1 and end != right:
+            name, y, colour = there[0]
+            look = {"textcoords": "offset points", "ha": "right", "va": "bottom", "fontsize": LABEL}
+            panel.annotate(name, (end, y), (1, 3), color=colours.text_of(colour), **look)
+            continue
+        at = [to_axes.transform((end, y)) for _, y, _ in there]
+        for (name, _, colour), (x, _), y in zip(there, at, spread([y for _, y in at], gap), strict=True):
+            look = {"color": colours.text_of(colour), "va": "center", "fontsize": LABEL}
+            panel.text(x + 0.03, y, name, transform=panel.transAxes, **look)
 
 
 def spread(positions: Sequence[float], gap: float) -> list[float]:

@@ -103,7 +103,7 @@ def memory_growth(tables: Tables) -> Figure | None:
     lost = lost[lost["status"] == "oom"]
     limit = tables.rows("cells", study="timing", device="cuda")["memory"].max()
     unit, scale = words.byte_unit(rows["median"].max())
-    shown, named = places.precisions(rows), []
+    shown, named = places.with_lines(rows), []
     subject = words.crossed(f"{word} at the peak of a training step", lost)
     figure, panels = theme.wrapped(len(shown), 2, 2.4, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):

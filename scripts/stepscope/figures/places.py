@@ -26,6 +26,13 @@ def precisions(frame: pd.DataFrame) -> list[str]:
     return [each for each in PRECISIONS if each in set(frame["precision"])]
 
 
+def with_lines(frame: pd.DataFrame) -> list[str]:
+    """The precisions in which a size is known at two contexts; all where none is."""
+    counts = frame.dropna(subset=["median"]).groupby(["precision", "size"])["context"].nunique()
+    drawn = set(counts[counts > 1].index.get_level_values("precision"))
+    return [each for each in precisions(frame) if each in drawn or not drawn]
+
+
 def in_order(tables: Tables, frame: pd.DataFrame) -> pd.DataFrame:
     """Rows by parameters, context, batch and precision."""
     by_size, by_precision = sizes(tables, frame), {name: rank for rank, name in enumerate(PRECISIONS)}

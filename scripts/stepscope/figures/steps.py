@@ -13,14 +13,16 @@ MOST_CELLS = 30
 
 
 def step_parts(tables: Tables) -> Figure | None:
-    """A bar a size and precision, of the phases of the step; a panel a context, each with an axis of its own.
+    """A bar a size and precision, of the phases of the step; a panel a context that about as many have, each
+    with an axis of its own.
 
     The dark bar at its end is the interval of the whole step, which is not synchronised within.
     """
     rows = places.usual_batch(places.phase_times(tables)).dropna(subset=["median"])
-    contexts = sorted(rows["context"].unique())[-MOST_CONTEXTS:]
-    if not contexts:
+    if rows.empty:
         return None
+    counts = rows.groupby("context")["cell"].nunique()
+    contexts = sorted(counts[counts >= counts.max() / 2].index)[-MOST_CONTEXTS:]
     steps = places.usual_batch(places.tried_steps(tables))
     bars = places.in_order(tables, steps.assign(context=0)).drop_duplicates(["size", "precision"])
     names = list(zip(bars["size"], bars["precision"], strict=True))
@@ -55,7 +57,7 @@ def time_by_context(tables: Tables) -> Figure | None:
     rows = places.usual_batch(places.tried_steps(tables))
     if rows.dropna(subset=["median"])["context"].nunique() < 2:
         return None
-    shown, named = places.precisions(rows), []
+    shown, named = places.with_lines(rows), []
     subject = words.crossed("whole training step", rows)
     figure, panels = theme.wrapped(len(shown), 2, 2.5, subject, sharex=True, sharey=True)
     for panel, precision in zip(panels, shown, strict=True):

@@ -8,7 +8,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over
 
 PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
@@ -42,9 +42,11 @@ class Elsewhere:
 class Reach:
     """What a rung delivers at a context and batch."""
 
+    place: Name
     context: Maybe
     batch: int
     rung: Rung
+    reserved: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +151,9 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
 
 def _reach(ladder: Ladder) -> list[Reach]:
     ran = [rung for rung in ladder.rungs if rung.tokens]
-    return [Reach(context=count(ladder.place.context), batch=ladder.place.batch, rung=rung) for rung in ran]
+    context, batch = ladder.place.context, ladder.place.batch
+    place = {"place": Name(f"{context:,}, {batch}"), "context": count(context), "batch": batch}
+    return [Reach(**place, rung=rung, reserved=exact(rung.peak)) for rung in ran]
 
 
 def _step(ladder: Ladder, rung: Rung) -> Step:

@@ -381,7 +381,7 @@ def _rung(
         of_peak=share(work, step),
         of_sustained=share(arithmetic(where, change["precision"], own.sustained), step),
         energy=of("energy_token"),
-        sm_clock=of("sm_clock"),
+        sm_clock=exact(of("sm_clock")),
         power=exact(over(of("energy"), step, "W")),
         peak=of("peak_reserved"),
         allocated=of("peak_allocated"),
