@@ -182,6 +182,8 @@ def _contexts(data: Data, where: Place) -> tuple[At, ...]:
     found = []
     for context in sorted({row["context"] for row in rows}):
         by_name = {row["quantity"]: row for row in reversed(rows) if row["context"] == context}
+        if "time" not in by_name:
+            continue
         made = {name: of_series(row) for name, row in by_name.items()}
         found.append(
             At(
@@ -190,7 +192,7 @@ def _contexts(data: Data, where: Place) -> tuple[At, ...]:
                 gpu=made.get("host_free_time") or made.get("busy_time"),
                 tokens=made.get("tokens_per_second"),
                 of_peak=made.get("mfu"),
-                limits=by_name["time"]["limits"].replace("gpu", "GPU") if "time" in by_name else "",
+                limits=by_name["time"]["limits"].replace("gpu", "GPU"),
             )
         )
     return tuple(found) if len(found) > 1 else ()
