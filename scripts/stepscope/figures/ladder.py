@@ -125,6 +125,8 @@ def checkpoint(tables: Tables) -> Figure | None:
     own = own[own["variant"].isin({*place["variant"], *place["after"]})]
     peaks, word = places.peaks(tables, "ladder")
     peaks = peaks[peaks["cell"] == own["cell"].iloc[0]].set_index("variant")["median"]
+    if peaks.empty:
+        return None
     unit, scale = words.byte_unit(peaks.max())
     figure, axes = theme.panels(1, 2, 0.8 + 0.24 * len(own), words.place(own.iloc[0].to_dict()), sharey=True)
     time, memory = axes[0]

@@ -82,6 +82,9 @@ class Attention:
     best_ratio: Maybe = None
     verdict: str = ""
     best_backward: Way | None = None
+    second_backward: Way | None = None
+    is_backward_open: bool = False
+    is_batch_of_length: bool = False
     oom_length: Maybe = None
     doubling: Maybe = None
     shortest: Maybe = None
@@ -121,6 +124,7 @@ def facts(data: Data) -> Attention | None:
     moved = time_of(Quantity(scores.value * score_bytes, "B"), own.copy)
     predicted = plus(moved, scaled(arithmetic, 1 + is_causal))  # naive attention multiplies what the mask hides, too
     kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
+    back = sorted((way for way in ways if way.backward), key=lambda way: way.backward.value)
     two = {"a": str(second.name), "b": str(best.name)} if second else None
     pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
     return Attention(
@@ -146,12 +150,22 @@ def facts(data: Data) -> Attention | None:
         second=second,
         best_ratio=of_ratio(pair) if pair else over(second.forward, best.forward) if second else None,
         verdict=pair.get("verdict", ""),
-        best_backward=min((way for way in ways if way.backward), key=lambda way: way.backward.value, default=None),
+        best_backward=back[0] if back else None,
+        second_backward=back[1] if len(back) > 1 else None,
+        is_backward_open=_is_open(data, cell, longest, back[:2]),
+        is_batch_of_length="tokens" in options,
         oom_length=_oom(data, cell),
         doubling=_doubling(own_rows, longest),
         **_of_host(own_rows),
         causal=_causal(data, cell),
     )
+
+
+def _is_open(data: Data, cell: str, length: float, ways: list[Way]) -> bool:
+    """Whether the backward passes of two implementations were compared and not told apart."""
+    names = {str(way.name) for way in ways}
+    judged = data.dicts("comparisons", cell=cell, direction="backward", length=length)
+    return any({row["a"], row["b"]} == names and row["verdict"] == "unclear" for row in judged)
 
 
 def _options(row: dict) -> dict[str, str]:

@@ -162,8 +162,14 @@ def _step(ladder: Ladder, rung: Rung) -> Step:
     return Step(
         rung=rung,
         before=ladder.before(rung),
-        pays_after=Quantity(math.ceil(pays.value - 1e-9), "count", cells=pays.cells) if pays else None,
+        pays_after=Quantity(_rounded(math.ceil(pays.value - 1e-9)), "count", cells=pays.cells) if pays else None,
     )
+
+
+def _rounded(steps: int) -> int:
+    """To two digits: more are not known of a compiler's time over a gain."""
+    step = 10 ** max(0, len(str(steps)) - 2)
+    return round(steps / step) * step
 
 
 def _elsewhere(rung: Rung) -> Elsewhere:

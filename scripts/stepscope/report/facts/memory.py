@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.facts.shape import longest_context
@@ -98,14 +99,16 @@ class Memory:
 
 
 def facts(data: Data) -> Memory | None:
-    """Of the largest recorded step, in bf16 if there is one."""
+    """Of page one's place if its memory was recorded, else of the largest recorded step, in bf16 if there is one."""
     own = machine(data)
     rows = data.series(study="memory", quantity="peak_asked", mode="step", options="")
     places = {row["cell"]: place(data, own, row, row["precision"]) for row in rows}
     order = {cell: _order(where) for cell, where in places.items()}
     if not places:
         return None
-    cell = max(order, key=lambda each: order[each])
+    of_page_one = profile.subject(data, own)
+    at_place = [each for each, where in places.items() if of_page_one and where.key == of_page_one.key]
+    cell = max(at_place or order, key=lambda each: order[each])
     where = places[cell]
     of = lambda quantity: data.measured(quantity, study="memory", cell=cell)  # noqa: E731
     asked, phase = of("peak_asked"), next(row["phase"] for row in rows if row["cell"] == cell)

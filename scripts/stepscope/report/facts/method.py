@@ -60,6 +60,7 @@ class Method:
     throttled: Maybe = None
     throttle: tuple[Name, ...] = ()
     shared: Maybe = None
+    has_doubt: bool = False
     processes: Maybe = None
     missing: tuple[ListedCell, ...] = ()
     missing_count: Maybe = None
@@ -101,6 +102,7 @@ def facts(data: Data) -> Method | None:
         throttled=count(len(throttled)) if throttled else None,
         throttle=tuple(map(Name, dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")))),
         shared=count(len(shared)) if shared else None,
+        has_doubt=any(row["low"] != row["low"] for row in data.series(quantity="time", study=["timing", "ladder"])),
         missing=tuple(map(_cell, missing[:MOST])),
         missing_count=count(len(missing)) if missing else None,
         more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,

@@ -73,6 +73,7 @@ class PageOne:
     applies: tuple[Applies, ...] = ()
     fits: tuple[Fits, ...] = ()
     is_throttled: bool = False
+    compile_time: Maybe = None
     loosest: Maybe = None
     loosest_rung: Name | None = None
     profiled_elsewhere: Place | None = None
@@ -180,6 +181,7 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "top_reserved": top.peak if top is not plain else None,
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
+        "compile_time": block.compile_time if (block := ladder.rung("block")) else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,
     }
