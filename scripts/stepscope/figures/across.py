@@ -45,7 +45,7 @@ def machines(tables: Tables) -> Figure | None:
 def published(tables: Tables) -> Figure | None:
     """A row a source and study, a mark a number: published over ours, on a logarithmic axis; 1 is as long as here."""
     rows = tables.rows("published", quantity="time", statistic=NUMBERS)
-    rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0)]
+    rows = rows[rows["measured"].gt(0) & rows["ratio"].gt(0) & (rows["doubt"].fillna("") == "")]
     if rows.empty:
         return None
     groups = rows.groupby(["source", "gpu", "study"], sort=True)

@@ -57,7 +57,9 @@ def ladder(tables: Tables) -> Figure | None:
     starved = set(steps.drop_duplicates("cell").query("limits == 'launches'")["cell"]) & {
         cell for cell, _ in alone.index
     }
-    subject = "× how many times as fast as the rung before, or as the one in brackets"
+    subject = "× how many times as fast as the rung before"
+    shown = steps[steps["cell"].isin(cells["cell"])]
+    subject += ", or as the one in brackets" if shown["is_aside"].any() else ""
     subject += "; vertical line: without the host" if starved & set(cells["cell"]) else ""
     height = 0.45 + sum(0.55 + 0.19 * count for count in counts)
     figure, axes = theme.panels(len(cells), 1, height, subject, key, gridspec_kw={"height_ratios": counts})

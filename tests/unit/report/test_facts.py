@@ -101,7 +101,7 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert found.floor.value == near(16e9)
     assert (found.reserved.value, found.top_reserved.value) == near((90e9, 60e9))
     assert found.missing.value == 1 and found.older.value == 1
-    assert found.doubts == ["missing", "older", "throttled"]
+    assert found.doubts == ["missing", "older", "together"]
 
 
 def test_does_this_apply_to_me(gpu):
@@ -193,12 +193,18 @@ def test_formats(gpu):
     assert (product.bf16.value, product.fp16, product.fp8.value) == (0.004, None, 0.05)
 
 
+def test_cells_that_ran_at_a_time_are_counted():
+    start = "2026-01-01T00:00:{:02}+00:00"
+    cells = [{"started": start.format(at), "duration_s": 10.0} for at in (0, 9, 18, 20)]  # starts are whole seconds
+    assert method.at_once(cells[:3]) is None and method.at_once(cells).value == 2
+
+
 def test_warm_up(gpu):
     found = warmup.facts(gpu)
     assert found.cost.value == near(6.0)
     assert found.worst.off.value == near(0.6)
     assert found.most_needed.value == 2 and not found.is_never  # 0.51 s is 2 % off, 0.55 s is 10 %
-    assert found.dearest.part == "module loading" and found.cold_first.value == near(1.5)
+    assert found.dearest.part == "launches, module loading" and found.cold_first.value == near(1.5)
 
 
 def test_published_figures_in_doubt_are_not_compared(gpu):

@@ -1,5 +1,6 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one is fastest."""
 
+import math
 from dataclasses import dataclass
 
 from stepscope.report.facts.machine import MIXED, Machine, machine
@@ -42,11 +43,12 @@ class Length:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Causal:
-    """A cell with more heads, a mask or a window, at its longest length."""
+class Shape:
+    """Another cell at its longest length, by the best of so many ways."""
 
     what: Name
     fastest: Name
+    ways: Maybe
     length: Maybe
     forward: Maybe
     backward: Maybe
@@ -85,6 +87,8 @@ class Attention:
     second_backward: Way | None = None
     is_backward_open: bool = False
     is_batch_of_length: bool = False
+    quickest: Way | None = None
+    slowest: Way | None = None
     oom_length: Maybe = None
     doubling: Maybe = None
     shortest: Maybe = None
@@ -92,7 +96,7 @@ class Attention:
     host: Maybe = None
     host_gpu: Maybe = None
     is_host_limited: bool = False
-    causal: tuple[Causal, ...] = ()
+    shapes: tuple[Shape, ...] = ()
 
 
 def facts(data: Data) -> Attention | None:
@@ -125,6 +129,10 @@ def facts(data: Data) -> Attention | None:
     predicted = plus(moved, scaled(arithmetic, 1 + is_causal))  # naive attention multiplies what the mask hides, too
     kept = Quantity(scores.value * KEPT_BYTES[is_short], "B")
     back = sorted((way for way in ways if way.backward), key=lambda way: way.backward.value)
+    sdpa = sorted(
+        (way for way in ways if way.name.startswith("sdpa-") and way.forward and way.backward),
+        key=lambda way: way.forward.value + way.backward.value,
+    )
     two = {"a": str(second.name), "b": str(best.name)} if second else None
     pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
     return Attention(
@@ -154,10 +162,12 @@ def facts(data: Data) -> Attention | None:
         second_backward=back[1] if len(back) > 1 else None,
         is_backward_open=_is_open(data, cell, longest, back[:2]),
         is_batch_of_length="tokens" in options,
+        quickest=sdpa[0] if len(sdpa) > 1 else None,
+        slowest=sdpa[-1] if len(sdpa) > 1 else None,
         oom_length=_oom(data, cell),
         doubling=_doubling(own_rows, longest),
         **_of_host(own_rows),
-        causal=_causal(data, cell),
+        shapes=_shapes(data, cell),
     )
 
 
@@ -266,21 +276,25 @@ def _of_host(rows: list[dict]) -> dict:
     }
 
 
-def _causal(data: Data, shown: str) -> tuple[Causal, ...]:
-    """Each other cell with options, at its longest length, by its fastest implementation."""
-    rows = [row for row in data.series(study="attention") if row["options"] and row["cell"] != shown]
+def _shapes(data: Data, shown: str) -> tuple[Shape, ...]:
+    """Each other cell at its longest length, by the implementation whose passes take least together."""
+    rows = [row for row in data.series(study="attention") if row["cell"] != shown]
     made = []
     for cell in dict.fromkeys(row["cell"] for row in rows):
         own = [row for row in rows if row["cell"] == cell]
         length = max(row["length"] for row in own)
         times = [row for row in own if row["quantity"] == "time" and row["length"] == length]
-        fast = min((row for row in times if row["direction"] == "forward"), key=lambda row: row["median"], default=None)
+        both = {row["variant"]: sum(one["median"] for one in times if one["variant"] == row["variant"]) for row in times
+                if row["direction"] == "backward"}  # fmt: skip
+        ran = [row for row in times if row["direction"] == "forward"]
+        fast = min(ran, key=lambda row: both.get(row["variant"], math.inf), default=None)
         if fast:
             same = {"variant": fast["variant"], "length": length}
             made.append(
-                Causal(
+                Shape(
                     what=Name(f"{fast['size']} {fast['precision']} {fast['options']}".replace("=", " ")),
                     fastest=Name(fast["variant"]),
+                    ways=count(len(ran)),
                     length=count(length),
                     forward=of_series(fast),
                     backward=_of(own, "time", direction="backward", **same),

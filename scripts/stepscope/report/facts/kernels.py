@@ -133,7 +133,7 @@ def facts(data: Data) -> Kernels | None:
         starved=min(sizes, key=lambda each: each.busy_share.value, default=None),
         fed=max(sizes, key=lambda each: each.busy_share.value, default=None),
         limited=limited,
-        worst=max(limited, key=lambda each: each.clock.value / _least(each).value, default=None),
+        worst=max(limited, key=lambda each: (each.clock.low or each.clock.value) / _least(each).value, default=None),
         graphs=tuple(each for ladder in reversed(climbed) if (each := _graphs(ladder))),
         top=(top := _top(data, own)),
         has_adamw=any(name in kernel.name for kernel in top for name in ("addcdiv", "addcmul", "lerp")),

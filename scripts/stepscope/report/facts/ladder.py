@@ -39,6 +39,14 @@ class Elsewhere:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Aside:
+    """A variant of a rung at a place."""
+
+    place: Name
+    rung: Rung
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reach:
     """What a rung delivers at a context and batch."""
 
@@ -73,7 +81,7 @@ class LadderFacts:
     by_kind: dict[str, Step] | None = None
     others: tuple[Elsewhere, ...] = ()
     other: Name | None = None
-    asides: tuple[Rung, ...] = ()
+    asides: tuple[Aside, ...] = ()
     checkpoint: Rung | None = None
     has_turns: bool = False
     is_apart: bool = False
@@ -117,7 +125,7 @@ def facts(data: Data) -> LadderFacts | None:
         by_kind={each.rung.kind: each for each in steps},
         others=tuple(_elsewhere(rung) for each in rest[-1:] for rung in each.rungs),
         other=rest[-1].place.name if rest else None,
-        asides=tuple(rung for rung in ladder.asides if rung.step),
+        asides=tuple(Aside(place=each.place.name, rung=rung) for each in found for rung in each.asides if rung.step),
         checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
         has_turns=any(row["in_turns"] for row in judged),
         is_apart=bool(judged) and not any(row["in_turns"] for row in judged),

@@ -8,7 +8,7 @@ from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, number, total
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, gap, is_below, minus, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, gap, is_below, minus, over, plus, scaled, share
 
 CLOSE = 0.01  # a prediction that is off by less holds
 EARLY = 0.25  # of all gradients: while fewer are there, backward is near its beginning
@@ -96,6 +96,7 @@ class Memory:
     least: Remedy | None = None
     checkpoint: Remedy | None = None
     checkpoint_longer: Maybe = None
+    is_longer_alone: bool = False
 
 
 def facts(data: Data) -> Memory | None:
@@ -223,7 +224,7 @@ def _is_squared(formula: str) -> bool:
 def _is_hidden(graphs: Rung, before: Rung) -> bool:
     """Whether the allocator says less than before, and more is reserved, beyond both intervals."""
     most, least = before.peak and (before.peak.high or before.peak.value), graphs.peak and graphs.peak.low
-    is_more = is_below(before.peak, graphs.peak) and (least is None or most < least)
+    is_more = is_below(before.peak, graphs.peak, 1 - CLOSE) and (least is None or most < least)
     return is_more and is_below(graphs.allocated, before.allocated)
 
 
@@ -240,7 +241,9 @@ def _of_ladder(ladder: Ladder) -> dict:
         key=lambda each: each.rung.peak.value,
         default=None,
     )
-    longer = scaled(checkpoint.rung.step, 1 / plain.step.value, "1") if checkpoint and checkpoint.rung.step else None
+    alone = over(checkpoint.rung.gpu, plain.gpu) if checkpoint else None
+    is_judged = bool(checkpoint) and checkpoint.rung.verdict in ("faster", "slower", "same")
+    longer = alone or (over(checkpoint.rung.step, plain.step) if is_judged else None)
     return {
         "ladder": ladder,
         "remedies": tuple(remedies) if len(remedies) > 1 else (),
@@ -252,5 +255,6 @@ def _of_ladder(ladder: Ladder) -> dict:
         "is_fused_less": bool(fused) and is_below(fused.rung.peak, plain.peak, 1 - CLOSE),
         "least": min(remedies, key=lambda each: each.rung.peak.value),
         "checkpoint": checkpoint,
-        "checkpoint_longer": Quantity(longer.value, "1", cells=longer.cells) if longer else None,
+        "checkpoint_longer": exact(longer),
+        "is_longer_alone": alone is not None,
     }

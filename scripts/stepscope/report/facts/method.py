@@ -1,12 +1,14 @@
 """How it was measured: counts, versions, dates, clocks, and what is missing."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from stepscope.report.facts.machine import Machine, machine
 from stepscope.report.kit.data import Data, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count
 
+SECOND = 1.0  # to which starts are known
 MOST = 12  # cells that are named one by one
 
 
@@ -61,6 +63,7 @@ class Method:
     throttle: tuple[Name, ...] = ()
     shared: Maybe = None
     has_doubt: bool = False
+    at_once: Maybe = None
     processes: Maybe = None
     missing: tuple[ListedCell, ...] = ()
     missing_count: Maybe = None
@@ -102,6 +105,7 @@ def facts(data: Data) -> Method | None:
         throttled=count(len(throttled)) if throttled else None,
         throttle=tuple(map(Name, dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")))),
         shared=count(len(shared)) if shared else None,
+        at_once=at_once(ran),
         has_doubt=any(row["low"] != row["low"] for row in data.series(quantity="time", study=["timing", "ladder"])),
         missing=tuple(map(_cell, missing[:MOST])),
         missing_count=count(len(missing)) if missing else None,
@@ -111,6 +115,18 @@ def facts(data: Data) -> Method | None:
         failed=tuple(map(_cell, failed)),
         commands={row["cell"]: row["command"] for row in rows},
     )
+
+
+def at_once(cells: list[dict]) -> Maybe:
+    """How many cells ran at a time at most, where that was more than one: by when each started and how long it took."""
+    ran = [row for row in cells if row["started"] and row["duration_s"] == row["duration_s"]]
+    starts = [(datetime.fromisoformat(row["started"]).timestamp(), row["duration_s"]) for row in ran]
+    ends = [(start + lasted - SECOND, -1) for start, lasted in starts]
+    now = most = 0
+    for _, change in sorted([*((start, 1) for start, _ in starts), *ends]):
+        now += change
+        most = max(most, now)
+    return count(most) if most > 1 else None
 
 
 def _cell(row: dict) -> ListedCell:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from stepscope.report.facts import memory, profile
+from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
@@ -10,7 +10,7 @@ from stepscope.report.facts.rungs import LABELS, Ladder, at_sustained, ladders, 
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, scaled, share
 
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
@@ -79,6 +79,9 @@ class PageOne:
     profiled_elsewhere: Place | None = None
     older: Maybe = None
     missing: Maybe = None
+    at_once: Maybe = None
+    alone_gain: Maybe = None
+    coarse_slower: tuple[Name, ...] = ()
 
     @property
     def doubts(self) -> list[str]:
@@ -86,6 +89,7 @@ class PageOne:
         found = {
             "missing": self.missing,
             "older": self.older,
+            "together": self.at_once,
             "loose": self.loosest,
             "elsewhere": self.profiled_elsewhere,
             "throttled": self.is_throttled,
@@ -130,6 +134,8 @@ def facts(data: Data) -> PageOne | None:
         profiled_elsewhere=largest.place if largest and not start else None,
         older=_some([row for row in cells if row["status"] == "ok" and not row["is_current"]]),
         missing=_some([row for row in cells if row["status"] == "missing"]),
+        at_once=method.at_once(cells),
+        coarse_slower=_slower(ladders(data, own)),
     )
     if found is None:
         return facts
@@ -151,6 +157,12 @@ def _shares(profiled: Profiled | None) -> dict:
         "optimizer_share": share(profiled.optimizer, whole),
         "others_share": share(minus(minus(whole, products), profiled.optimizer), whole),
     }
+
+
+def _slower(ladders: list[Ladder]) -> tuple[Name, ...]:
+    """Sizes at which the coarse rung was judged slower than the one before."""
+    found = [each.place.size for each in ladders if each.coarse and each.coarse.verdict == "slower"]
+    return tuple(dict.fromkeys(found))
 
 
 def _timed(data: Data, where: Place) -> dict:
@@ -181,6 +193,7 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "top_reserved": top.peak if top is not plain else None,
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
+        "alone_gain": exact(over(plain.gpu, top.gpu)) if widest.half_width > LOOSE else None,
         "compile_time": block.compile_time if (block := ladder.rung("block")) else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,

@@ -96,7 +96,8 @@ def _source(key: tuple, rows: list[dict]) -> Source:
 
 
 def _figure(row: dict) -> Figure:
-    words = [row["study"], row["size"], row["variant"], row["precision"], row["direction"] or row["phase"]]
+    shape = row["size"] or (row["cell"].split("/")[2] if row["study"] == "attention" else "")
+    words = [row["study"], shape, row["variant"], row["precision"], row["direction"] or row["phase"]]
     at = row["length"] if row["length"] == row["length"] else row["context"]
     return Figure(
         source=Name(row["source"]),

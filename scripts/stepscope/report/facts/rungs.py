@@ -37,7 +37,8 @@ class Rung:
     arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
     large products sustain.
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
-    the clock, won: the seconds that it won; gpu_gain: without the host. fuses_attention: in place of naive
+    the clock, won: the seconds that it won; gpu_gain: without the host, as judged, gpu_ratio: of those times.
+    fuses_attention: in place of naive
     attention. predicted_gain: by its mechanism alone, without
     the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
     phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
@@ -66,6 +67,7 @@ class Rung:
     fuses_attention: bool
     predicted_gain: Maybe
     is_held_alone: bool
+    gpu_ratio: Maybe
     total_gain: Maybe
     total_verdict: str
     tokens: Maybe
@@ -171,6 +173,16 @@ class Ladder:
     def without_gain(self) -> list[Rung]:
         """Those that were judged and were not."""
         return [rung for rung in self.after_plain if rung.has_verdict and rung not in self.gains]
+
+    @property
+    def losses(self) -> list[Rung]:
+        """Those of them that were judged slower by the clock."""
+        return [rung for rung in self.without_gain if rung.verdict == "slower"]
+
+    @property
+    def open(self) -> list[Rung]:
+        """Those that are neither faster nor slower."""
+        return [rung for rung in self.without_gain if rung not in self.losses]
 
     @property
     def unjudged(self) -> list[Rung]:
@@ -374,6 +386,7 @@ def _rung(
         if before and before.step
         else None,
         is_held_alone=predicted.is_alone(kind, before) if before else False,
+        gpu_ratio=exact(over(before.gpu, of("host_free_time") or of("busy_time"))) if before else None,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),

@@ -8,6 +8,7 @@ from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plus
 
 CLOSE = 0.05  # of the steady step
+PARTS = {"module loading": "launches, module loading"}  # a launch loads its kernel when it is the first
 SKIPPED = (0, 1, 2, 5, 10)
 
 
@@ -121,8 +122,12 @@ def _parts(data: Data, own: Machine) -> tuple[tuple[Part, ...], Place | None]:
         return (), None
     cell = max(known, key=lambda each: known[each].parameters.value if known[each].parameters else 0)
     made = [
-        Part(part=Name(row["part"]), first=number(row, "first", "s"), later=number(row, "later", "s"),
-             more=minus(number(row, "first", "s"), number(row, "later", "s")))
+        Part(
+            part=Name(PARTS.get(row["part"], row["part"])),
+            first=number(row, "first", "s"),
+            later=number(row, "later", "s"),
+            more=minus(number(row, "first", "s"), number(row, "later", "s")),
+        )
         for row in rows
         if row["cell"] == cell
     ]  # fmt: skip
