@@ -1,5 +1,5 @@
 // What pivot and chart show of the state: a measure, its axes, and one value for each axis that is left.
-const PREFERRED = ["timing", "step", "ok", "all", "time", "forward"];
+const PREFERRED = ["timing", "step", "ok", "all", "time", "forward", "bf16", "(none)"];
 const ROW_AXES = ["variant", "size", "a", "category", "module", "name", "part"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
 const STATISTICS = ["median", "mean", "std", "processes", "samples"]; // of series
