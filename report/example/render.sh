@@ -9,9 +9,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 command="snakemake --cores 1 report"
 [ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"
-python3 -m zipfile -e "report/example/$name/cells.zip" "$work"
-python3 scripts/aggregate.py --plan "$work/plan.json" --results "$work" --out "$work/tables"
-python3 scripts/draw_figures.py --tables "$work/tables" --out "$out/figures"
-python3 scripts/write_report.py --tables "$work/tables" --figures "$out/figures" --templates report --out "$out/report" \
+made=$work/made
+python3 -m zipfile -e "report/example/$name/cells.zip" "$work/cells"
+python3 scripts/aggregate.py --plan "$work/cells/plan.json" --results "$work/cells" --out "$made/tables"
+python3 scripts/draw_figures.py --tables "$made/tables" --out "$made/figures"
+python3 scripts/write_report.py --tables "$made/tables" --figures "$made/figures" --templates report --out "$made/report" \
     --command "$command"
-[ $# -lt 2 ] || cp -r "$work/tables" "$out/tables"
+if [ $# -lt 2 ]; then
+    sed -i 's#CSV files in <code>../tables</code>#in <code>../cells.zip</code>#; s#cells.zip</code>, a table a file#cells.zip</code>#' "$made/report/explorer.html"
+    rm -r "$made/tables"
+fi
+mkdir -p "$out"
+for part in "$made"/*; do
+    rm -rf "$out/$(basename "$part")"
+    mv "$part" "$out/"
+done
