@@ -24,8 +24,10 @@ ROOT = Path(__file__).resolve().parents[1]
 # Operations a second of a naive training step, "" for other precisions; seconds of a block where launches limit it.
 OF_GPU, OF_CORE = {"fp32": 40e12, "tf32": 100e12, "": 160e12}, {"fp32": 30e9, "": 15e9}
 LAUNCHES = {"cuda": 2.7e-3, "cpu": 1e-3}
-# Seconds of a process besides its steps, by study; and more where something is compiled, with a cell's shared caches.
-START = {"timing": 2, "ladder": 4, "attention": 4, "ceilings": 1, "profile": 11, "memory": 7, "precision": 4}
+# Seconds of a process besides its steps: on a GPU by study, and of each variant, of attention at each length; and more
+# where something is compiled, with a cell's shared caches.
+START = {"timing": 3, "ladder": 4, "attention": 4, "ceilings": 1.5, "profile": 10, "memory": 4.5, "precision": 2}
+OF_VARIANT, START_OF_CPU = {"ladder": 2.5, "attention": 0.5}, 2
 COMPILED, COMPILING = ("compiled", "flex"), 3
 SHORT = 0.25  # seconds of each series of a ladder beside its turns
 
@@ -71,7 +73,9 @@ def seconds(cell: Cell, memory: float) -> float:
     """How long a cell takes: all processes and variants one after another. What does not fit takes its start."""
     fitting = [spec for spec in variants(cell) if peak_bytes(spec) <= memory]
     compiled = sum(spec.get("name") in COMPILED or "compile" in spec for spec in fitting)
-    own = START[cell.study] + COMPILING * compiled + sum(map(series_seconds, fitting))
+    own = COMPILING * compiled + sum(map(series_seconds, fitting))
+    each = OF_VARIANT.get(cell.study, 0) * len(fitting) * len(cell.spec.get("lengths", [0]))
+    own += START[cell.study] + each if cell.spec["device"] == "cuda" else START_OF_CPU
     return cell.spec.get("processes", 1) * own
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.recordings import names as people
-from stepscope.trace.categories import CATEGORIES, category_of
 from stepscope.trace.events import KERNEL, MEMORY, Trace
+from stepscope.trace.kernel_categories import CATEGORIES, category_of
 from stepscope.trace.nesting import latest_before, locate, nest
 from stepscope.trace.phase_names import named
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import SECOND
+from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import climb, latest_before
 
 NO_MODULE = "no module (gradients added up)"

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from stepscope.trace import product_names
-from stepscope.trace.categories import category_of
 from stepscope.trace.cpp_names import (
     DATA_TYPES,
     MATMUL_TYPES,
@@ -24,6 +23,7 @@ from stepscope.trace.cpp_names import (
     template_arguments,
     words_of,
 )
+from stepscope.trace.kernel_categories import category_of
 
 LONGEST = 60
 """A short name has at most this many characters."""
@@ -37,7 +37,7 @@ class KernelName:
     short: str
     """A name for tables: at most `LONGEST` characters, different for different functors, data types and tiles."""
     category: str
-    """One of `stepscope.trace.categories.CATEGORIES`."""
+    """One of `stepscope.trace.kernel_categories.CATEGORIES`."""
     tile: str = ""
     """Matmul only: "128x256x8" (rows, columns and depth of the tile that a block computes), "128x64" without depth."""
     data_type: str = ""

@@ -8,8 +8,8 @@ import pandas as pd
 from stepscope.trace import kernel_names
 from stepscope.trace.attribution import Attribution
 from stepscope.trace.backward_modules import backward_operations
-from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import SECOND
+from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import climb
 
 ALL = "all"  # the whole capture, what lies outside every phase included

@@ -7,8 +7,8 @@ import pandas as pd
 
 from stepscope.trace import attention, backward_modules, kernel_names
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import SECOND
+from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import groups, union
 
 _TIMES, MOST_CALLS = ("host", "host_exclusive", "gpu", "matmul"), 30

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from stepscope.trace.attribution import Attribution
-from stepscope.trace.categories import CATEGORIES
 from stepscope.trace.events import GRAPH, MEMORY, SECOND
+from stepscope.trace.kernel_categories import CATEGORIES
 from stepscope.trace.nesting import covered, groups, union
 from stepscope.trace.phase_tables import selections
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from stepscope.trace.categories import CATEGORIES, RULES, category_of
+from stepscope.trace.kernel_categories import CATEGORIES, RULES, category_of
 
 H100 = json.loads((Path(__file__).parent / "kernel_names_h100.json").read_text())
 ATEN = "void at::native::"
