@@ -1,5 +1,6 @@
 """The model and its baseline: shapes, parameters and arithmetic of every size, and what a model of one's own is."""
 
+import math
 from dataclasses import dataclass
 
 from stepscope.report.facts.machine import Machine, Place, machine, place
@@ -7,6 +8,8 @@ from stepscope.report.facts.profile import subject
 from stepscope.report.kit.data import Data, number
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, gap, over
+
+AXES = ("size", "context", "batch", "precision")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,9 @@ class Own:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """six: 6 × parameters × tokens of the place; six_gap: how far the counted FLOP are above it."""
+    """six: 6 × parameters × tokens of the place; six_gap: how far the counted FLOP are above it. is_partial: not all
+    combinations were timed.
+    """
 
     machine: Machine
     sizes: tuple[Size, ...] = ()
@@ -51,6 +56,7 @@ class Setup:
     contexts: str | None = None
     batches: str | None = None
     precisions: str | None = None
+    is_partial: bool = False
 
 
 def facts(data: Data) -> Setup | None:
@@ -76,6 +82,8 @@ def facts(data: Data) -> Setup | None:
         six_gap=gap(where.flop, six),
         contexts=_values(timed, "context"),
         batches=_values(timed, "batch"),
+        is_partial=len({tuple(row[key] for key in AXES) for row in timed})
+        < math.prod(len({row[key] for row in timed}) for key in AXES),
         precisions=", ".join(dict.fromkeys(row["precision"] for row in timed)) or None,
     )
 
