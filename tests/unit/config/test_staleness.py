@@ -70,7 +70,7 @@ def test_a_context_more_makes_the_new_cells_and_no_other(params, make_config):
     before = params()
     timing = make_config()["timing"]
     timing["grid"]["cuda"][0]["context"].append(2048)
-    new = {f"gpu/timing/{s}/ctx2048/{p}" for s in ("small", "medium", "large", "xl") for p in ("fp32", "bf16")}
+    new = {f"gpu/timing/{s}/ctx2048/{p}" for s in ("small", "medium", "large", "xl", "2.7B") for p in ("fp32", "bf16")}
     assert stale(before, params(timing=timing)) == new
 
 
