@@ -200,7 +200,8 @@ def _verdict(quantity: str, statuses: list[str], ratio: Maybe) -> str:
         return "broke" if statuses[0] == "ok" else "works" if statuses[1] == "ok" else "same"
     if quantity not in EXACT or ratio is None:
         return ""
-    if abs(ratio.value - 1) <= EXACT[quantity] + 1e-12:
+    holds_one = ratio.has_interval and ratio.low <= 1 <= ratio.high  # processes of one run differ as much
+    if abs(ratio.value - 1) <= EXACT[quantity] + 1e-12 or holds_one:
         return "same"
     return "more" if ratio.value > 1 else "less"
 
