@@ -81,6 +81,7 @@ class PageOne:
     missing: Maybe = None
     at_once: Maybe = None
     alone_gain: Maybe = None
+    fused_gain: Maybe = None
     coarse_slower: tuple[Name, ...] = ()
 
     @property
@@ -183,6 +184,8 @@ def _limit(limits: str, arithmetic_share: Maybe) -> str:
 
 def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
     plain, top = ladder.plain, ladder.top
+    fused, torch = ladder.rung("fused"), ladder.rung("torch")
+    written = ladder.before(torch) if torch else None
     loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
     widest = loosest.step
     return {
@@ -193,6 +196,7 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "top_reserved": top.peak if top is not plain else None,
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
+        "fused_gain": minus(written.step, fused.step) if written and fused and not ladder.is_starved else None,
         "alone_gain": exact(over(plain.gpu, top.gpu)) if widest.half_width > LOOSE else None,
         "compile_time": block.compile_time if (block := ladder.rung("block")) else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
