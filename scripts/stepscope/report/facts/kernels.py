@@ -78,7 +78,6 @@ class Kernels:
     is_traffic: bool = False
     optimizer_gap: Maybe = None
     optimizer_share: Maybe = None
-    is_optimizer_explained: bool = False
     is_optimizer_cached: bool = False
     fused: Rung | None = None
     fused_before: Rung | None = None
@@ -126,7 +125,6 @@ def facts(data: Data) -> Kernels | None:
         is_traffic=is_below(own.products, minus(own.kernels_time, own.products)),
         optimizer_gap=optimizer_gap,
         optimizer_share=share(own.optimizer, own.clock),
-        is_optimizer_explained=optimizer_gap is not None and abs(optimizer_gap.value) < CLOSE,
         is_optimizer_cached=is_below(own.optimizer, own.place.optimizer_written, 1 - CLOSE),
         **_of_ladders(climbed),
         sizes=sizes,

@@ -31,7 +31,6 @@ class Machine:
     label: Name
     name: Name
     is_gpu: bool
-    processor: Name
     threads: Maybe
     memory: Maybe
     rates: dict[str, Quantity]
@@ -57,7 +56,6 @@ def machine(data: Data) -> Machine:
         label=Name(data.machine or cell.get("machine", "")),
         name=Name((cell.get("gpu") if is_gpu else cell.get("cpu")) or data.machine or ""),
         is_gpu=is_gpu,
-        processor=Name(cell.get("cpu", "")),
         threads=number(cell, "threads", "count"),
         memory=number(cell, "memory", "B"),
         rates=rates["burst"],

@@ -57,7 +57,6 @@ class Memory:
     reserved: Maybe = None
     unused: Maybe = None
     standing: Maybe = None
-    above: Maybe = None
     parameters: Maybe = None
     state: Maybe = None
     gradients: Maybe = None
@@ -89,7 +88,6 @@ class Memory:
     remedies: tuple[Remedy, ...] = ()
     graphs: Rung | None = None
     graphs_before: Rung | None = None
-    graphs_hidden: Maybe = None
     is_graphs_more: bool = False
     fused: Remedy | None = None
     is_fused_less: bool = False
@@ -130,7 +128,6 @@ def facts(data: Data) -> Memory | None:
         reserved=of("peak_reserved"),
         unused=minus(of("peak_reserved"), asked) if own.is_gpu else None,
         standing=standing,
-        above=minus(asked, standing),
         parameters=by_name.get("parameters"),
         state=state,
         gradients=scaled(where.parameters, 4, "B"),
@@ -249,7 +246,6 @@ def _of_ladder(ladder: Ladder) -> dict:
         "remedies": tuple(remedies) if len(remedies) > 1 else (),
         "graphs": graphs,
         "graphs_before": before,
-        "graphs_hidden": minus(graphs.peak, graphs.allocated) if graphs else None,
         "is_graphs_more": bool(graphs and before) and _is_hidden(graphs, before),
         "fused": (fused := by_kind.get("sdpa") or by_kind.get("triton")),
         "is_fused_less": bool(fused) and is_below(fused.rung.peak, plain.peak, 1 - CLOSE),

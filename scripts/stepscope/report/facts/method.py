@@ -66,7 +66,6 @@ class Method:
     at_once: Maybe = None
     processes: Maybe = None
     missing: tuple[ListedCell, ...] = ()
-    missing_count: Maybe = None
     more_missing: Maybe = None
     older: tuple[ListedCell, ...] = ()
     older_count: Maybe = None
@@ -108,7 +107,6 @@ def facts(data: Data) -> Method | None:
         at_once=at_once(ran),
         has_doubt=any(row["low"] != row["low"] for row in data.series(quantity="time", study=["timing", "ladder"])),
         missing=tuple(map(_cell, missing[:MOST])),
-        missing_count=count(len(missing)) if missing else None,
         more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,
         older=tuple(map(_cell, older[:MOST])),
         older_count=count(len(older)) if older else None,

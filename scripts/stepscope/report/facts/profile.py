@@ -7,7 +7,6 @@ from stepscope.report.facts.rungs import ladders, variants_of
 from stepscope.report.kit.data import Data, number, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, minus, over, plus, share
-from stepscope.results.series import LAUNCH_LIMITED
 
 PRODUCTS = ("matmul",)
 ATTENTION = ("fused attention",)
@@ -53,12 +52,6 @@ class Profiled:
     kernel_mean: Maybe
     between: Maybe
     wall: Maybe
-
-    @property
-    def is_launch_limited(self) -> bool:
-        """Whether the clock exceeds the host-free (else the busy) time by more than 15 %."""
-        least = self.gpu or self.busy
-        return bool(self.clock and least) and self.clock.value > LAUNCH_LIMITED * least.value
 
     @property
     def not_products(self) -> Maybe:

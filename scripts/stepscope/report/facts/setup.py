@@ -37,7 +37,6 @@ class Own:
     inputs: Name
     loss: Name
     unknown: Name
-    is_counted: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +110,6 @@ def _own(row: dict) -> Own:
         inputs=Name(row["inputs"]),
         loss=Name(row["loss"]),
         unknown=Name(row["unknown"]),
-        is_counted=row["flop_from"] == "counter",
     )
 
 

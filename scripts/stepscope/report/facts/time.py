@@ -57,8 +57,7 @@ class At:
 class Time:
     """place: of page one, in its precision. backward_ratio: backward over forward; free: the step without waiting.
 
-    sum_gap: how far the phases' sum is above the free step. grad: forward with graph over inference. whole: where
-    launches limit, the step beside its prediction. other: the same step by another study, where it is not the same.
+    grad: forward with graph over inference. whole: where launches limit, the step beside its prediction. other: the same step by another study, where it is not the same.
     """
 
     machine: Machine
@@ -68,7 +67,6 @@ class Time:
     by_phase: dict[str, Phase] | None = None
     backward_ratio: Maybe = None
     is_backward_cheap: bool = False
-    sum_gap: Maybe = None
     whole: Phase | None = None
     other: Maybe = None
     inference: Maybe = None
@@ -80,7 +78,6 @@ class Time:
     gpu_growth: Maybe = None
     tokens_ratio: Maybe = None
     is_starved: bool = False
-    is_falling: bool = False
 
 
 def facts(data: Data) -> Time | None:
@@ -112,7 +109,6 @@ def facts(data: Data) -> Time | None:
         by_phase={} if whole else {str(each.phase): each for each in phases},
         backward_ratio=over(measured["backward"], measured["forward"]),
         is_backward_cheap=where.is_mixed and is_below(measured["backward"], measured["forward"], 2 * (1 - CLOSE)),
-        sum_gap=gap(plus(*measured.values()), step),
         inference=inference,
         grad=over(of("forward", "forward"), inference),
         contexts=contexts,
@@ -122,7 +118,6 @@ def facts(data: Data) -> Time | None:
         gpu_growth=over(last.gpu, first.gpu) if last else None,
         tokens_ratio=tokens_ratio,
         is_starved=any(each.limits == "launches" for each in contexts),
-        is_falling=bool(last) and is_below(last.tokens, max((each.tokens for each in contexts), key=_value)),
     )
 
 
