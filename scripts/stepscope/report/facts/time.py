@@ -57,7 +57,8 @@ class At:
 class Time:
     """place: of page one, in its precision. backward_ratio: backward over forward; free: the step without waiting.
 
-    grad: forward with graph over inference. whole: where launches limit, the step beside its prediction. other: the same step by another study, where it is not the same.
+    grad: forward with graph over inference. whole: where launches limit, the step beside its prediction. other: the
+    same step by another study, where it is not the same.
     """
 
     machine: Machine
