@@ -2,9 +2,10 @@
 # Makes an example's figures and pages from its records: sh report/example/render.sh NAME [FOLDER]
 # Without a folder in the example itself; with one there, with the tables beside them.
 set -eu
+out=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/../.."
 name=$1
-out=${2:-report/example/$name}
+out=${out:-report/example/$name}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 command="snakemake --cores 1 report"

@@ -1,5 +1,5 @@
 // What pivot and chart show of the state: a measure, its axes, and one value for each axis that is left.
-const PREFERRED = ["timing", "step", "ok", "all", "time", "forward", "bf16", "(none)"];
+const PREFERRED = ["timing", "step", "ok", "all", "time", "forward", "bf16"];
 const ROW_AXES = ["variant", "size", "a", "category", "module", "name", "part"];
 const COLUMN_AXES = ["context", "length", "precision", "b", "phase", "variant"];
 const STATISTICS = ["median", "mean", "std", "processes", "samples"]; // of series
@@ -14,7 +14,7 @@ async function selectionOf(state) {
   const [filters, automatic] = [filtersOf(state), {}];
   let rows = measuredRows(table, measure);
   const narrow = (name, among) => {
-    automatic[name] = best(keysOf(table.columns[name], among));
+    automatic[name] = best(keysOf(table.columns[name], among), name);
     rows = chosenRows(table, rows, { [name]: automatic[name] });
   };
   const studies = table.columns.study && { study: keysOf(table.columns.study, rows) };
@@ -39,14 +39,14 @@ function measuredRows(table, { table: name, column, name: quantity, id }) {
 }
 
 /** Names of the axes: those of the state, else the first that tell these rows apart. */
-function axesOf(state, table, axes, rows) {
+function axesOf(state, table, axes, rows, byRows = null) {
   const asked = [state.rows, state.columns, state.facet].map((name) => (table.columns[name]?.keys ? name : null));
   const varying = axes.map(({ name }) => name)
     .filter((name) => !LEFT_OPEN.includes(name) && keysOf(table.columns[name], rows).length > 1);
-  const first = (names, last, taken) => [...names.filter((name) => varying.includes(name)), ...varying, ...last]
-    .find((name) => name !== taken);
-  const byRows = asked[0] ?? first(ROW_AXES, ["cell"], asked[1]);
-  return [byRows, asked[1] ?? first(COLUMN_AXES, ["machine", "cell"], byRows), asked[2]];
+  const first = (names, ...more) => [...names.filter((name) => varying.includes(name)), ...varying, ...more,
+    ...axes.map(({ name }) => name)].find((name) => ![asked[1], byRows].includes(name) && table.columns[name]?.keys);
+  byRows = asked[0] ?? first(ROW_AXES, "cell");
+  return [byRows, asked[1] ?? first(COLUMN_AXES, "machine", "cell"), asked[2]];
 }
 
 /** Whether rows of one place on the axes differ in something. */
@@ -58,8 +58,8 @@ function differ({ columns }, rows, names, something, first = new Map()) {
 }
 
 /** The value that is taken where none is asked for: a preferred one, else that of most rows. */
-function best(found) {
-  return PREFERRED.find((name) => found.some(({ text }) => text === name))
+function best(found, axis) {
+  return (axis === "options" ? ["(none)"] : PREFERRED).find((name) => found.some(({ text }) => text === name))
     ?? found.reduce((most, each) => (each.count > most.count ? each : most)).text;
 }
 

@@ -47,7 +47,8 @@ def ladder(tables: Tables) -> Figure | None:
     steps = steps[~steps["variant"].str.contains("checkpoint=", regex=False)]
     if steps["median"].isna().all():
         return None
-    start = steps[steps["cell"] == steps["cell"].mode()[0]]["variant"].iloc[0]
+    longest = steps.dropna(subset=["median"])["cell"].mode()[0]
+    start = steps[steps["cell"] == longest]["variant"].iloc[0]
     steps = steps[steps["cell"].isin(steps.loc[steps["variant"] == start, "cell"])]
     cells = places.in_order(tables, steps.dropna(subset=["median"]).drop_duplicates("cell"))[::-1][:MOST_PLACES]
     phases = places.phase_times(tables, study="ladder")

@@ -29,7 +29,7 @@ EXACT = {
     "before_backward": 0.001,
 }
 KEY = ["study", "place", "variant", "mode", "phase", "length", "direction", "quantity"]
-SOFTWARE = ("gpu", "cpu", "driver", "torch", "cuda", "triton", "python", "commit", "code")
+SOFTWARE = ("gpu", "cpu", "driver", "torch", "triton", "python", "commit", "code")
 LONGEST = {"commit": 12}  # characters that tell
 MOST = 15
 VISIBLE = 0.02  # times by the clock that differ by less are not listed

@@ -147,12 +147,13 @@ def _provenance(cell: MeasuredCell) -> dict:
         "commit": origin.get("git_commit"),
         "device": hardware.get("device"),
         "gpu": hardware.get("gpu"),
+        "gpu_uuid": hardware.get("gpu_uuid"),
         "cpu": hardware.get("cpu"),
         "memory": hardware.get("gpu_memory_bytes") or hardware.get("host_memory_bytes"),
         "power_limit_w": hardware.get("power_limit_w"),
         "threads": settings.get("threads"),
         "driver": hardware.get("driver"),
-        **{name: versions.get(name) for name in ("torch", "cuda", "triton", "python")},
+        **{name: versions.get(name) for name in ("torch", "triton", "python")},
         "started": origin["started"],
         "duration_s": origin["duration_s"],
         "processes": cell.spec.get("processes", 1),
@@ -166,7 +167,7 @@ def mixed(rows: list[dict]) -> list[str]:
     """A line for each label whose cells were measured on several GPUs, processors, drivers or versions of torch."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        for name in ("gpu", "cpu", "driver", "torch", "cuda"):
+        for name in ("gpu", "cpu", "driver", "torch"):
             if row.get(name):
                 found.setdefault((row["machine"], name), {}).setdefault(row[name], row["cell"])
     said = {

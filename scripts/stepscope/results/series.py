@@ -21,6 +21,7 @@ QUANTITIES = {  # kind of sample: the quantity that its seconds are
 KEY = ["cell", "variant", "mode", "phase", "length", "direction", "quantity"]
 OF_MACHINE = ["machine", "study", "quantity", "limited"]  # within which series lend each other their spread
 TEXT = ["variant", "mode", "phase", "direction"]
+PEAKS = ("peak_asked", "peak_allocated", "peak_reserved")
 WHOLE = {mode.name: mode.whole for mode in MODES.values()}
 
 
@@ -28,6 +29,7 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: list[dict] = ()) 
     """All rows, in the order of the cells. samples: by prepared(); more: values of records, with `cell`."""
     measured = [cell for cell in cells if cell.record]
     processes = pd.concat([of_samples(samples), of_clock(samples), of_values(measured, more)], ignore_index=True)
+    processes = pd.concat([processes, of_power(processes)], ignore_index=True)
     found = summarised(processes, measured)
     found["limits"] = limits(found, measured)
     parts = [found, *derived(found, measured, least_times(samples)), failures(measured, found)]
@@ -72,15 +74,23 @@ def of_clock(samples: pd.DataFrame) -> pd.DataFrame:
     return each.assign(phase=each["mode"], length=0, direction="", quantity="sm_clock", unit="MHz")
 
 
+def of_power(processes: pd.DataFrame) -> pd.DataFrame:
+    """Watts in each process that counted joules: those of a step over its own step's time."""
+    by = ["cell", "variant", "mode", "process"]
+    of_steps = processes[(processes["mode"] == "step") & (processes["phase"] == "step")].set_index(by)
+    time = of_steps[of_steps["quantity"] == "time"]["value"]
+    joules = of_steps[of_steps["quantity"] == "energy"].reset_index()
+    watts = joules["value"] / time.reindex(pd.MultiIndex.from_frame(joules[by])).to_numpy()
+    return joules.assign(quantity="power", unit="W", value=watts, mean=watts).dropna(subset=["value"])
+
+
 def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole. What was
-    noted of a mode before its memory ran out is no peak of it."""
+    recorded until the memory ran out is no peak of a step."""
     rows = [{"cell": cell.name, **value} for cell in cells for value in cell.summary.get("values", [])]
-    lost = {(cell.name, one["variant"], one["mode"]) for cell in cells for one in cell.summary.get("statuses", [])
-            if one["status"] != "ok" and one["mode"]}  # fmt: skip
-    whole = [row for row in [*rows, *more] if (row["cell"], row["variant"], row["mode"]) not in lost
-             or row["quantity"] == "peak_predicted"]  # fmt: skip
-    rows = [*whole, *_of_checks(cells)]
+    lost = {cell.name for cell in cells if cell.place["study"] == "memory" and cell.status()[0] != "ok"}
+    rows = [row for row in [*rows, *more] if row["cell"] not in lost or row["quantity"] not in PEAKS]
+    rows += _of_checks(cells)
     columns = ["cell", *TEXT, "length", "process", "quantity", "unit", "value"]
     found = pd.DataFrame(rows, columns=columns)
     found[TEXT] = found[TEXT].fillna("").astype("str")

@@ -114,7 +114,7 @@ def test_the_power_limit_is_named_where_the_clock_falls_at_it(data, series):
     rows = series[(series["study"] == "ladder") & (series["batch"] == 16) & (series["variant"] == "fused")]
     by = rows[rows["phase"] == "step"].set_index("quantity")["median"]
     assert (found.held_back.batch, found.held_back.rung.kind, found.power_limit.value) == (16, "fused", 700)
-    assert found.held_back.rung.power.value == near(by["energy"] / by["time"])
+    assert found.held_back.rung.power.value == pytest.approx(by["energy"] / by["time"], rel=0.01)  # of one process
     assert found.held_back.rung.sm_clock.value == near(by["sm_clock"])
     assert by["sm_clock"] < 0.95 * found.highest_clock.value
 

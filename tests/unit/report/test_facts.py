@@ -100,7 +100,7 @@ def test_page_one_tells_of_the_largest_place(gpu):
     assert found.floor.value == near(16e9)
     assert (found.reserved.value, found.top_reserved.value) == near((90e9, 60e9))
     assert found.missing.value == 1 and found.older.value == 1
-    assert found.doubts == ["missing", "older", "together"]
+    assert found.doubts == ["missing", "older", "throttled"]
 
 
 def test_does_this_apply_to_me(gpu):
@@ -194,7 +194,10 @@ def test_formats(gpu):
 
 def test_cells_that_ran_at_a_time_are_counted():
     start = "2026-01-01T00:00:{:02}+00:00"
-    cells = [{"started": start.format(at), "duration_s": 10.0} for at in (0, 9, 18, 20)]  # starts are whole seconds
+    cells = [
+        {"started": start.format(at), "duration_s": 10.0, "gpu_uuid": gpu}  # starts are whole seconds
+        for at, gpu in ((0, "a"), (9, "b"), (12, "b"), (20, "a"))
+    ]
     assert method.at_once(cells[:3]) is None and method.at_once(cells).value == 2
 
 

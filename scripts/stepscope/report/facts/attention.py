@@ -15,6 +15,8 @@ PLAIN = "naive"
 FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 4, False: 8}, {True: 6, False: 8}
 USUAL = ("heads", "tokens", "mask")  # options with which a cell can be the chapter's
 
+DIFFERENT = 1.02  # the slowest over the quickest of a library's kernels, from which on a reader should be told
+
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
@@ -28,7 +30,6 @@ class Way:
     gain: Maybe
     backward_gain: Maybe
     kept: Maybe
-    first: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,6 @@ class Attention:
     ways: tuple[Way, ...] = ()
     lengths: tuple[Length, ...] = ()
     naive: Way | None = None
-    fused: Way | None = None
     arithmetic: Maybe = None
     naive_predicted: Maybe = None
     naive_gap: Maybe = None
@@ -133,6 +133,8 @@ def facts(data: Data) -> Attention | None:
         (way for way in ways if way.name.startswith("sdpa-") and way.forward and way.backward),
         key=lambda way: way.forward.value + way.backward.value,
     )
+    ends = [way.forward.value + way.backward.value for way in (sdpa[0], sdpa[-1])] if sdpa else [1.0, 1.0]
+    differs = ends[1] > DIFFERENT * ends[0]
     two = {"a": str(second.name), "b": str(best.name)} if second else None
     pair = data.row("comparisons", cell=cell, direction="forward", length=longest, **two) if two else {}
     return Attention(
@@ -147,7 +149,6 @@ def facts(data: Data) -> Attention | None:
         ways=tuple(ways),
         lengths=_lengths(own_rows),
         naive=naive,
-        fused=best,
         arithmetic=arithmetic,
         naive_predicted=predicted,
         naive_gap=gap(naive.forward, predicted) if naive else None,
@@ -162,8 +163,8 @@ def facts(data: Data) -> Attention | None:
         second_backward=back[1] if len(back) > 1 else None,
         is_backward_open=_is_open(data, cell, longest, back[:2]),
         is_batch_of_length="tokens" in options,
-        quickest=sdpa[0] if len(sdpa) > 1 else None,
-        slowest=sdpa[-1] if len(sdpa) > 1 else None,
+        quickest=sdpa[0] if differs else None,
+        slowest=sdpa[-1] if differs else None,
         oom_length=_oom(data, cell),
         doubling=_doubling(own_rows, longest),
         **_of_host(own_rows),
@@ -217,7 +218,6 @@ def _ways(data: Data, own: Machine, rows: list[dict], cell: str, length: float, 
                 gain=_gain(judged.get(("forward", PLAIN, name))),
                 backward_gain=_gain(judged.get(("backward", PLAIN, name))),
                 kept=_of(rows, "before_backward", **backward),
-                first=_of(rows, "first_step_time", **forward),
             )
         )
     return [way for way in made if way.forward or way.backward]
@@ -287,7 +287,7 @@ def _shapes(data: Data, shown: str) -> tuple[Shape, ...]:
         both = {row["variant"]: sum(one["median"] for one in times if one["variant"] == row["variant"]) for row in times
                 if row["direction"] == "backward"}  # fmt: skip
         ran = [row for row in times if row["direction"] == "forward"]
-        fast = min(ran, key=lambda row: both.get(row["variant"], math.inf), default=None)
+        fast = min(ran, key=lambda row: (both.get(row["variant"], math.inf), row["median"]), default=None)
         if fast:
             same = {"variant": fast["variant"], "length": length}
             made.append(

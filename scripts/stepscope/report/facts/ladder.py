@@ -91,6 +91,7 @@ class LadderFacts:
     most: Reach | None = None
     without: Rung | None = None
     held_back: Reach | None = None
+    has_energy: bool = False
     highest_clock: Maybe = None
     power_limit: Maybe = None
     left: tuple[Left, ...] = ()
@@ -136,6 +137,7 @@ def facts(data: Data) -> LadderFacts | None:
         without=without,
         held_back=min(slow, key=lambda each: each.rung.sm_clock.value, default=None),
         highest_clock=highest,
+        has_energy=any(each.rung.energy for each in reach),
         power_limit=Quantity(limit, "W") if limit > 0 else None,
         left=_left(ladder, own, profile.profiled(data, own)),
     )

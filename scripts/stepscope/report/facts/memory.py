@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
-from stepscope.report.facts.rungs import Ladder, Rung, ladders
+from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
 from stepscope.report.facts.shape import longest_context
 from stepscope.report.kit.data import Data, number, total
 from stepscope.report.kit.page import Name
@@ -238,7 +238,7 @@ def _of_ladder(ladder: Ladder) -> dict:
         key=lambda each: each.rung.peak.value,
         default=None,
     )
-    alone = over(checkpoint.rung.gpu, plain.gpu) if checkpoint else None
+    alone = alone_gain(checkpoint.rung, plain) if checkpoint else None
     is_judged = bool(checkpoint) and checkpoint.rung.verdict in ("faster", "slower", "same")
     longer = alone or (over(checkpoint.rung.step, plain.step) if is_judged else None)
     return {

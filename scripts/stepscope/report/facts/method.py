@@ -1,5 +1,6 @@
 """How it was measured: counts, versions, dates, clocks, and what is missing."""
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -116,14 +117,17 @@ def facts(data: Data) -> Method | None:
 
 
 def at_once(cells: list[dict]) -> Maybe:
-    """How many cells ran at a time at most, where that was more than one: by when each started and how long it took."""
-    ran = [row for row in cells if row["started"] and row["duration_s"] == row["duration_s"]]
-    starts = [(datetime.fromisoformat(row["started"]).timestamp(), row["duration_s"]) for row in ran]
-    ends = [(start + lasted - SECOND, -1) for start, lasted in starts]
-    now = most = 0
-    for _, change in sorted([*((start, 1) for start, _ in starts), *ends]):
-        now += change
-        most = max(most, now)
+    """On how many GPUs cells ran at a time at most, where that was more than one: by their starts and durations."""
+    events = []
+    for row in cells:
+        if row["gpu_uuid"] and row["started"] and row["duration_s"] == row["duration_s"]:
+            start = datetime.fromisoformat(row["started"]).timestamp()
+            events += [(start, 1, row["gpu_uuid"]), (start + row["duration_s"] - SECOND, -1, row["gpu_uuid"])]
+    now: Counter[str] = Counter()
+    most = 0
+    for _, change, gpu in sorted(events):
+        now[gpu] += change
+        most = max(most, len(+now))
     return count(most) if most > 1 else None
 
 

@@ -6,11 +6,11 @@ from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
-from stepscope.report.facts.rungs import LABELS, Ladder, at_sustained, ladders, left_over
+from stepscope.report.facts.rungs import LABELS, Ladder, alone_gain, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
 
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
@@ -90,8 +90,8 @@ class PageOne:
         found = {
             "missing": self.missing,
             "older": self.older,
-            "together": self.at_once,
             "loose": self.loosest,
+            "together": self.at_once,
             "elsewhere": self.profiled_elsewhere,
             "throttled": self.is_throttled,
         }
@@ -161,9 +161,9 @@ def _shares(profiled: Profiled | None) -> dict:
 
 
 def _slower(ladders: list[Ladder]) -> tuple[Name, ...]:
-    """Sizes at which the coarse rung was judged slower than the one before."""
-    found = [each.place.size for each in ladders if each.coarse and each.coarse.verdict == "slower"]
-    return tuple(dict.fromkeys(found))
+    """Other sizes at which the coarse rung was judged slower than the one before."""
+    others = [each for each in ladders[1:] if each.place.size != ladders[0].place.size and each.coarse]
+    return tuple(dict.fromkeys(each.place.size for each in others if each.coarse.verdict == "slower"))
 
 
 def _timed(data: Data, where: Place) -> dict:
@@ -196,8 +196,8 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "top_reserved": top.peak if top is not plain else None,
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
-        "fused_gain": minus(written.step, fused.step) if written and fused and not ladder.is_starved else None,
-        "alone_gain": exact(over(plain.gpu, top.gpu)) if widest.half_width > LOOSE else None,
+        "fused_gain": minus(written.step, fused.step) if written and fused and fused in ladder.gains else None,
+        "alone_gain": alone_gain(plain, top) if widest.half_width > LOOSE else None,
         "compile_time": block.compile_time if (block := ladder.rung("block")) else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,

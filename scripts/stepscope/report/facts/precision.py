@@ -233,7 +233,8 @@ def _forced(data: Data) -> tuple[Forced, ...]:
 def _products(data: Data) -> tuple[Product, ...]:
     found: dict[str, dict[str, list[dict]]] = {}
     for row in data.dicts("forced", status="ok", quantity=LAYER):
-        found.setdefault(row["operation"], {}).setdefault(row["format"], []).append(row)
+        if row["error"] == row["error"]:  # else it is not finite
+            found.setdefault(row["operation"], {}).setdefault(row["format"], []).append(row)
     made = []
     for operation, formats in found.items():
         worst = {name: max(rows, key=lambda row: row["error"]) for name, rows in formats.items()}

@@ -37,13 +37,13 @@ class Rung:
     arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
     large products sustain.
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
-    the clock, won: the seconds that it won; gpu_gain: without the host, as judged, gpu_ratio: of those times.
+    the clock, won: the seconds that it won; gpu_gain: without the host, as judged.
     fuses_attention: in place of naive
     attention. predicted_gain: by its mechanism alone, without
     the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
     phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
     bytes. difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains,
-    so that it can be judged. energy: of a token; power: a step's energy over its time.
+    so that it can be judged. energy: of a token.
     """
 
     name: Name
@@ -55,6 +55,8 @@ class Rung:
     status: str
     step: Maybe
     gpu: Maybe
+    host_free: Maybe
+    busy: Maybe
     forward: Maybe
     backward: Maybe
     optimizer: Maybe
@@ -67,7 +69,6 @@ class Rung:
     fuses_attention: bool
     predicted_gain: Maybe
     is_held_alone: bool
-    gpu_ratio: Maybe
     total_gain: Maybe
     total_verdict: str
     tokens: Maybe
@@ -176,8 +177,8 @@ class Ladder:
 
     @property
     def losses(self) -> list[Rung]:
-        """Those of them that were judged slower by the clock."""
-        return [rung for rung in self.without_gain if rung.verdict == "slower"]
+        """Those of them that were judged slower, where launches limit also without the host."""
+        return [rung for rung in self.without_gain if "slower" in (rung.verdict, self.is_starved and rung.gpu_verdict)]
 
     @property
     def open(self) -> list[Rung]:
@@ -357,6 +358,7 @@ def _rung(
 
     pair, alone = (judged.get((quantity, change["after"], name)) for quantity in ("time", "host_free_time"))
     whole, before = judged.get(("time", first, name)), made.get(change["after"])
+    alone_time, busy = of("host_free_time"), of("busy_time")
     step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
     kind, difference = change["kind"], of("difference")
@@ -370,7 +372,9 @@ def _rung(
         is_aside=change["is_aside"],
         status=own_step.get("status", "") or "ok",
         step=step,
-        gpu=of("host_free_time") or of("busy_time"),
+        gpu=alone_time or busy,
+        host_free=alone_time,
+        busy=busy,
         forward=of("time", "forward"),
         backward=of("time", "backward"),
         optimizer=of("time", "optimizer"),
@@ -386,7 +390,6 @@ def _rung(
         if before and before.step
         else None,
         is_held_alone=predicted.is_alone(kind, before) if before else False,
-        gpu_ratio=exact(over(before.gpu, of("host_free_time") or of("busy_time"))) if before else None,
         total_gain=of_ratio(whole) if whole else None,
         total_verdict=whole["verdict"] if whole else "",
         tokens=of("tokens_per_second"),
@@ -395,7 +398,7 @@ def _rung(
         of_sustained=share(arithmetic(where, change["precision"], own.sustained), step),
         energy=of("energy_token"),
         sm_clock=exact(of("sm_clock")),
-        power=exact(over(of("energy"), step, "W")),
+        power=of("power"),
         peak=of("peak_reserved"),
         allocated=of("peak_allocated"),
         predicted_peak=of("peak_predicted"),
@@ -426,6 +429,11 @@ def _compiling(rows: list[dict]) -> Maybe:
 
 def _positive(time: Maybe) -> Maybe:
     return time if time and time.value > 0 else None
+
+
+def alone_gain(before: Rung, rung: Rung) -> Maybe:
+    """Times as fast on the GPU alone: both host-free, else both by the union of their kernels."""
+    return exact(over(before.host_free, rung.host_free) or over(before.busy, rung.busy))
 
 
 def left_over(ladder: Ladder) -> Maybe:

@@ -78,11 +78,6 @@ def scaled(a: Maybe, factor: float, unit: str = "") -> Maybe:
     return Quantity(a.value * factor, unit or a.unit, *ends, a.doubt, a.cells)
 
 
-def inverse(a: Maybe) -> Maybe:
-    """1 / a of a ratio."""
-    return over(Quantity(1.0, "1"), a)
-
-
 def share(part: Maybe, whole: Maybe) -> Maybe:
     """part / whole, as percent, without an interval."""
     return exact(over(part, whole, "share"))
