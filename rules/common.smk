@@ -32,7 +32,9 @@ except (ConfigError, identity.MachineError) as error:
 # interpreter that runs Snakemake comes first on the PATH; an environment of conda, or a container, puts its own before.
 paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
-os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *sys.argv[1:]]))
+# What the report says measures what is missing: this command, without the wish to measure nothing.
+words = [word for word in sys.argv[1:] if word.lower() != "measure=false"]
+os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *words]).replace("--config -", "-").removesuffix(" --config"))
 LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
 

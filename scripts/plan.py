@@ -42,6 +42,8 @@ def main() -> None:
     try:
         config = functools.reduce(merged, map(read_yaml, [ROOT / "config.yaml", *presets, *given.configfile]))
         config |= {"device": given.device} if given.device else {}
+        if given.device == "cuda":  # also where none is: a GPU without a name, of as much memory as is wanted
+            config["hardware"] = {"gpu": {"gpu_model": "any"}}
         config = validated(config, ROOT / "rules/config.schema.yaml")
         for one in (one for one in hardware.hardware_of(config) if one.measured):
             cells = [cell for study in STUDIES for cell in study.cells(config, one.device, one.label, one.threads)]

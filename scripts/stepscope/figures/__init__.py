@@ -50,6 +50,7 @@ def draw_all(tables: Path, out: Path, only: Iterable[str] = ()) -> list[str]:
         jobs |= {f"{name}{ending}": (draw, machine) for name, draw in OF_MACHINE.items() if name in wanted}
     read = {machine: Tables(tables, machine) for machine in (None, *labels)}
     drawn = {name: theme.render(draw, read[machine]) for name, (draw, machine) in jobs.items()}
+    out.mkdir(parents=True, exist_ok=True)  # also where there is nothing to show
     write_whole({out / f"{name}.svg": svg for name, svg in drawn.items() if svg is not None})
     for name, svg in drawn.items():
         if svg is None:

@@ -23,10 +23,12 @@ LEAST_NAMED = 0.06  # of the panel's height, from which on an area has room for 
 
 
 def memory_over_step(tables: Tables) -> Figure | None:
-    """Bytes alive by category over one step: the largest place that fitted, in bf16, else in what is there."""
+    """Bytes alive by category over one step: a ladder's place, else the largest that fitted; in bf16 if it is there."""
     rows = tables.rows("memory_timeline", options="", mode="step")
     lost = tables.rows("cells", status="oom")["cell"]
-    rows = places.largest(tables, rows[~rows["cell"].isin(lost)])
+    rows = rows[~rows["cell"].isin(lost)]
+    climbed = rows.merge(tables.rows("series", study="ladder")[places.PLACE].drop_duplicates(), on=places.PLACE)
+    rows = places.largest(tables, rows if climbed.empty else climbed)
     if rows.empty:
         return None
     precision = "bf16" if "bf16" in set(rows["precision"]) else rows["precision"].iloc[0]

@@ -7,6 +7,7 @@ import pandas as pd
 
 from stepscope.results import statistics, verdicts
 from stepscope.results.cells import MeasuredCell
+from stepscope.results.schema import COMPARISONS
 
 PLACE = ["mode", "phase", "length", "direction"]
 PAIR = ["cell", "a", "b", *PLACE, "quantity"]
@@ -20,6 +21,8 @@ QUANTITIES = {
 
 def of(cells: list[MeasuredCell], samples: pd.DataFrame, series: pd.DataFrame) -> pd.DataFrame:
     """All rows, in the order of the pairs. samples: by series.prepared(); series: by series.of(), for what limits."""
+    if not any(cell.record for cell in cells):
+        return pd.DataFrame(columns=COMPARISONS.names)
     ratios = of_processes(pairs(cells), samples)
     found = ratios.groupby(PAIR, sort=False).agg(processes=("process", "count"), rounds=("rounds", "sum"))
     found = found.reset_index().merge(_limits(series), on=["cell", "a", "b", *PLACE], how="left")
