@@ -118,8 +118,8 @@ def example(templates: Path) -> dict:
 
 def pages_of(facts: dict[str, object], templates: jinja2.Environment) -> list[Page]:
     """The pages of all chapters of which something is left."""
-    kinds = {name: "gpu" if own.machine.is_gpu else "cpu" for name, own in facts.items()}
-    made = [page.render(templates, name, own, kinds[name]) for name, own in facts.items()]
+    kind = "gpu" if any(own.machine.is_gpu for own in facts.values() if hasattr(own, "machine")) else "cpu"
+    made = [page.render(templates, name, own, kind) for name, own in facts.items()]
     return [each for each in made if each.markdown]
 
 
