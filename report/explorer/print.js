@@ -21,7 +21,7 @@ function printed({ value, low, high }, scale) {
   const isKnown = low != null && high != null;
   const half = (high - low) / 2 / scale.divisor;
   let decimals = scale.digits && scale.digits - 1 - exponent(value / scale.divisor);
-  if (isKnown && half > 0) decimals = Math.min(decimals, (/^[123]/.test(half.toExponential()) ? 1 : 0) - exponent(half));
+  if (isKnown && half > 0) decimals = Math.min(decimals, /^[1-3]/.test(half.toExponential()) - exponent(half));
   decimals = Math.min(9, Math.max(0, decimals));
   const [text, ...ends] = [value, low ?? 0, high ?? 0].map((each) => fixed(each / scale.divisor, decimals));
   return { text, interval: isKnown ? `[${ends.join(", ")}]` : "" };
