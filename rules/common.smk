@@ -11,7 +11,7 @@ from stepscope.config import ConfigError
 from stepscope.config.config import validated
 from stepscope.config.published import published_files
 from stepscope.config.registry import Registry
-from stepscope.config.run import unusable
+from stepscope.config.run import measuring, unusable
 from stepscope.config.studies import STUDIES
 from stepscope.files import write_whole
 from stepscope.machine import identity
@@ -32,9 +32,7 @@ except (ConfigError, identity.MachineError) as error:
 # interpreter that runs Snakemake comes first on the PATH; an environment of conda, or a container, puts its own before.
 paths = [os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)]
 os.environ.update(STEPSCOPE=str(PROJECT / "scripts"), PATH=os.pathsep.join(paths))
-# What the report says measures what is missing: this command, without the wish to measure nothing.
-words = [word for word in sys.argv[1:] if word.lower() != "measure=false"]
-os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *words]).replace("--config -", "-").removesuffix(" --config"))
+os.environ.setdefault("STEPSCOPE_COMMAND", shlex.join(["snakemake", *measuring(sys.argv[1:])]))
 LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
 

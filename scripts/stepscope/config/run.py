@@ -25,6 +25,13 @@ def unlockable() -> str | None:
     return refused
 
 
+def measuring(words: list[str]) -> list[str]:
+    """The words of a command line without the wish to measure nothing: what measures all that is missing."""
+    kept = [word for word in words if word.lower() != "measure=false"]
+    of_nothing = {at for at, word in enumerate(kept) if word in ("--config", "-C") and [*kept, "-"][at + 1][:1] == "-"}
+    return [word for at, word in enumerate(kept) if at not in of_nothing]
+
+
 class RunLock:
     """Keeps two runs out of one folder, and is released by the kernel however the run ends, SIGKILL included."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from stepscope.config.run import OneLineAJob, RunLock, unlockable, unusable
+from stepscope.config.run import OneLineAJob, RunLock, measuring, unlockable, unusable
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 TAKE = "from stepscope.config.run import *; lock = RunLock(Path(sys.argv[2])); print(lock.take(), flush=True)"
@@ -33,6 +33,11 @@ def start():
     for process in started:
         process.kill()
         process.communicate()
+
+
+@pytest.mark.parametrize("more, kept", [("", ""), ("a=1 -n", "--config a=1 -n"), ("--cores 1", "--cores 1")])
+def test_a_command_that_measures_nothing_is_named_as_one_that_measures(more, kept):
+    assert measuring(f"report --config measure=False {more}".split()) == f"report {kept}".split()
 
 
 def test_a_second_run_is_refused_and_told_who_has_the_folder(start, tmp_path):

@@ -421,19 +421,16 @@ def _joined(*tables: dict) -> dict:
 
 def _gpu() -> dict:
     machine = {
-        "device": "cuda",
-        "gpu": "Accelerator <A>",
-        "cpu": "Host CPU",
-        "memory": 100e9,
-        "threads": 1,
-        "driver": "1.0",
-        "torch": "2.11",
-        "triton": "3.6",
-        "python": "3.12",
-        "power_limit_w": 700,
-        "power_max_w": 690,
-        "sm_clock_median_mhz": 1900,
-        "temperature_max_c": 60,
+        **{
+            "device": "cuda",
+            "gpu": "Accelerator <A>",
+            "cpu": "Host CPU",
+            "memory": 100e9,
+            "threads": 1,
+            "driver": "1.0",
+        },
+        **{"torch": "2.11", "triton": "3.6", "python": "3.12"},
+        **{"power_limit_w": 700, "power_max_w": 690, "sm_clock_median_mhz": 1900, "temperature_max_c": 60},
     }
     cells, ceilings = _ceilings(machine, GPU, {"fp32": 50e12, "tf32": 250e12, "bf16": 500e12}, 4e12)
     top = "attention=sdpa compile=graphs optimizer=fused"
@@ -441,21 +438,13 @@ def _gpu() -> dict:
     big = ladder(f"{GPU}/ladder/big/ctx1024", place("big", 1024), LADDER, "gpu", launches, machine)
     little = ladder(f"{GPU}/ladder/little/ctx256", place("little", 256), LADDER, "launches", launches, machine)
     big[0]["throttle"] = "power cap"
+    starved = {"host_free_time": 0.015, "busy_time": 0.01, "launches": 3000}
     timed = [
         _timing(f"{GPU}/timing/big/ctx1024/bf16", place("big", 1024), 0.5, machine, "gpu"),
         _timing(f"{GPU}/timing/big/ctx1024/fp32", place("big", 1024, "fp32"), 2.0, machine, "gpu"),
         _timing(f"{GPU}/timing/big/ctx256/bf16", place("big", 256), 0.2, machine, "gpu"),
         _timing(f"{GPU}/timing/big/ctx256/fp32", place("big", 256, "fp32"), 0.5, machine, "gpu"),
-        _timing(
-            f"{GPU}/timing/little/ctx256/bf16",
-            place("little", 256),
-            0.06,
-            machine,
-            "launches",
-            host_free_time=0.015,
-            busy_time=0.01,
-            launches=3000,
-        ),
+        _timing(f"{GPU}/timing/little/ctx256/bf16", place("little", 256), 0.06, machine, "launches", **starved),
         _timing(f"{GPU}/timing/little/ctx256/fp32", place("little", 256, "fp32"), 0.06, machine, "launches"),
     ]
     missing = cell(

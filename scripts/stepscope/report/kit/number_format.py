@@ -1,4 +1,4 @@
-"""How a quantity is printed: a row a unit, a policy for sentences and one for tables. Quantities are formatted here alone.
+"""How a quantity is printed, which is here alone: a row a unit, a policy for sentences and one for tables.
 
 In a sentence an interval stands only where it is wider than ± LOUD. In a table it always stands.
 """
