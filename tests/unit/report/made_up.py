@@ -421,15 +421,8 @@ def _joined(*tables: dict) -> dict:
 
 def _gpu() -> dict:
     machine = {
-        **{
-            "device": "cuda",
-            "gpu": "Accelerator <A>",
-            "cpu": "Host CPU",
-            "memory": 100e9,
-            "threads": 1,
-            "driver": "1.0",
-        },
-        **{"torch": "2.11", "triton": "3.6", "python": "3.12"},
+        **{"device": "cuda", "gpu": "Accelerator <A>", "cpu": "Host CPU", "memory": 100e9, "threads": 1},
+        **{"driver": "1.0", "torch": "2.11", "triton": "3.6", "python": "3.12"},
         **{"power_limit_w": 700, "power_max_w": 690, "sm_clock_median_mhz": 1900, "temperature_max_c": 60},
     }
     cells, ceilings = _ceilings(machine, GPU, {"fp32": 50e12, "tf32": 250e12, "bf16": 500e12}, 4e12)
@@ -464,6 +457,8 @@ def _gpu() -> dict:
     doubtful = (9.0, "headed by another unit", 18.0)
     published = rows(figure, "value doubt ratio", (0.6, "", 1.2), (1.0, "", 2.0), doubtful)
     kinds = {"matmul": 0.11, "elementwise": 0.15, "copy/cast": 0.06, "reduction": 0.02, "optimizer": 0.02}
+    halves = {key: value / 2 for key, value in kinds.items()}
+    small = {"matmul": 0.002, "elementwise": 0.005, "copy/cast": 0.001, "reduction": 0.001, "optimizer": 0.001}
     fp32 = {"matmul": 1.2, "elementwise": 0.2, "copy/cast": 0.01, "reduction": 0.02, "optimizer": 0.02}
     return _joined(
         {"cells": [*cells, big[0], little[0], missing, older, *(about for about, _ in timed)]},
@@ -480,20 +475,8 @@ def _gpu() -> dict:
             100,
             top,
         ),
-        _profile(
-            f"{GPU}/profile/big/ctx256/bf16",
-            place("big", 256),
-            machine,
-            {key: value / 2 for key, value in kinds.items()},
-            3000,
-        ),
-        _profile(
-            f"{GPU}/profile/little/ctx256/bf16",
-            place("little", 256),
-            machine,
-            {"matmul": 0.002, "elementwise": 0.005, "copy/cast": 0.001, "reduction": 0.001, "optimizer": 0.001},
-            3000,
-        ),
+        _profile(f"{GPU}/profile/big/ctx256/bf16", place("big", 256), machine, halves, 3000),
+        _profile(f"{GPU}/profile/little/ctx256/bf16", place("little", 256), machine, small, 3000),
         _memory(GPU, "big", machine, "bf16", {256: 20e9, 1024: 50e9}),
         _memory(GPU, "big", machine, "fp32", {1024: 60e9}),
         _attention(GPU, machine),
