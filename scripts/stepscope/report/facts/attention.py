@@ -1,8 +1,8 @@
 """Attention by itself: implementations at growing lengths, what they move and keep, and which one is fastest."""
 
-import math
 from dataclasses import dataclass
 
+from stepscope.report.facts.attention_shapes import Shape, shapes
 from stepscope.report.facts.machine import MIXED, Machine, machine
 from stepscope.report.kit.data import Data, of_ratio, of_series
 from stepscope.report.kit.page import Name
@@ -41,19 +41,6 @@ class Length:
     fastest: Name | None
     time: Maybe
     kept: Maybe
-
-
-@dataclass(frozen=True, kw_only=True)
-class Shape:
-    """Another cell at its longest length, by the best of so many ways."""
-
-    what: Name
-    fastest: Name
-    ways: Maybe
-    length: Maybe
-    forward: Maybe
-    backward: Maybe
-    rate: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +110,7 @@ def facts(data: Data) -> Attention | None:
     heads, is_causal = int(options.get("heads", 0)), options.get("mask", "full") != "full"
     scores = Quantity(at_longest["batch"] * max(heads, 1) * longest**2, "count")
     score_bytes = FORWARD_BYTES[is_short] + is_causal * MASK_BYTES[is_short]
-    flop = over(best.rate, _per_second(best.forward), "FLOP") if best else None
+    flop = over(best.rate, over(Quantity(1.0, "1"), best.forward), "FLOP") if best else None
     arithmetic = time_of(flop, own.rate(one["precision"]))
     moved = time_of(Quantity(scores.value * score_bytes, "B"), own.copy)
     predicted = plus(moved, scaled(arithmetic, 1 + is_causal))  # naive attention multiplies what the mask hides, too
@@ -168,7 +155,7 @@ def facts(data: Data) -> Attention | None:
         oom_length=_oom(data, cell),
         doubling=_doubling(own_rows, longest),
         **_of_host(own_rows),
-        shapes=_shapes(data, cell),
+        shapes=shapes(data, cell),
     )
 
 
@@ -186,10 +173,6 @@ def _options(row: dict) -> dict[str, str]:
 def _order(rows: list[dict]) -> tuple:
     names = {row["variant"] for row in rows}
     return (rows[0]["precision"] in MIXED, PLAIN in names, len(names), rows[0]["size"] == "d64", len(rows))
-
-
-def _per_second(time: Maybe) -> Maybe:
-    return over(Quantity(1.0, "1"), time, "1")
 
 
 def _of(rows: list[dict], quantity: str, **where: object) -> Maybe:
@@ -215,18 +198,14 @@ def _ways(data: Data, own: Machine, rows: list[dict], cell: str, length: float, 
                 backward=_of(rows, "time", **backward),
                 rate=rate,
                 of_ceiling=share(rate, own.rate(precision)),
-                gain=_gain(judged.get(("forward", PLAIN, name))),
-                backward_gain=_gain(judged.get(("backward", PLAIN, name))),
+                gain=of_ratio(judged["forward", PLAIN, name]) if ("forward", PLAIN, name) in judged else None,
+                backward_gain=of_ratio(judged["backward", PLAIN, name])
+                if ("backward", PLAIN, name) in judged
+                else None,
                 kept=_of(rows, "before_backward", **backward),
             )
         )
     return [way for way in made if way.forward or way.backward]
-
-
-def _gain(pair: dict | None) -> Maybe:
-    if not pair:
-        return None
-    return of_ratio(pair)
 
 
 def _lengths(rows: list[dict]) -> tuple[Length, ...]:
@@ -274,31 +253,3 @@ def _of_host(rows: list[dict]) -> dict:
         "host_gpu": gpu,
         "is_host_limited": bool(gpu) and gpu.value < row["median"],
     }
-
-
-def _shapes(data: Data, shown: str) -> tuple[Shape, ...]:
-    """Each other cell at its longest length, by the implementation whose passes take least together."""
-    rows = [row for row in data.series(study="attention") if row["cell"] != shown]
-    made = []
-    for cell in dict.fromkeys(row["cell"] for row in rows):
-        own = [row for row in rows if row["cell"] == cell]
-        length = max(row["length"] for row in own)
-        times = [row for row in own if row["quantity"] == "time" and row["length"] == length]
-        both = {row["variant"]: sum(one["median"] for one in times if one["variant"] == row["variant"]) for row in times
-                if row["direction"] == "backward"}  # fmt: skip
-        ran = [row for row in times if row["direction"] == "forward"]
-        fast = min(ran, key=lambda row: (both.get(row["variant"], math.inf), row["median"]), default=None)
-        if fast:
-            same = {"variant": fast["variant"], "length": length}
-            made.append(
-                Shape(
-                    what=Name(f"{fast['size']} {fast['precision']} {fast['options']}".replace("=", " ")),
-                    fastest=Name(fast["variant"]),
-                    ways=count(len(ran)),
-                    length=count(length),
-                    forward=of_series(fast),
-                    backward=_of(own, "time", direction="backward", **same),
-                    rate=_of(own, "rate", direction="forward", **same),
-                )
-            )
-    return tuple(made)
