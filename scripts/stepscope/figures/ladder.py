@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from stepscope.axes import LABELS
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.steps import PHASES
 from stepscope.results.tables import Tables
@@ -58,7 +59,7 @@ def ladder(tables: Tables) -> Figure | None:
     starved = set(steps.drop_duplicates("cell").query("limits == 'launches'")["cell"]) & {
         cell for cell, _ in alone.index
     }
-    subject = "× how many times as fast as the rung before"
+    subject = "× how many times as fast as the row above"
     shown = steps[steps["cell"].isin(cells["cell"])]
     subject += ", or as the one in brackets" if shown["is_aside"].any() else ""
     subject += "; vertical line: without the host" if starved & set(cells["cell"]) else ""
@@ -94,9 +95,12 @@ def _bars(panel, steps: list[dict], phases: pd.DataFrame) -> None:
         high = 1e3 * row["high"] if row["high"] == row["high"] else step
         if shown == 1.0:
             marks.intervals(panel, [at], [1e3 * row["low"]], [high], colours.INK, horizontal=True)
-        cut = "" if shown == 1.0 else "→ "
-        marks.beside_bar(panel, min(max(step, high), limit), at, f"{cut}{words.number(step)} ms{_told(row)}")
-    marks.bar_axis(panel, [words.short(row["variant"], 22) for row in steps])
+        else:
+            panel.text(0.93 * limit, at, "//", color=colours.PAPER, fontsize=11, va="center", ha="center", clip_on=True)
+        time = words.measured(step, 1e3 * row["low"], high)
+        cut = "" if shown == 1.0 else "cut short: "
+        marks.beside_bar(panel, min(max(step, high), limit), at, f"{cut}{time} ms{_told(row)}")
+    marks.bar_axis(panel, [_name(row["variant"]) for row in steps])
     panel.set_xlim(0, 1.42 * limit)
 
 
@@ -112,9 +116,11 @@ def _told(row: dict) -> str:
     if not row["verdict"]:
         return ""
     verdict = "" if row["verdict"] == "faster" else f" {row['verdict']}"
-    return f",  × {words.number(row['ratio'])}{verdict}" + (
-        f" ({words.short(row['after'], 14)})" if row["is_aside"] else ""
-    )
+    return f",  × {words.measured(row['ratio'])}{verdict}" + (f" ({_name(row['after'])})" if row["is_aside"] else "")
+
+
+def _name(variant: str) -> str:
+    return words.short(LABELS.get(variant, variant), 24)
 
 
 def checkpoint(tables: Tables) -> Figure | None:
@@ -142,6 +148,6 @@ def checkpoint(tables: Tables) -> Figure | None:
         memory.barh(at, peak, height=marks.BAR, color=colour, linewidth=0)
         marks.beside_bar(memory, peak, at, words.number(peak))
     for panel, label in ((time, "ms a step"), (memory, f"{unit} {word} at the peak")):
-        marks.bar_axis(panel, [words.short(name, 22) for name in own["variant"]])
+        marks.bar_axis(panel, [_name(name) for name in own["variant"]])
         panel.set(xlabel=label, xlim=(0, 1.2 * panel.dataLim.x1 or 1))
     return figure

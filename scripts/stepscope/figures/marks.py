@@ -87,7 +87,8 @@ def intervals(panel: Axes, places, low, high, colour: str, horizontal: bool = Fa
     points = np.repeat(np.asarray(places, dtype=float), 3)
     ends = np.column_stack([low, high, np.full(len(low), np.nan)]).astype(float).ravel()
     both = (ends, points) if horizontal else (points, ends)
-    panel.plot(*both, color=colour, linewidth=3.4, alpha=0.4, solid_capstyle="butt", zorder=1.9, label="_interval")
+    look = {"linewidth": 1.1, "zorder": 3} if horizontal else {"linewidth": 3.4, "alpha": 0.4, "zorder": 1.9}
+    panel.plot(*both, color=colour, solid_capstyle="butt", label="_interval", **look)
 
 
 def finish(drawn: Sequence[tuple[Axes, list[End]]], places: Iterable[float], limits: tuple[float, float]) -> None:

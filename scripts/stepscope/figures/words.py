@@ -16,6 +16,15 @@ def number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def measured(value: float, low: float = math.nan, high: float = math.nan) -> str:
+    """As in the report's tables: three significant digits, fewer where the interval does not support them."""
+    after = max(0, 2 - math.floor(math.log10(abs(value))))
+    half = (high - low) / 2
+    if half > 0:
+        after = max(0, min(after, (f"{half:e}"[0] in "123") - math.floor(math.log10(half))))
+    return f"{value:,.{after}f}"
+
+
 def time_unit(largest: float) -> tuple[str, float]:
     """(name, seconds) of the unit of an axis that reaches so many seconds."""
     return ("s", 1.0) if largest >= 5 else ("ms", 1e-3) if largest >= 1e-3 else ("µs", 1e-6)

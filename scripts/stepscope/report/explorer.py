@@ -54,7 +54,7 @@ FIGURES = {
     "warmup": {"show": "pivot", "of": "warmup.mean", "rows": "cell", "columns": "skipped"},
     "attention_time": _ATTENTION,
     "attention_rates": _ATTENTION | {"of": "series.rate"},
-    "memory_growth": {"show": "chart", "of": "series.peak_allocated", "study": "memory", "columns": "context"},
+    "memory_growth": {"show": "rows", "table": "series", "study": "timing", "quantity": "peak_reserved|peak_resident"},
 }
 
 

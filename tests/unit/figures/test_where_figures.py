@@ -96,13 +96,13 @@ def test_rungs_know_the_one_before_and_what_is_an_aside(tables):
 
 def test_a_ladders_bars_are_split_as_the_phases_and_a_long_first_one_is_cut(tables):
     panel = made.draw(ladder.ladder, tables).axes[0]
-    assert [each.get_text() for each in panel.get_yticklabels()] == ["fp32", "bf16", "sdpa"]
+    assert [each.get_text() for each in panel.get_yticklabels()] == ["fp32", "bf16", "fused attention (SDPA)"]
     assert [width for _, width in made.bars(panel, 2)] == pytest.approx([480, 960, 160])
     limit = 1050 * 2.0 * 1.01  # of the longest that is left, with its interval
     assert sum(width for _, width in made.bars(panel, 0)) == pytest.approx(limit)
     assert (2.0, pytest.approx(1584), pytest.approx(1616)) in made.spans(panel, horizontal=True)
     words = made.texts(panel)
-    assert "→ 4,000 ms" in words and "1,600 ms,  × 1.25" in words
+    assert "cut short: 4,000 ms" in words and "1,600 ms,  × 1.25" in words
 
 
 def test_what_is_not_faster_is_told_by_its_verdict(tmp_path):

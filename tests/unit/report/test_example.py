@@ -99,7 +99,7 @@ def test_causal_attention_multiplies_half_unless_it_is_naive(data):
 def test_a_ladder_that_starts_at_a_later_rung_is_called_by_that_rung():
     all_changed = {"precision": "fp8", "attention": "triton", "compile": "graphs", "optimizer": "fused"}
     for name, kind in (("fp8", "fp8"), ("graphs", "graphs"), ("fused", "fused")):
-        assert rungs._changes([name], {name: {"name": name, **all_changed}}, [])[name]["kind"] == kind
+        assert rungs._changes({name: {"name": name, **all_changed}})[name]["kind"] == kind
 
 
 def test_a_ladder_that_starts_later_is_a_part_even_where_its_first_variant_did_not_run(data):

@@ -84,7 +84,7 @@ def test_a_table_has_one_unit_a_column_and_no_empty_one():
     assert made.splitlines() == [
         "| name | time (ms) |",
         "| :--- | ---: |",
-        "| x\\|y | 500<br>[400, 600] |",
+        "| x\\|y | 500<br>[400,\u00a0600] |",
         "| z | 2.00 |",
         "",
         "*Caption.*",

@@ -34,7 +34,7 @@ NBSP = "\N{NO-BREAK SPACE}"
     ],
 )
 def test_in_a_sentence(quantity, said):
-    assert str(quantity) == said.replace(" ", NBSP).replace(f",{NBSP}", ", ")
+    assert str(quantity) == said.replace(" ", NBSP)
 
 
 def test_ratio_of_independent_measurements():

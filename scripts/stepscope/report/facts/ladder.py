@@ -1,6 +1,5 @@
 """The ladder: each change predicted, measured and its gap; the same changes at other places; what compiling costs."""
 
-import math
 from dataclasses import dataclass
 
 from stepscope.report.facts import profile
@@ -8,7 +7,7 @@ from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Ladder, Rung, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus
 
 PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
@@ -19,11 +18,10 @@ HELD_BACK = 0.95  # of the highest clock, and of the power limit
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A rung as the chapter tells of it. pays_after: steps until its compiling is won back."""
+    """A rung, and the one that it is compared with."""
 
     rung: Rung
     before: Rung | None
-    pays_after: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +115,7 @@ def facts(data: Data) -> LadderFacts | None:
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
     drawing = [each for each in clocked if each.rung.power.value > HELD_BACK * limit]
     slow = [each for each in drawing if is_below(each.rung.sm_clock, highest, HELD_BACK)]
-    steps = tuple(_step(ladder, rung) for rung in ladder.rungs)
+    steps = tuple(Step(rung=rung, before=ladder.before(rung)) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
         machine=own,
@@ -164,22 +162,6 @@ def _reach(ladder: Ladder) -> list[Reach]:
     context, batch = ladder.place.context, ladder.place.batch
     place = {"place": Name(f"{context:,}, {batch}"), "context": count(context), "batch": batch}
     return [Reach(**place, rung=rung, reserved=exact(rung.peak)) for rung in ran]
-
-
-def _step(ladder: Ladder, rung: Rung) -> Step:
-    is_won = rung.is_gain and rung.won and rung.won.value > 0
-    pays = over(rung.compile_time, rung.won) if is_won else None
-    return Step(
-        rung=rung,
-        before=ladder.before(rung),
-        pays_after=Quantity(_rounded(math.ceil(pays.value - 1e-9)), "count", cells=pays.cells) if pays else None,
-    )
-
-
-def _rounded(steps: int) -> int:
-    """To two digits: more are not known of a compiler's time over a gain."""
-    step = 10 ** max(0, len(str(steps)) - 2)
-    return round(steps / step) * step
 
 
 def _elsewhere(rung: Rung) -> Elsewhere:

@@ -94,7 +94,7 @@ def facts(data: Data) -> Method | None:
         last_day=started[-1][:10] if started else "",
         time=_sum(ran),
         commits=tuple(Name(each) for each in _distinct(ran, "commit", short=12)),
-        versions=tuple(Name(f"{label} {', '.join(found)}") for label, found in _versions(ran) if found),
+        versions=versions(ran),
         studies=_studies(ran),
         ceilings=_ceilings(data),
         clock_low=Quantity(min(clocks), "MHz") if clocks else None,
@@ -150,9 +150,11 @@ def _distinct(rows: list[dict], column: str, short: int = 60) -> list[str]:
     return [each[:short] + ("-dirty" if each.endswith("-dirty") and short < len(each) else "") for each in found]
 
 
-def _versions(rows: list[dict]) -> list[tuple[str, list[str]]]:
+def versions(cells: list[dict]) -> tuple[Name, ...]:
+    """Of PyTorch and what is below it, all that cells name."""
     names = {"torch": "PyTorch", "triton": "Triton", "python": "Python", "driver": "driver"}
-    return [(label, _distinct(rows, column)) for column, label in names.items()]
+    found = {label: _distinct(cells, column) for column, label in names.items()}
+    return tuple(Name(f"{label} {', '.join(each)}") for label, each in found.items() if each)
 
 
 def _studies(rows: list[dict]) -> tuple[Study, ...]:

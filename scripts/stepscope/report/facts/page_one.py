@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, replace
 
+from stepscope.axes import LABELS
 from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
-from stepscope.report.facts.rungs import LABELS, Ladder, alone_gain, at_sustained, ladders, left_over
+from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
@@ -22,6 +23,7 @@ class Applies:
     """Places of a size that the same thing limits and the same change helps first."""
 
     size: Name
+    parameters: Maybe
     contexts: str
     limits: str
     step: Maybe
@@ -44,6 +46,7 @@ class PageOne:
 
     start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
     beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
+    missing: cells, of those that are planned.
     """
 
     machine: Machine
@@ -73,12 +76,13 @@ class PageOne:
     applies: tuple[Applies, ...] = ()
     fits: tuple[Fits, ...] = ()
     is_throttled: bool = False
-    compile_time: Maybe = None
     loosest: Maybe = None
     loosest_rung: Name | None = None
     profiled_elsewhere: Place | None = None
     older: Maybe = None
     missing: Maybe = None
+    planned: Maybe = None
+    versions: tuple[Name, ...] = ()
     at_once: Maybe = None
     alone_gain: Maybe = None
     fused_gain: Maybe = None
@@ -135,6 +139,8 @@ def facts(data: Data) -> PageOne | None:
         profiled_elsewhere=largest.place if largest and not start else None,
         older=_some([row for row in cells if row["status"] == "ok" and not row["is_current"]]),
         missing=_some([row for row in cells if row["status"] == "missing"]),
+        planned=count(len(cells)),
+        versions=method.versions(cells),
         at_once=method.at_once(cells),
         coarse_slower=_slower(ladders(data, own)),
     )
@@ -198,7 +204,6 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "is_throttled": ladder.is_throttled,
         "fused_gain": minus(written.step, fused.step) if written and fused and fused in ladder.gains else None,
         "alone_gain": alone_gain(plain, top) if widest.half_width > LOOSE else None,
-        "compile_time": block.compile_time if (block := ladder.rung("block")) else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,
     }
@@ -215,10 +220,11 @@ def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
     return tuple(
         Applies(
             size=size,
+            parameters=found[-1][0].parameters,
             contexts=_span([where.context for where, _, _ in found]),
             limits=limits,
             step=found[-1][1],
-            change=Name(LABELS[change]),
+            change=Name(LABELS.get(change, change)),
             saves=share(found[-1][2], found[-1][1]),
         )
         for (size, limits, change), found in groups.items()
@@ -231,7 +237,7 @@ def _span(contexts: list[int]) -> str:
 
 
 def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
-    """(place, step, what limits it, the change that should win most, the seconds of it)."""
+    """(place, step, what limits it, the change that won most or should, the seconds of it)."""
     where, step = place(data, own, row, row["precision"]), of_series(row)
     if where is None or where.parameters is None:
         return None
@@ -239,11 +245,22 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
         same = {"cell": row["cell"], "mode": "step", "phase": "step"}
         least = data.measured("host_free_time", **same) or data.measured("busy_time", **same)
         return where, step, "launches", "graphs", minus(step, least)
+    ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
+    if ladder and not ladder.is_starved and ladder.gains:
+        won = {rung.kind: _beyond(ladder, rung) for rung in ladder.gains}
+        change = max(won, key=lambda kind: won[kind].value)
+        return where, step, "GPU", change, won[change]
     savings = {"sdpa": where.scores, "fused": minus(where.optimizer_written, where.optimizer_fused)}
     known = {change: saved for change, saved in savings.items() if saved}
     change = max(known, key=lambda each: known[each].value, default=None)
     limits = "GPU" if row["limits"] == "gpu" else "not known"
     return (where, step, limits, change, known[change]) if change else None
+
+
+def _beyond(ladder: Ladder, rung: Rung) -> Quantity:
+    """What a rung takes less than the fastest below it, from the baseline on."""
+    below = [each.step for each in ladder.rungs[ladder.rungs.index(ladder.plain) : ladder.rungs.index(rung)]]
+    return minus(min(below, key=lambda step: step.value), rung.step)
 
 
 def _fits(data: Data, own: Machine, where: Place) -> tuple[Fits, ...]:

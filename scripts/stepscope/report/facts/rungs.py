@@ -1,33 +1,20 @@
 """Ladders: changes made one after another at a place, what each brought, and what its mechanism predicts."""
 
 import json
+import math
 import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stepscope.axes import PRECISIONS
+from stepscope.axes import LABELS, PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, exact, is_below, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, plus, scaled, share
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
-LABELS = {
-    **{name: name for name in PRECISIONS},
-    "tf32": "TF32",
-    **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
-    **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
-    **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
-}
 SIXTEEN = ("bf16", "fp16")
-_BY_NAME = {"compile": ("compile", "block"), "blocks": ("compile", "block"), "foreach": ("optimizer", "torch")}
-_OF_VALUE = {
-    **dict.fromkeys(PRECISIONS, "precision"),
-    **dict.fromkeys(("sdpa", "flex", "triton"), "attention"),
-    **dict.fromkeys(("block", "model", "graphs"), "compile"),
-    **dict.fromkeys(("torch", "fused"), "optimizer"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +24,11 @@ class Rung:
     arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
     large products sustain.
     step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
-    the clock, won: the seconds that it won; gpu_gain: without the host, as judged.
-    fuses_attention: in place of naive
-    attention. predicted_gain: by its mechanism alone, without
-    the host if is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; its
-    phase on a CPU, which overlaps nothing. compile_time: of all processes together. peak: reserved
-    bytes. difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains,
-    so that it can be judged. energy: of a token.
+    the clock, won: the seconds that it won; gpu_gain: without the host, as judged. fuses_attention: in place of naive
+    attention. predicted_gain: by its mechanism alone, without the host if is_held_alone. optimizer: its phase;
+    optimizer_alone: what it adds to forward and backward; its phase on a CPU, which overlaps nothing. compile_time: of
+    all processes together. peak: reserved bytes. difference: of loss and gradients from the first rung's, relative;
+    is_rounding: such as its format explains, so that it can be judged. energy: of a token.
     """
 
     name: Name
@@ -110,6 +95,12 @@ class Rung:
         return self.gpu_verdict == "slower"
 
     @property
+    def pays_after(self) -> Maybe:
+        """Steps until its compiling is won back, to two digits: more are not known of a compiler's time over a gain."""
+        pays = over(self.compile_time, self.won) if self.is_gain and self.won and self.won.value > 0 else None
+        return count(float(f"{math.ceil(pays.value - 1e-9):.2g}"), *pays.cells) if pays else None
+
+    @property
     def predicted_alone(self) -> Maybe:
         """The prediction, if it is one of the step without the host."""
         return self.predicted_gain if self.is_held_alone else None
@@ -129,9 +120,8 @@ class Rung:
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one. first: the first variant, run or not; is_part: it is
-    another ladder's later rung. tensor_cores: its
-    gain over the first; tensor_cores_alone: without the host.
+    plain: the first rung in 16 bits, else the first one. first: the first variant, run or not; is_part: it is another
+    ladder's later rung. tensor_cores: its gain over the first; tensor_cores_alone: without the host.
     """
 
     place: Place
@@ -258,7 +248,7 @@ def _starts_later(ladder: Ladder, among: list[Ladder]) -> bool:
 
 
 def variants_of(command: str) -> list[dict]:
-    """The variants that a cell's command names; none where it names none."""
+    """The variants that a cell's command names, with all of their options that are not neutral."""
     words = shlex.split(command or "")
     return json.loads(words[words.index("--variants") + 1]) if "--variants" in words[:-1] else []
 
@@ -269,16 +259,16 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     declared = {each["name"]: each for each in variants_of(about.get("command", ""))}
     comparisons = data.dicts("comparisons", cell=cell, quantity="time", phase="step")
     alone = data.dicts("comparisons", cell=cell, quantity="host_free_time", phase="step")
-    names = list(declared) or list(dict.fromkeys(row["variant"] for row in rows))
-    changes = _changes(names, declared, comparisons)
-    first = names[0]
+    if not declared:
+        return None
+    changes, first = _changes(declared), next(iter(declared))
     ran = {row["variant"] for row in rows if row["quantity"] == "time" and row["status"] == "ok"}
     sixteen = next(
-        (changes[name] for name in names if name in ran and changes[name]["precision"] in SIXTEEN), changes[first]
+        (one for name, one in changes.items() if name in ran and one["precision"] in SIXTEEN), changes[first]
     )
     where = place(data, own, rows[0], sixteen["precision"])
     made: dict[str, Rung] = {}
-    for name in names:
+    for name in declared:
         own_rows = [row for row in rows if row["variant"] == name]
         judged = {(row["quantity"], row["a"], row["b"]): row for row in (*comparisons, *alone)}
         made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
@@ -303,21 +293,13 @@ def _pair(rows: list[dict], first: str, plain: Rung | None) -> dict | None:
     return next((row for row in rows if plain and (row["a"], row["b"]) == (first, plain.variant)), None)
 
 
-def _changes(names: list[str], declared: dict[str, dict], comparisons: list[dict]) -> dict[str, dict]:
-    """Of each variant all options, `after` and `kind`; where the command says nothing, by its name and comparisons.
-
-    The command names all options of a variant that are not neutral; a name says what it changes of the one before.
-    """
+def _changes(declared: dict[str, dict]) -> dict[str, dict]:
+    """Of each variant all options, `after`, what it changes (`kind`), and whether it stands beside the ladder."""
     options: dict[str, dict] = {}
-    before = {}
-    for row in comparisons:  # the rung before comes first among those that a variant is compared with
-        before.setdefault(row["b"], row["a"])
-    for name in names:
-        said = declared.get(name, {})
-        after = said.get("after", "") if declared else before.get(name, "")
+    for name, said in declared.items():
+        after = said.get("after", "")
         based = options.get(after, START)
-        own = {key: said[key] for key in START if key in said} if declared else _by_name(name)
-        full = (START if declared else based) | own
+        full = START | {key: said[key] for key in START if key in said}
         changed = [key for key in START if full[key] != based[key]] or ["precision"]
         if not after:  # a ladder that starts at a later rung is called by that
             changed = [key for key in changed if str(full[key]) == name] or changed[-1:]
@@ -335,13 +317,6 @@ def _longest_chain(options: dict[str, dict]) -> list[str]:
     for name, full in options.items():
         ways[name] = [*ways.get(full["after"], []), name]
     return max(ways.values(), key=len)
-
-
-def _by_name(name: str) -> dict:
-    if name.startswith("checkpoint="):
-        return {"checkpoint": int(name.split("=")[1])}
-    key, value = _BY_NAME.get(name, (_OF_VALUE.get(name, "precision"), name))
-    return {key: value}
 
 
 def _rung(

@@ -1,12 +1,12 @@
 """How a quantity is printed, which is here alone: a row a unit, a policy for sentences and one for tables.
 
-In a sentence an interval stands only where it is wider than ± LOUD. In a table it always stands.
+An interval stands in a sentence where it is wider than ± LOUD, in a table where it is wider than ± QUIET.
 """
 
 import math
 from typing import NamedTuple
 
-LOUD = 0.05
+LOUD, QUIET = 0.05, 0.005
 DAGGER = "†"
 THIN = "\N{NO-BREAK SPACE}"
 
@@ -60,7 +60,7 @@ def in_prose(q, with_unit: bool = True) -> str:
 
 def in_table(q, divisor: float) -> str:
     """The number without its unit, its interval below it, and a dagger where it is in doubt."""
-    value, interval = _shown(q, divisor, 0)
+    value, interval = _shown(q, divisor, QUIET)
     return f"{value}{DAGGER if q.doubt else ''}{interval and '<br>' + interval}"
 
 
@@ -85,9 +85,9 @@ def _shown(q, divisor: float, loud: float) -> tuple[str, str]:
     if half:
         decimals = max(0, min(decimals, (f"{half:e}"[0] in "123") - _exponent(half)))
     decimals = min(decimals, unit.most_decimals)
-    interval = (
-        f"[{_fixed(q.low / divisor, decimals)}, {_fixed(q.high / divisor, decimals)}]" if q.half_width > loud else ""
-    )
+    interval = ""
+    if q.half_width > loud:
+        interval = f"[{_fixed(q.low / divisor, decimals)},{THIN}{_fixed(q.high / divisor, decimals)}]"
     text = _fixed(value, decimals, unit.signed)
     return (text.rstrip("0").rstrip(".") if unit.is_exact and "." in text else text), interval
 
