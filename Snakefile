@@ -22,10 +22,14 @@ configfile: f"{PROJECT}/config.yaml"
 
 
 if config.get("preset", "default") != "default":
-    if complaint := unreadable(PROJECT / f"rules/presets/{config['preset']}.yaml"):
+    preset = PROJECT / f"rules/presets/{config['preset']}.yaml"
+    if not preset.exists():
+        presets = ", ".join(sorted(path.stem for path in preset.parent.glob("*.yaml")))
+        sys.exit(f"config key preset: there is no preset {preset.stem!r}; choose from default, {presets}")
+    if complaint := unreadable(preset):
         sys.exit(complaint)
 
-    configfile: f"{PROJECT}/rules/presets/{config['preset']}.yaml"
+    configfile: preset
 
 
 include: "rules/common.smk"

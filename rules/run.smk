@@ -17,6 +17,9 @@ onstart:
         print(refused, file=sys.stderr)
         sys.exit(1)
     arrival.write(MACHINES)
+    plan = Path("results/plan.json")
+    if plan.exists() and plan.read_text() != CELLS.plan:  # copied here without Snakemake's notes, which would tell
+        write_plan(plan, "results/plan.log")
     speak_briefly()
 
 

@@ -6,6 +6,8 @@ plan's, is refused by name, with the command that measures it again; then no tab
 
 import argparse
 import hashlib
+import json
+import os
 import sys
 from pathlib import Path
 
@@ -32,9 +34,9 @@ def main() -> None:
         if given.plan_sha256 and given.plan_sha256 != hashlib.sha256(given.plan.read_bytes()).hexdigest():
             sys.exit(f"error: {given.plan} is of another configuration; delete it and run again")
         found, samples, refused = cells.read(given.plan, given.results)
-        _refuse(refused)
+        _refuse(refused, given.plan)
         tables, damaged, warnings = writing.tables(found, samples, given.published)
-        _refuse(damaged)
+        _refuse(damaged, given.plan)
     except (cells.PlanError, published.PublishedError) as error:
         sys.exit(f"error: {error}")
     print(*(f"WARNING: {warning}" for warning in warnings), sep="\n", end="\n" * bool(warnings))
@@ -45,13 +47,19 @@ def main() -> None:
     print(f"{len(found)} cells ({counts}): {len(tables)} tables in {given.out}")
 
 
-def _refuse(problems: dict[str, str]) -> None:
+def _refuse(problems: dict[str, str], plan: Path) -> None:
     """End the program if a cell has a problem."""
+    if not problems:
+        return
+    how = {label: one["how"] for label, one in json.loads(plan.read_text())["machines"].items()}
+    measured = [name for name in problems if how.get(name.split("/")[0]) != "there"]
     for name, why in problems.items():
         print(f"error: results/{name}: {why}", file=sys.stderr)
-    if problems:
-        again = " ".join(f"results/{name}/record.json" for name in problems)
-        sys.exit(f"To measure exactly these again: snakemake --cores 1 report --forcerun {again}")
+    if not measured:
+        sys.exit("Nothing is measured for measure: false; take the grids that those results have, or copy them anew")
+    command = os.environ.get("STEPSCOPE_COMMAND", "snakemake --cores 1 report")
+    again = " ".join(f"results/{name}/record.json" for name in measured)
+    sys.exit(f"To measure exactly these again: {command} --forcerun {again}")
 
 
 if __name__ == "__main__":

@@ -48,6 +48,9 @@ def test_a_run_on_two_machines_is_killed_and_goes_on_and_then_has_one_context_mo
     project.pause_after(PROGRAM, MAIN)
     process = project.start(*project.submitting())
     project.wait_until(lambda: jobs(project, "R") == 2 and jobs(project, "PD") == 2, "two jobs run and two wait")
+    folders = set(project.folder.glob("results/slurm/*/*"))  # slurmd needs those of jobs that wait
+    assert "is at work in" in project.submit().text
+    assert set(project.folder.glob("results/slurm/*/*")) == folders
     os.kill(project.snakemake_of(process), signal.SIGKILL)
     process.wait()
 

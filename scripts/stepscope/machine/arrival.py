@@ -9,6 +9,10 @@ from stepscope.machine import identity
 from stepscope.machine.labels import Hardware, is_expected
 
 WRITTEN = Path(".snakemake/stepscope-machines.json")
+BY_JOBS = (
+    "its cells are measured by Slurm's jobs; run with --workflow-profile profiles/slurm, or give it measure: false to "
+    "use the results that are there"
+)
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,7 @@ def check_type(label: str, expected: Expected, gpu: str | None, in_job: bool = T
     gpu: the first one's name. in_job: whether a job of Slurm asks.
     """
     if expected.by_jobs and not in_job:
-        raise ValueError(
-            f"config key hardware.{label}: its cells are measured by Slurm's jobs; run with --workflow-profile "
-            "profiles/slurm, or give it measure: false to use the results that are there"
-        )
+        raise ValueError(f"config key hardware.{label}: {BY_JOBS}")
     if expected.device == "cuda" and gpu is None:
         raise ValueError(
             f"this job of hardware.{label} sees no NVIDIA GPU; check what the entry asks Slurm for, and the node"

@@ -5,14 +5,20 @@ import re
 import subprocess
 from pathlib import Path
 
+from stepscope.machine.arrival import BY_JOBS
 from stepscope.machine.labels import Hardware
 
 JOB_PREFIX = "stepscope_"  # of the names of its jobs: slurm-jobname-prefix in profiles/slurm
 LONGEST_PAUSE = 180  # seconds from one look of Snakemake's plugin at the queue to the next, at most
 
 
-def complaint(machines: list[Hardware], folder: Path, settings=None) -> str | None:
+def complaint(machines: list[Hardware], folder: Path, settings) -> str | None:
     """What keeps a run in a folder from submitting the jobs of these machines; `settings` are the plugin's."""
+    label = next(one.label for one in machines if one.by_jobs)
+    if not hasattr(settings, "status_command"):  # no settings of Slurm's plugin: this run submits nothing
+        return f"config key hardware.{label}: {BY_JOBS}"
+    if _run("sinfo", "--noheader") is None:
+        return "Slurm does not answer here (sinfo fails); run where it does, on a login node of the cluster"
     return (
         wrong_partition(machines)
         or wrong_gpu_model(machines)
@@ -28,7 +34,7 @@ def unseen_end(settings) -> str | None:
     squeue shows an ended job for MinJobAge seconds. Where those are fewer than three pauses, the plugin asks sacct.
     """
     shown = re.search(r"^MinJobAge\s*=\s*(\d+)", "\n".join(_lines("scontrol", "show", "config")), re.MULTILINE)
-    if settings is None or shown is None:
+    if shown is None:
         return None
     age = int(shown.group(1))
     by_sacct = settings.status_command == "sacct" or age < 3 * settings.init_seconds_before_status_checks

@@ -29,6 +29,10 @@ def _of(kind: str, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    if kind == "kernel" and 2 * before.index.isin(after.index).sum() < min(len(before), len(after)):
+        # Of two profilers, which write templates differently: by the short names.
+        before, after = (side.groupby("name", sort=False).sum().reset_index(names="name") for side in (before, after))
+        before, after = (side.set_index("name", drop=False) for side in (before, after))
     keys = pd.Index([*before.index, *after.index]).unique()
     old, new = before.reindex(keys), after.reindex(keys)
     changes = [change(*each) for each in zip(old["time"], new["time"], strict=True)]

@@ -84,8 +84,13 @@ def test_accounts_are_asked_of_sacctmgr_and_else_of_sshare(programs, monkeypatch
     assert slurm.wrong_account([by_jobs("a")]) is None
 
 
-def test_without_slurms_programs_nothing_is_wrong_but_an_account(programs, tmp_path):
-    assert slurm.complaint([by_jobs("a", slurm_partition="gpu", gpu_model="a100")], tmp_path) is None
+def test_a_run_that_cannot_submit_is_refused_at_once(programs, tmp_path):
+    asking = [by_jobs("a", slurm_partition="gpu", gpu_model="a100")]
+    plugin = SimpleNamespace(status_command="squeue", init_seconds_before_status_checks=20)
+    assert "hardware.a: its cells are measured by Slurm's jobs" in slurm.complaint(asking, tmp_path, object())
+    assert slurm.complaint(asking, tmp_path, plugin).startswith("Slurm does not answer here")
+    programs(sinfo="")
+    assert slurm.complaint(asking, tmp_path, plugin) is None
 
 
 def test_machines_that_are_not_measured_are_not_asked_for(programs):

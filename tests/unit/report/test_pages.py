@@ -87,7 +87,7 @@ def test_facts_name_their_cells(folders, request_for):
 def test_missing_cells_are_named_with_the_command(folders, request_for):
     markdown, _ = written(request_for(folders["gpu"]))
     assert "Cells that were not measured: 1 of " in markdown
-    assert "`snakemake --cores 1 report` measures them:\n\n- gpu-a/timing/huge/ctx1024/bf16" in markdown
+    assert "`snakemake --cores 1 report` tries them again:\n\n- gpu-a/timing/huge/ctx1024/bf16" in markdown
 
 
 def test_names_of_records_do_no_harm(folders, request_for):

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from stepscope.trace import analysis
+from stepscope.trace import analysis, comparison
 
 FOLDER = Path(__file__).parent / "recordings"
 STEPS = 2  # of each recording
@@ -97,14 +97,14 @@ def test_copies_and_memsets(recording):
 
 def test_nsys_and_torch_profiler_find_the_same_kernels_in_the_same_phases():
     """Two recordings of one cell, by tools that share no code above CUPTI."""
-    ours, theirs = (
-        analysis.analyse(analysis.read(FOLDER / f"two_layers_bf16{end}")) for end in (".sqlite", "_torch.json.gz")
-    )
+    recordings = [FOLDER / f"two_layers_bf16{end}" for end in (".sqlite", "_torch.json.gz")]
+    ours, theirs = (analysis.analyse(analysis.read(recording)) for recording in recordings)
     counts = [tables["phases"].set_index("phase")["kernels"].to_dict() for tables in (ours, theirs)]
-    assert counts[0] == counts[1]
-    assert counts[0]["backward"] == 200
+    assert counts[0] == counts[1] and counts[0]["backward"] == 200
     names = [tables["kernels"].groupby(["phase", "name"])["calls"].sum().to_dict() for tables in (ours, theirs)]
     assert names[0] == names[1]
+    kernels = comparison.compared(ours, theirs).query("kind == 'kernel'")
+    assert not {"came", "went"} & set(kernels["change"]) and (kernels["before_calls"] == kernels["after_calls"]).all()
 
 
 def test_every_kernel_that_autograd_launches_stands_in_the_table_of_modules_once():
