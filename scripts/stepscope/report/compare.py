@@ -231,7 +231,8 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
         sides = []
         for data, names in ((before, machines.keys()), (after, machines.values())):
             values = {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
-            sides.append(", ".join(sorted(value[: LONGEST.get(column)] for value in values)))
+            shown = sorted(value[: LONGEST.get(column)] for value in values)
+            sides.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
         if sides[0] != sides[1]:
             found.append(Changed(what=column, before=Name(sides[0]), after=Name(sides[1])))
     return found
@@ -255,7 +256,7 @@ def write(found: Compared, templates: Path, out: Path, command: str) -> str:
             out / "compare.csv": [pd.DataFrame(rows).to_csv(index=False)],
         }
     )
-    return summary(found)
+    return f"{summary(found)}\nThe page: {out / 'index.html'}"
 
 
 def summary(found: Compared) -> str:

@@ -1,5 +1,6 @@
 """A user's model with its batch and its loss, and what is known of it."""
 
+import fnmatch
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
@@ -194,11 +195,11 @@ class OwnModel:
         }
 
     def _unknown(self) -> list[str]:
-        lines = []
+        paths = [path for path, _ in self.module.named_modules()]
+        missed = [pattern for pattern in self.keys.get(RANGES, {}) if not fnmatch.filter(paths, pattern)]
+        lines = [f"ranges: no module has a path like {pattern!r}" for pattern in missed]
         if self.found_blocks is None:
-            lines.append(
-                "blocks: no list of modules of one class holds half of the parameters, embeddings and head left out"
-            )
+            lines += ["blocks: no list of modules of one class holds half of the parameters beside embeddings and head"]
         if not self.has_own_ranges:
             missing = [name for name in ("attention", "FFN") if name not in self.parts.values()]
             lines += [f"range of {name}: no module is called so; name it by the key ranges" for name in missing]

@@ -1,5 +1,6 @@
 """Machines side by side: the same places, each beside the first machine, and what the ceilings predict."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from stepscope.report.facts.machine import Machine, machine, place
@@ -56,6 +57,8 @@ def facts(data: Data) -> Machines | None:
     every = {name: Data(data.folder, name) for name in there}
     known = {name: machine(own) for name, own in every.items()}
     reference = data.machine or there[0]
+    counts = Counter(one.name for one in known.values())
+    names = {label: one.name if counts[one.name] == 1 else label for label, one in known.items()}
     base = _steps(every[reference], known[reference])
     same = []
     for name in (each for each in there if each != reference):
@@ -65,7 +68,7 @@ def facts(data: Data) -> Machines | None:
                 precision = where.precision
                 same.append(
                     Same(
-                        machine=known[name].name,
+                        machine=Name(names[name]),
                         place=where.name,
                         precision=Name(precision),
                         first=first,
@@ -78,10 +81,10 @@ def facts(data: Data) -> Machines | None:
                 )
     return Machines(
         machine=known[reference],
-        first=known[reference].name,
+        first=Name(names[reference]),
         machines=tuple(
-            Beside(name=own.name, memory=own.memory, fp32=own.rate("fp32"), bf16=own.rate("bf16"), copy=own.copy)
-            for own in known.values()
+            Beside(name=Name(name), memory=own.memory, fp32=own.rate("fp32"), bf16=own.rate("bf16"), copy=own.copy)
+            for name, own in zip(names.values(), known.values(), strict=True)
         ),
         places=tuple(same[:MOST]),
         left_out=count(len(same) - MOST) if len(same) > MOST else None,
