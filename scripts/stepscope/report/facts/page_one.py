@@ -7,7 +7,7 @@ from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
-from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, at_sustained, ladders, left_over
+from stepscope.report.facts.rungs import Ladder, alone_gain, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
@@ -247,7 +247,7 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
         return where, step, "launches", "graphs", minus(step, least)
     ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
     if ladder and not ladder.is_starved and ladder.gains:
-        won = {rung.kind: _beyond(ladder, rung) for rung in ladder.gains}
+        won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
         change = max(won, key=lambda kind: won[kind].value)
         return where, step, "GPU", change, won[change]
     savings = {"sdpa": where.scores, "fused": minus(where.optimizer_written, where.optimizer_fused)}
@@ -255,12 +255,6 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
     change = max(known, key=lambda each: known[each].value, default=None)
     limits = "GPU" if row["limits"] == "gpu" else "not known"
     return (where, step, limits, change, known[change]) if change else None
-
-
-def _beyond(ladder: Ladder, rung: Rung) -> Quantity:
-    """What a rung takes less than the fastest below it, from the baseline on."""
-    below = [each.step for each in ladder.rungs[ladder.rungs.index(ladder.plain) : ladder.rungs.index(rung)]]
-    return minus(min(below, key=lambda step: step.value), rung.step)
 
 
 def _fits(data: Data, own: Machine, where: Place) -> tuple[Fits, ...]:

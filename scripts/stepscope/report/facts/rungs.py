@@ -206,6 +206,11 @@ class Ladder:
         """What a rung is compared with."""
         return next((each for each in self.rungs if each.variant == rung.after), None)
 
+    def beyond(self, rung: Rung) -> Quantity:
+        """What a rung takes less than the fastest below it, from the baseline on."""
+        below = self.rungs[self.rungs.index(self.plain) : self.rungs.index(rung)]
+        return minus(min((each.step for each in below), key=lambda step: step.value), rung.step)
+
     @property
     def coarse_rungs(self) -> list[Rung]:
         """The rungs that round more than 16 bits do: they compute something else."""
