@@ -37,6 +37,11 @@ LABELS = [one.label for one in MACHINES]
 HERE = next((one for one in MACHINES if one.here), None)
 
 
+if idle := CELLS.idle_models():
+    devices = " and ".join(dict.fromkeys(one.device for one in MACHINES))
+    print(f"note: no grid of {devices} has these models: {', '.join(idle)}", file=sys.stderr)
+
+
 wildcard_constraints:
     hardware=hardware.measured_pattern(MACHINES),
     context=r"\d+",

@@ -6,10 +6,7 @@ import signal
 
 import pytest
 
-NODES = {
-    "h100": {"slurm_partition": "h100", "exclusive": True},
-    "t4": {"slurm_partition": "t4", "exclusive": True},
-}
+NODES = {"h100": {"slurm_partition": "h100", "exclusive": True}, "t4": {"slurm_partition": "t4", "exclusive": True}}
 # What the cells of some contexts do instead of measuring.
 FAIL, FILL_MEMORY, HANG, BE_CANCELLED = 21, 22, 23, 24
 BAD_CELLS = f"""

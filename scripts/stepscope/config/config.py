@@ -75,6 +75,7 @@ def validated(config: dict, schema_path: Path) -> dict:
     config = _plain(config)
     if error := jsonschema.exceptions.best_match(checker.iter_errors(config)):
         raise ConfigError(_explained(error))
+    _require_sizes(config)
     validate(config, str(schema_path))
     _require_least_below_most(config)
     return config
@@ -121,6 +122,15 @@ def _read_text(config: dict, checker) -> None:
             if checker.evolve(schema={"type": error.validator_value}).is_valid(value):
                 *way, last = error.absolute_path
                 functools.reduce(operator.getitem, way, config)[last] = value
+
+
+def _require_sizes(config: dict) -> None:
+    """Of the limits that the configuration names: that each is for sizes or models that it has."""
+    known = [*config["sizes"], *config.get("models", {})]
+    for place, line in enumerate(config.get("limits", [])):
+        for size in line.get("size", []):
+            if size not in known:
+                raise ConfigError(f"config key limits.{place}.size: no size {size!r}; choose from {', '.join(known)}")
 
 
 def _require_least_below_most(value: object, where: str = "") -> None:

@@ -105,6 +105,11 @@ class Registry:
         """The cells that have no record."""
         return [name for name in self._cells if not (self.results / name / "record.json").is_file()]
 
+    def idle_models(self) -> list[str]:
+        """The names of one's own models that no cell runs."""
+        sizes = {cell.size for cell in self._cells.values()}
+        return [name for name in self.config.get("models", {}) if name not in sizes]
+
     def check_results(self) -> None:
         """Raise ConfigError for a machine that is only used and has no cell at all."""
         found = {cell.label for cell in self._cells.values()}

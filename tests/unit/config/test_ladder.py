@@ -19,7 +19,7 @@ def test_each_rung_changes_one_thing_of_the_one_before(make_config):
     assert cell.name == "machine/ladder/small/ctx128"
     rungs = cell.spec["variants"]
     assert [rung["name"] for rung in rungs] == [
-        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused", "fp8"),
+        *("fp32", "tf32", "bf16", "sdpa", "triton", "block", "graphs", "torch", "fused", "fp8")
     ]
     assert [rung.get("after") for rung in rungs] == [None, *(rung["name"] for rung in rungs[:-1])]
     assert rungs[0] == {"name": "fp32", "precision": "fp32"}
@@ -74,10 +74,7 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
             {"asides": [{"after": "fp32", "checkpoint": [13]}], "places": [SMALL]},
             "ladder.asides.cuda: checkpoint 13 is more than the blocks of size small (12)",
         ),
-        (
-            {"asides": [{"after": "fp4", "checkpoint": [1]}]},
-            "there is no rung 'fp4'; the rungs are fp32, tf32,",
-        ),
+        ({"asides": [{"after": "fp4", "checkpoint": [1]}]}, "there is no rung 'fp4'; the rungs are fp32, tf32,"),
         (
             {"places": [SMALL | {"start": "fp4"}]},
             "ladder.places.cuda: start: there is no rung 'fp4'; the rungs are fp32,",

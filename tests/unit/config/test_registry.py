@@ -39,6 +39,10 @@ def test_a_cell_is_found_by_its_folder(registry):
         registry().cell("results/machine/timing/nano/ctx65/fp32")
 
 
+def test_a_model_that_no_grid_has_is_idle(registry):
+    assert registry(models={"mine": {"build": "models/gpt.py:build"}}).idle_models() == ["mine"]
+
+
 def test_the_plan_says_what_to_expect(registry):
     plan = json.loads(registry(preset="smoke").plan)
     assert plan["preset"] == "smoke"
@@ -102,10 +106,7 @@ NAMED = {"gpu": "NVIDIA H100"}
 def measured(folder, name, started, **identity):
     """A record that says when and where it was measured."""
     (folder / name).mkdir(parents=True)
-    content = {
-        "machine": {"device": "cuda", **NAMED, "driver": "1"} | identity,
-        "provenance": {"started": started},
-    }
+    content = {"machine": {"device": "cuda", **NAMED, "driver": "1"} | identity, "provenance": {"started": started}}
     (folder / name / "record.json").write_text(json.dumps(content))
 
 

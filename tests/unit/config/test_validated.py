@@ -44,6 +44,7 @@ MISTAKES = {
     "a key that is a number": ({1: 2}, ["(top level)", "1 is not a usable name"]),
     "a number deep inside": ({"timing": {"grid": {"cpu": [{1: 2}]}}}, ["timing.grid.cpu.0", "1 is not a usable"]),
     "a number for a name": ({"preset": 5}, ["preset", "5 is not of type 'string'"]),
+    "a limit for no size": ({"limits": [{"size": ["nan"]}]}, ["limits.0.size", "no size 'nan'; choose from nano"]),
     "no value": ({"timing": None}, ["timing", "None is not of type 'object'"]),
     "not above zero": (
         {"timing": {"steps": {"cpu": {"seconds": 0}}}},

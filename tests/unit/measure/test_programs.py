@@ -138,7 +138,7 @@ def test_a_cell_that_runs_out_of_memory_keeps_what_finished(run_python, tmp_path
     record, rows = read(tmp_path)
     modes = {one["mode"]: one for one in record["summary"]["statuses"]}
     assert {mode: found["status"] for mode, found in modes.items()} == {
-        **{"inference": "ok", "forward": "oom", "forward-backward": "oom", "step": "oom"},
+        **{"inference": "ok", "forward": "oom", "forward-backward": "oom", "step": "oom"}
     }
     assert {row["mode"] for row in rows} == {"inference"}
     assert "can't allocate memory" in modes["forward"]["reason"]

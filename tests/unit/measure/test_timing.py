@@ -70,10 +70,7 @@ def fail_in(monkeypatch, name, error):
     monkeypatch.setattr(Workload, name, failing)
 
 
-@pytest.mark.parametrize(
-    "phase, first",
-    [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)],
-)
+@pytest.mark.parametrize("phase, first", [("_optimizer", 1), ("_backward", 2), ("_forward", 3), ("_inference", 4)])
 def test_a_mode_that_runs_out_of_memory_leaves_the_lighter_ones(phase, first, tiny, monkeypatch):
     fail_in(monkeypatch, phase, torch.OutOfMemoryError("CUDA out of memory. Tried\nto allocate"))
     found = measured(tiny)

@@ -82,8 +82,7 @@ def test_own_launches_seven_operations_a_parameter_and_never_waits(record_operat
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"lr": -1.0}, {"eps": -1e-8}, {"weight_decay": -0.1}, {"betas": (1.0, 0.9)}, {"betas": (0.9, -0.1)}],
+    "settings", [{"lr": -1.0}, {"eps": -1e-8}, {"weight_decay": -0.1}, {"betas": (1.0, 0.9)}, {"betas": (0.9, -0.1)}]
 )
 @pytest.mark.parametrize("name", ["own", "torch", "fused"])
 def test_settings_out_of_range(name, settings):

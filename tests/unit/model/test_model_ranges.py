@@ -7,10 +7,7 @@ from stepscope.model.shape import ModelShape
 from stepscope.model.transformer import build_model, random_batch
 
 LAYERS = 3
-ATTENTION = {
-    "naive": ["attention scores", "mask", "softmax", "attention × V"],
-    "sdpa": ["fused attention"],
-}
+ATTENTION = {"naive": ["attention scores", "mask", "softmax", "attention × V"], "sdpa": ["fused attention"]}
 
 
 def _model(attention):

@@ -37,10 +37,7 @@ def results(tmp_path):
 def test_rungs_are_compared_with_what_they_come_after_and_with_the_first(results):
     ladder(results, turns(TIMES))
     got = compared(results).set_index(["a", "b"])
-    assert list(got.index) == [
-        *[("fp32", "sdpa"), ("sdpa", "fused"), ("fp32", "checkpoint=1")],
-        ("fp32", "fused"),
-    ]
+    assert list(got.index) == [*[("fp32", "sdpa"), ("sdpa", "fused"), ("fp32", "checkpoint=1")], ("fp32", "fused")]
     assert got["verdict"].tolist() == ["faster", "same", "slower", "faster"]
     assert got["in_turns"].all()
     assert set(got["rounds"]) == {12}

@@ -59,8 +59,7 @@ def assert_close(one, other):
 
 
 @pytest.mark.parametrize(
-    ("reference", "keys"),
-    [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})],
+    ("reference", "keys"), [("gpt", GPT), ("hf:llama", {}), ("hf:llama", {"attn_implementation": "eager"})]
 )
 @pytest.mark.parametrize("attention", ["sdpa", "triton"])
 def test_another_attention_gives_the_same_numbers(make, step, monkeypatch, reference, keys, attention):
