@@ -79,14 +79,6 @@ NEUTRAL = {
     **{"key_value_heads": 0, "window": 0},  # as many as heads; all positions before one
 }
 
-# What options are set to, as people call it.
-LABELS = {name: name for name in PRECISIONS} | {
-    "tf32": "TF32",
-    **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
-    **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
-    **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
-}
-
 
 class Implementation(NamedTuple):
     """An implementation that the attention study compares: a module of stepscope.model.attention, and how it is run."""

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from stepscope.axes import LABELS
 from stepscope.figures import colours, marks, places, theme, words
 from stepscope.figures.steps import PHASES
+from stepscope.results.option_labels import LABELS
 from stepscope.results.tables import Tables
 
 BROKEN = 1.6  # a first bar that is as many times as long as all others is cut

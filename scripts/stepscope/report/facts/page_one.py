@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from stepscope.axes import LABELS
 from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
@@ -12,6 +11,7 @@ from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
+from stepscope.results.option_labels import LABELS
 
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of

@@ -6,12 +6,13 @@ import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from stepscope.axes import LABELS, PRECISIONS
+from stepscope.axes import PRECISIONS
 from stepscope.report.facts import predicted_gain as predicted
 from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, plus, scaled, share
+from stepscope.results.option_labels import LABELS
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
 SIXTEEN = ("bf16", "fp16")
