@@ -54,12 +54,12 @@ def near(value):
 
 def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
     own, found = machine(data), ladder.facts(data)
-    rung = found.by_kind["fp8"].rung
+    rung = found.ladder.rung("fp8")
     blocks = 6 * TOKENS * WEIGHTS
     expected = blocks / own.rates["fp8"].value + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
     assert rung.arithmetic.value == near(expected)
     assert rung.of_peak.value == near(expected / rung.step.value)
-    before = found.by_kind["fused"].rung
+    before = found.ladder.rung("fused")
     assert rung.predicted_gain.value == near(
         before.step.value / (before.step.value - before.arithmetic.value + rung.arithmetic.value)
     )

@@ -159,8 +159,8 @@ def test_memory_counts_reserved_bytes_where_graphs_run(gpu):
 
 def test_the_ladder_says_when_compiling_has_paid(gpu):
     found = ladder.facts(gpu)
-    assert found.by_kind["block"].rung.pays_after.value == near(3 * 8.0 / 0.08)  # of three processes together
-    assert found.by_kind["graphs"].rung.pays_after is None  # it won nothing that was shown
+    assert found.ladder.rung("block").pays_after.value == near(3 * 8.0 / 0.08)  # of three processes together
+    assert found.ladder.rung("graphs").pays_after is None  # it won nothing that was shown
     assert found.has_turns and found.other == "little at context 256"
 
 

@@ -17,14 +17,6 @@ HELD_BACK = 0.95  # of the highest clock, and of the power limit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
-    """A rung, and the one that it is compared with."""
-
-    rung: Rung
-    before: Rung | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Elsewhere:
     """A change at a place of another ladder."""
 
@@ -69,14 +61,11 @@ class Left:
 class LadderFacts:
     """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
     that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
-    that did not run at those places. held_back: of the lowest clock, of those that draw
-    about the power limit.
+    that did not run at those places. held_back: of the lowest clock, of those that draw about the power limit.
     """
 
     machine: Machine
     ladder: Ladder | None = None
-    steps: tuple[Step, ...] = ()
-    by_kind: dict[str, Step] | None = None
     others: tuple[Elsewhere, ...] = ()
     other: Name | None = None
     asides: tuple[Aside, ...] = ()
@@ -115,13 +104,10 @@ def facts(data: Data) -> LadderFacts | None:
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
     drawing = [each for each in clocked if each.rung.power.value > HELD_BACK * limit]
     slow = [each for each in drawing if is_below(each.rung.sm_clock, highest, HELD_BACK)]
-    steps = tuple(Step(rung=rung, before=ladder.before(rung)) for rung in ladder.rungs)
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
         machine=own,
         ladder=ladder,
-        steps=steps,
-        by_kind={each.rung.kind: each for each in steps},
         others=tuple(_elsewhere(rung) for each in rest[-1:] for rung in each.rungs),
         other=rest[-1].place.name if rest else None,
         asides=tuple(Aside(place=each.place.name, rung=rung) for each in found for rung in each.asides if rung.step),

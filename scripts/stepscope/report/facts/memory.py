@@ -84,7 +84,7 @@ class Memory:
     inference_share: Maybe = None
     longest: Maybe = None
     longest_fused: Maybe = None
-    ladder: Ladder | None = None
+    ladder_place: Place | None = None
     remedies: tuple[Remedy, ...] = ()
     graphs: Rung | None = None
     graphs_before: Rung | None = None
@@ -242,7 +242,7 @@ def _of_ladder(ladder: Ladder) -> dict:
     is_judged = bool(checkpoint) and checkpoint.rung.verdict in ("faster", "slower", "same")
     longer = alone or (over(checkpoint.rung.step, plain.step) if is_judged else None)
     return {
-        "ladder": ladder,
+        "ladder_place": ladder.place,
         "remedies": tuple(remedies) if len(remedies) > 1 else (),
         "graphs": graphs,
         "graphs_before": before,
