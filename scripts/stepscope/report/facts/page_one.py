@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from stepscope.report.facts import ladder as climbing
 from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
@@ -87,6 +88,7 @@ class PageOne:
     alone_gain: Maybe = None
     fused_gain: Maybe = None
     coarse_slower: tuple[Name, ...] = ()
+    most: climbing.Reach | None = None
 
     @property
     def doubts(self) -> list[str]:
@@ -147,7 +149,7 @@ def facts(data: Data) -> PageOne | None:
     if found is None:
         return facts
     again = {"again": timed.get("time"), "gpu_again": timed.get("host_free_time")}
-    return replace(facts, **again, **_of_ladder(found, own, facts))
+    return replace(facts, **again, **_of_ladder(found, own, facts), most=climbing.facts(data).most)
 
 
 def _some(rows: list[dict]) -> Maybe:
