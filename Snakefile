@@ -22,10 +22,12 @@ configfile: f"{PROJECT}/config.yaml"
 
 
 if config.get("preset", "default") != "default":
-    preset = PROJECT / f"rules/presets/{config['preset']}.yaml"
-    if not preset.exists():
-        presets = ", ".join(sorted(path.stem for path in preset.parent.glob("*.yaml")))
-        sys.exit(f"config key preset: there is no preset {preset.stem!r}; choose from default, {presets}")
+    presets = {path.stem: path for path in sorted(PROJECT.glob("rules/presets/*.yaml"))}
+    preset = presets.get(config["preset"])
+    if preset is None:
+        sys.exit(
+            f"config key preset: there is no preset {config['preset']!r}; choose from default, {', '.join(presets)}"
+        )
     if complaint := unreadable(preset):
         sys.exit(complaint)
 

@@ -11,14 +11,16 @@ RUN_LOCK = RunLock()
 
 onstart:
     refused = RUN_LOCK.take() or unwritable(Path("results")) or (HERE and unlockable())
-    if not refused and config["measure"] and any(one.by_jobs for one in MACHINES):
+    if not refused and config["measure"] and not workflow.touch and any(one.by_jobs for one in MACHINES):
         refused = slurm.complaint(MACHINES, Path.cwd(), getattr(workflow, "executor_settings", None))
     if refused:
         print(refused, file=sys.stderr)
         sys.exit(1)
     arrival.write(MACHINES)
     plan = Path("results/plan.json")
-    if plan.exists() and plan.read_text() != CELLS.plan:  # copied here without Snakemake's notes, which would tell
+    if (
+        plan.exists() and plan.read_bytes() != CELLS.plan.encode()
+    ):  # copied here without Snakemake's notes, which would tell
         write_plan(plan, "results/plan.log")
     speak_briefly()
 

@@ -106,9 +106,10 @@ class Registry:
         return [name for name in self._cells if not (self.results / name / "record.json").is_file()]
 
     def idle_models(self) -> list[str]:
-        """The names of one's own models that no cell runs."""
+        """The names of one's own models that no cell runs; none where machines are not measured."""
         sizes = {cell.size for cell in self._cells.values()}
-        return [name for name in self.config.get("models", {}) if name not in sizes]
+        is_all = all(one.measured for one in self.machines.values())
+        return [name for name in self.config.get("models", {}) if is_all and name not in sizes]
 
     def check_results(self) -> None:
         """Raise ConfigError for a machine that is only used and has no cell at all."""

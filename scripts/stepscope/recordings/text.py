@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 MOST_SHOWN = 300
-_SPECIAL = re.compile(r"([\\`*\[\]|~$]|(?<!\w)_|_(?!\w))")  # within a word _ marks nothing
+_SPECIAL = re.compile(r"([\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_]))")  # within a word _ marks nothing
 _ADDRESS = re.compile(r"(?i)\b(https?|ftp|mailto):")
 
 

@@ -228,13 +228,15 @@ def _kernels(before: Data, after: Data, machines: dict[str, str]) -> list[Kernel
 def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Changed]:
     found = []
     for column in SOFTWARE:
-        sides = []
+        sides, said = [], []
         for data, names in ((before, machines.keys()), (after, machines.values())):
             values = {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
-            shown = sorted(value[: LONGEST.get(column)] for value in values)
-            sides.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
+            sides.append(values)
+        for own, other in (sides, sides[::-1]):
+            shown = sorted(value[: LONGEST.get(column)] for value in own - other) + ["as before"] * bool(own & other)
+            said.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
         if sides[0] != sides[1]:
-            found.append(Changed(what=column, before=Name(sides[0]), after=Name(sides[1])))
+            found.append(Changed(what=column, before=Name(said[0]), after=Name(said[1])))
     return found
 
 

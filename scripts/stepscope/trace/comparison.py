@@ -29,10 +29,8 @@ def _of(kind: str, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
 
 
 def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    if kind == "kernel" and 2 * before.index.isin(after.index).sum() < min(len(before), len(after)):
-        # Of two profilers, which write templates differently: by the short names.
-        before, after = (side.groupby("name", sort=False).sum().reset_index(names="name") for side in (before, after))
-        before, after = (side.set_index("name", drop=False) for side in (before, after))
+    if kind == "kernel":
+        before, after = _by_short_name(before, after), _by_short_name(after, before)
     keys = pd.Index([*before.index, *after.index]).unique()
     old, new = before.reindex(keys), after.reindex(keys)
     changes = [change(*each) for each in zip(old["time"], new["time"], strict=True)]
@@ -41,6 +39,12 @@ def _compared(kind: str, before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFr
     table = table.assign(before=old["time"], after=new["time"], difference=new["time"] - old["time"])
     table = table.assign(before_calls=old["calls"], after_calls=new["calls"])
     return table.sort_values("difference", key=lambda size: -size.abs(), kind="stable").head(MOST_KERNELS)
+
+
+def _by_short_name(kernels: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """By full names where both traces have them; the rest, which two profilers may write differently, by the short."""
+    keys = kernels.index.where(kernels.index.isin(others.index), kernels["name"])
+    return kernels.groupby(keys, sort=False).agg({"name": "first", "time": "sum", "calls": "sum"})
 
 
 def change(before: float, after: float) -> str:

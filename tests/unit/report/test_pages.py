@@ -6,6 +6,7 @@ from pathlib import Path
 
 import made_up
 import pytest
+from stepscope.config.studies import STUDIES
 from stepscope.report import book
 from stepscope.report.kit import page
 from stepscope.report.kit.data import Data
@@ -32,11 +33,13 @@ def pages(data: Data, request) -> dict[str, page.Page]:
 
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
-@pytest.mark.parametrize("left_out", sorted({*TABLES} - {"cells"}))
-def test_each_table_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
+@pytest.mark.parametrize("left_out", [*sorted({*TABLES} - {"cells"}), *(study.name for study in STUDIES)])
+def test_each_table_and_each_study_may_be_missing(gpu, cpu, request_for, folders, kind, left_out):
     data = {"gpu": gpu, "cpu": cpu}[kind]
     less = Data(data.folder, data.machine)
     less._read = {name: data[name].iloc[:0] if name == left_out else data[name] for name in TABLES}  # read once
+    with_study = {name: table for name, table in less._read.items() if "study" in table}
+    less._read |= {name: table[table["study"] != left_out] for name, table in with_study.items()}
     for each in pages(less, request_for(folders["none"])).values():
         assert_sound(each.markdown)
 

@@ -248,14 +248,14 @@ def _judged(data: Data, own: Machine, row: dict) -> tuple | None:
         least = data.measured("host_free_time", **same) or data.measured("busy_time", **same)
         return where, step, "launches", "graphs", minus(step, least)
     ladder = next((each for each in ladders(data, own) if each.place.key == where.key), None)
-    if ladder and not ladder.is_starved and ladder.gains:
-        won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains}
-        change = max(won, key=lambda kind: won[kind].value)
-        return where, step, "GPU", change, won[change]
+    limits = "GPU" if row["limits"] == "gpu" else "not known"
+    won = {rung.kind: ladder.beyond(rung) for rung in ladder.gains} if ladder and not ladder.is_starved else {}
+    change = max(won, key=lambda kind: won[kind].value, default=None)
+    if change and won[change].value > 0:
+        return where, step, limits, change, won[change]
     savings = {"sdpa": where.scores, "fused": minus(where.optimizer_written, where.optimizer_fused)}
     known = {change: saved for change, saved in savings.items() if saved}
     change = max(known, key=lambda each: known[each].value, default=None)
-    limits = "GPU" if row["limits"] == "gpu" else "not known"
     return (where, step, limits, change, known[change]) if change else None
 
 

@@ -23,13 +23,13 @@ class Rung:
     """A change. kind: the value of the option that it changes: `tf32`, `sdpa`, `block`, `fused`, `checkpoint 2` …
 
     arithmetic: the place's FLOP at the ceilings of its precision; of_peak: of the step; of_sustained: at the rates that
-    large products sustain.
-    step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as fast as the rung before by
-    the clock, won: the seconds that it won; gpu_gain: without the host, as judged. fuses_attention: in place of naive
-    attention. predicted_gain: by its mechanism alone, without the host if is_held_alone. optimizer: its phase;
-    optimizer_alone: what it adds to forward and backward; its phase on a CPU, which overlaps nothing. compile_time: of
-    all processes together. peak: reserved bytes. difference: of loss and gradients from the first rung's, relative;
-    is_rounding: such as its format explains, so that it can be judged. energy: of a token.
+    large products sustain. step: by the clock; gpu: the step without the host (host-free, else busy). gain: times as
+    fast as the rung before by the clock, won: the seconds that it won; gpu_gain: without the host, as judged.
+    fuses_attention: in place of naive attention. predicted_gain: by its mechanism alone, without the host if
+    is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; on a CPU, which overlaps
+    nothing, its phase. compile_time: of all processes together, won back after pays_after steps. peak: reserved bytes.
+    difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains, so that
+    it can be judged. energy: of a token.
     """
 
     name: Name
@@ -70,6 +70,7 @@ class Rung:
     launches: Maybe
     kernels: Maybe
     compile_time: Maybe
+    pays_after: Maybe
     difference: Maybe
     is_rounding: bool
     differs: bool
@@ -94,12 +95,6 @@ class Rung:
     def is_gpu_loss(self) -> bool:
         """Judged slower than the rung before without the host."""
         return self.gpu_verdict == "slower"
-
-    @property
-    def pays_after(self) -> Maybe:
-        """Steps until its compiling is won back, to two digits: more are not known of a compiler's time over a gain."""
-        pays = over(self.compile_time, self.won) if self.is_gain and self.won and self.won.value > 0 else None
-        return count(float(f"{math.ceil(pays.value - 1e-9):.2g}"), *pays.cells) if pays else None
 
     @property
     def predicted_alone(self) -> Maybe:
@@ -341,6 +336,7 @@ def _rung(
     whole, before = judged.get(("time", first, name)), made.get(change["after"])
     alone_time, busy = of("host_free_time"), of("busy_time")
     step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
+    won = _won(before, step, pair) if before else None
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
     kind, difference = change["kind"], of("difference")
     label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
@@ -365,7 +361,7 @@ def _rung(
         verdict=pair["verdict"] if pair else "",
         gpu_gain=of_ratio(alone) if alone else None,
         gpu_verdict=alone["verdict"] if alone else "",
-        won=_won(before, step, pair) if before else None,
+        won=won,
         fuses_attention=change["fuses"],
         predicted_gain=predicted.gain("sdpa" if change["fuses"] else kind, before, where, work)
         if before and before.step
@@ -386,6 +382,7 @@ def _rung(
         launches=of("launches"),
         kernels=of("kernels"),
         compile_time=_compiling(rows),
+        pays_after=_pays(_compiling(rows), won) if pair and pair["verdict"] == "faster" else None,
         difference=scaled(difference, 1.0, "error") if difference else None,
         is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
         differs=is_below(of("tolerance"), difference),
@@ -406,6 +403,12 @@ def _compiling(rows: list[dict]) -> Maybe:
     """Seconds by which first steps took longer, of the processes that noted it together."""
     row = next((row for row in rows if row["quantity"] == "compile_time" and row["status"] == "ok"), None)
     return Quantity(row["mean"] * row["processes"], "s", cells=(row["cell"],)) if row else None
+
+
+def _pays(compiling: Maybe, won: Maybe) -> Maybe:
+    """Steps that win the time of compiling back, to two digits: more are not known of a compiler's time over a gain."""
+    pays = over(compiling, won) if won and won.value > 0 else None
+    return count(float(f"{math.ceil(pays.value - 1e-9):.2g}"), *pays.cells) if pays else None
 
 
 def _positive(time: Maybe) -> Maybe:
