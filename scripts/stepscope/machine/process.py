@@ -13,6 +13,7 @@ from stepscope.machine.locks import HELD
 from stepscope.machine.memory import available_memory
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h of glibc
 
 
 def die_with_parent() -> None:
@@ -61,6 +62,18 @@ def leave() -> None:
         with contextlib.suppress(OSError):  # no room for the log's end: the results are whole
             stream.flush()
     os._exit(0)
+
+
+def keep_memory() -> None:
+    """Have the C library keep what is freed, as far as it can (mallopt(3)).
+
+    Else what ran before decides whether a step finds its memory or gets it from the kernel, page by page: naive
+    attention between two other implementations took 1.7 times as long in every second round. For the CPU only.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # a C library without it
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 32 * 2**20)  # the most that it takes
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def limit_address_space(share: float = 0.9) -> None:

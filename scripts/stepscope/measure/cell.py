@@ -85,6 +85,7 @@ class Measurement(contextlib.AbstractContextManager):
         precision.configure(self.spec.get("precision", "fp32"))
         if self._device == "cpu":
             process.limit_address_space()
+            process.keep_memory()
 
     def in_processes(self, measure: Callable[[dict, Telemetry, int], Found]) -> list[Found]:
         """What `measure`, called with the spec, the telemetry and the process's number from 1, finds in each of the

@@ -57,6 +57,19 @@ def test_a_process_that_is_done_does_not_wait_for_its_time_limit(run_python):
     assert run_python(code) == (0, "done\n", "")
 
 
+def test_freed_memory_is_kept(run_python):
+    code = """
+import numpy, resource
+from stepscope.machine import process
+process.keep_memory()
+for _ in range(2):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    del [numpy.ones(2**20) for _ in range(16)][:]  # 128 MiB, which the second time are there
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 1000)
+"""
+    assert run_python(code) == (0, "True\n", "")
+
+
 LEAVE = """
 import atexit, sys
 from stepscope.machine import process
