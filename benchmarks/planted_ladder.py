@@ -28,7 +28,7 @@ def main() -> None:
     spec, _ = time_ladder.parse(given.words)
     if spec["device"] != "cpu":
         sys.exit("error: on a GPU the host does not know how long a step takes; add --device cpu")
-    from stepscope.measure import process
+    from stepscope.machine import process
 
     process.set_environment(spec["threads"])  # torch, which the next line imports, reads it
     from stepscope.measure import ladder
