@@ -2,6 +2,8 @@
 
 import math
 
+from stepscope.results.digits import decimals
+
 GIB = 2**30
 
 
@@ -18,11 +20,7 @@ def number(value: float, digits: int = 3) -> str:
 
 def measured(value: float, low: float = math.nan, high: float = math.nan) -> str:
     """As in the report's tables: three significant digits, fewer where an interval does not support them."""
-    after = max(0, 2 - math.floor(math.log10(abs(value) or 1.0)))
-    half = (high - low) / 2
-    if half > 0:
-        after = max(0, min(after, (f"{half:e}"[0] in "123") - math.floor(math.log10(half))))
-    return f"{value:,.{after}f}"
+    return f"{value:,.{decimals(value, (high - low) / 2)}f}"
 
 
 def time_unit(largest: float) -> tuple[str, float]:

@@ -338,7 +338,7 @@ def _rung(
     step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
     won = _won(before, step, pair) if before else None
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
-    kind, difference = change["kind"], of("difference")
+    kind, difference, compiling = change["kind"], of("difference"), _compiling(rows)
     label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
     return Rung(
         name=Name(label),
@@ -381,8 +381,8 @@ def _rung(
         predicted_peak=of("peak_predicted"),
         launches=of("launches"),
         kernels=of("kernels"),
-        compile_time=_compiling(rows),
-        pays_after=_pays(_compiling(rows), won) if pair and pair["verdict"] == "faster" else None,
+        compile_time=compiling,
+        pays_after=_pays(compiling, won) if pair and pair["verdict"] == "faster" else None,
         difference=scaled(difference, 1.0, "error") if difference else None,
         is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
         differs=is_below(of("tolerance"), difference),

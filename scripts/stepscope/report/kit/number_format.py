@@ -3,8 +3,9 @@
 An interval stands in a sentence where it is wider than ± LOUD, in a table where it is wider than ± QUIET.
 """
 
-import math
 from typing import NamedTuple
+
+from stepscope.results.digits import decimals as decimals_of
 
 LOUD, QUIET = 0.05, 0.005
 DAGGER = "†"
@@ -81,20 +82,12 @@ def _shown(q, divisor: float, loud: float) -> tuple[str, str]:
     """The value and, if it is wider than ± `loud`, the interval, both to the digits that the interval supports."""
     unit = UNITS[q.unit]
     value, half = q.value / divisor, q.half_width * abs(q.value) / divisor
-    decimals = max(0, unit.digits - 1 - _exponent(value)) if unit.digits else 0
-    if half:
-        decimals = max(0, min(decimals, (f"{half:e}"[0] in "123") - _exponent(half)))
-    decimals = min(decimals, unit.most_decimals)
+    decimals = min(decimals_of(value, half, unit.digits), unit.most_decimals)
     interval = ""
     if q.half_width > loud:
         interval = f"[{_fixed(q.low / divisor, decimals)},{THIN}{_fixed(q.high / divisor, decimals)}]"
     text = _fixed(value, decimals, unit.signed)
     return (text.rstrip("0").rstrip(".") if unit.is_exact and "." in text else text), interval
-
-
-def _exponent(value: float) -> int:
-    """Of the power of ten, after rounding to three digits: 0.9999 counts as 1."""
-    return int(f"{abs(value):.2e}".split("e")[1]) if abs(value) > 1e-12 and math.isfinite(value) else 0
 
 
 def _fixed(value: float, decimals: int, signed: bool = False) -> str:
