@@ -80,19 +80,14 @@ def _text(value: object) -> str:
     return json.dumps(value, separators=(",", ":")) if isinstance(value, list | dict) else str(value)
 
 
-def points(study: str, entries: list[dict], axes: Iterable[str]) -> list[dict]:
-    """The points of a grid, in its order: the product of each entry's lists, one entry after the other.
-
-    Raises ConfigError if the grid is empty.
-    """
+def points(entries: list[dict], axes: Iterable[str]) -> list[dict]:
+    """The points of a grid, in its order: the product of each entry's lists, one entry after the other."""
     axes = tuple(axes)
     found: list[dict] = []
     for entry in entries:
         lists = [[entry[axis]] if not isinstance(entry[axis], list) else entry[axis] for axis in axes if axis in entry]
         names = [axis for axis in axes if axis in entry]
         found += [dict(zip(names, values, strict=True)) for values in itertools.product(*lists)]
-    if not found:
-        raise ConfigError(f"config key {study}.grid: the grid is empty; give at least one entry with its axes")
     return found
 
 

@@ -13,7 +13,7 @@ VARIED = ("compile", "checkpoint")  # what an aside may vary
 def ladder_cells(target: Target) -> list[Cell]:
     """The cells of the ladder, in the order of the places.
 
-    Raises ConfigError for a place without its size, an aside without its rung, or no place at all.
+    Raises ConfigError for a place without its size, or an aside without its rung.
     """
     config, study, device = target.config, target.settings, target.device
     cells, models = [], models_of(config)
@@ -31,8 +31,6 @@ def ladder_cells(target: Target) -> list[Cell]:
         options = {"batch": batch} if batch != config["model"]["batch"] else {}
         folder = f"{place['size']}/ctx{place['context']}{options_path(options)}"
         cells.append(target.cell(folder, spec, place["size"]))
-    if not cells:
-        raise ConfigError(f"config key ladder.places.{device}: the list is empty; give at least one size and context")
     return each_once(cells)
 
 

@@ -75,7 +75,7 @@ def training_cells(target: Target, settings: dict, axes: tuple[str, ...] = AXES)
     if strange:
         raise ConfigError(f"config key {study}.grid.{device}: its cells have no {strange[0]}; remove it")
     result = []
-    for point in points(study, entries, axes):
+    for point in points(entries, axes):
         size, context, precision = (point.pop(axis) for axis in ("size", "context", "precision"))
         check_size(size, config, f"config key {study}.grid.{device}")
         _plain_heads(point, models[size], f"config key {study}.grid.{device}: size {size}")

@@ -17,7 +17,7 @@ def attention_cells(target: Target) -> list[Cell]:
     study, device = target.settings, target.device
     result = []
     for entry in study["grid"][device]:
-        for point in points("attention", [entry], ATTENTION_AXES):
+        for point in points([entry], ATTENTION_AXES):
             shape = _shape(entry, point, f"config key attention.grid.{device}")
             spec = {
                 "variants": [{"name": name} for name in entry["implementation"]],
@@ -30,10 +30,6 @@ def attention_cells(target: Target) -> list[Cell]:
             }
             options = {key: value for key, value in shape.items() if (key, value) != ("batch", ATTENTION_BATCH)}
             result.append(target.cell(f"d{point['d_head']}/{point['precision']}{options_path(options)}", spec))
-    if not result:
-        raise ConfigError(
-            f"config key attention.grid.{device}: the grid is empty; give at least one entry with its axes"
-        )
     return each_once(result)
 
 

@@ -11,7 +11,7 @@ from stepscope.results.tables import Tables
 
 LANE = 0.2  # inches
 THICK = 9.5  # points of a rectangle's height
-TITLES = {"step": "the whole step", "attention": "the attention of one block", "zoom": "an excerpt"}
+TITLES = {"step": "the whole step", "attention": "around the attention of one block", "zoom": "an excerpt"}
 MOST_LANES = 8
 
 

@@ -17,9 +17,9 @@ OF_LOSS = 0.1
 
 
 def compared(computed: dict[str, dict], precisions: dict[str, str]) -> dict[str, dict]:
-    """What each variant computed (the record's `checks`), and `same`, `difference`, `tolerance` (None: nothing is
-    judged) against the first that has a loss. `difference` is the largest relative one of the gradients' norm and
-    sampled entries, and of the loss times ten; None where a number is missing or not finite, which is not the same."""
+    """What each variant computed (the record's `checks`), and `same`, differences, `tolerance` (None: nothing is
+    judged) against the first that has a loss. `difference` is the larger relative one of gradients' norm and sampled
+    entries, `loss_difference` the loss's; None where a number is missing or not finite, which is not the same."""
     with_loss = {name: one for name, one in computed.items() if one}
     if not with_loss:
         return {}
@@ -35,10 +35,11 @@ def _against(one: dict, first: dict, tolerance: float | None) -> dict:
     own, other = one["gradient_sample"], first["gradient_sample"]
     apart = math.dist(own, other) / math.hypot(*other) if len(own) == len(other) and any(other) else math.nan
     relative = [abs(one[key] - first[key]) / abs(first[key] or math.nan) for key in ("loss", "gradient_norm")]
-    difference = max(relative[0] / OF_LOSS, relative[1], apart)
+    difference = max(relative[1], apart)
     known = all(map(math.isfinite, (*relative, apart)))
     return {
         "difference": difference if known else None,
+        "loss_difference": relative[0] if known else None,
         "tolerance": tolerance,
-        "same": known and (tolerance is None or difference <= tolerance),
+        "same": known and (tolerance is None or max(relative[0] / OF_LOSS, difference) <= tolerance),
     }

@@ -29,7 +29,6 @@ def of(cells: list[MeasuredCell], samples: pd.DataFrame, more: list[dict] = ()) 
     """All rows, in the order of the cells. samples: by prepared(); more: values of records, with `cell`."""
     measured = [cell for cell in cells if cell.record]
     processes = pd.concat([of_samples(samples), of_clock(samples), of_values(measured, more)], ignore_index=True)
-    processes = pd.concat([processes, of_power(processes)], ignore_index=True)
     found = summarised(processes, measured)
     found["limits"] = limits(found, measured)
     parts = [found, *derived(found, measured, least_times(samples)), failures(measured, found)]
@@ -74,16 +73,6 @@ def of_clock(samples: pd.DataFrame) -> pd.DataFrame:
     return each.assign(phase=each["mode"], length=0, direction="", quantity="sm_clock", unit="MHz")
 
 
-def of_power(processes: pd.DataFrame) -> pd.DataFrame:
-    """Watts in each process that counted joules: those of a step over its own step's time."""
-    by = ["cell", "variant", "mode", "process"]
-    of_steps = processes[(processes["mode"] == "step") & (processes["phase"] == "step")].set_index(by)
-    time = of_steps[of_steps["quantity"] == "time"]["value"]
-    joules = of_steps[of_steps["quantity"] == "energy"].reset_index()
-    watts = joules["value"] / time.reindex(pd.MultiIndex.from_frame(joules[by])).to_numpy()
-    return joules.assign(quantity="power", unit="W", value=watts, mean=watts).dropna(subset=["value"])
-
-
 def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:
     """What the records name besides times, one number a process; the phase of what is a mode's is its whole. What was
     recorded until the memory ran out is no peak of a step."""
@@ -97,7 +86,19 @@ def of_values(cells: list[MeasuredCell], more: list[dict]) -> pd.DataFrame:
     found[["length", "process"]] = found[["length", "process"]].fillna(0).astype(int)
     found["phase"] = found["phase"].where(found["phase"] != "", found["mode"].map(WHOLE).fillna(found["direction"]))
     found["value"] = found["value"].astype(float)
+    found = reserved_at_least(found)
     return found.assign(mean=found["value"], samples=1)
+
+
+def reserved_at_least(values: pd.DataFrame) -> pd.DataFrame:
+    """The same with `peak_reserved` no less than `peak_allocated`: a rung that takes turns also uses what the others
+    have reserved and freed, which it did not reserve itself."""
+    by = ["cell", *TEXT, "length", "process"]
+    allocated = values[values["quantity"] == "peak_allocated"].drop_duplicates(by).set_index(by)["value"]
+    is_reserved = values["quantity"] == "peak_reserved"
+    least = allocated.reindex(pd.MultiIndex.from_frame(values.loc[is_reserved, by])).fillna(0).to_numpy()
+    values.loc[is_reserved, "value"] = values.loc[is_reserved, "value"].clip(lower=least)
+    return values
 
 
 def _checks(cell: MeasuredCell) -> dict[str, dict]:
@@ -111,9 +112,9 @@ def _of_checks(cells: list[MeasuredCell]) -> Iterator[dict]:
     """How far each rung of a ladder computes another loss and other gradients than the first; inf: not a number."""
     for cell in cells:
         for name, check in _checks(cell).items():
-            far = math.inf if check["difference"] is None else check["difference"]
+            far = {key: math.inf if check[key] is None else check[key] for key in ("difference", "loss_difference")}
             judged = {} if check["tolerance"] is None else {"tolerance": check["tolerance"]}
-            for quantity, number in ({"difference": far} | judged).items():
+            for quantity, number in (far | judged).items():
                 place = {"cell": cell.name, "variant": name, "mode": "step"}
                 yield place | {"quantity": quantity, "unit": "1", "value": number}
 

@@ -16,7 +16,7 @@ ENTRY = {"size": ["nano"], "context": [64], "precision": ["fp32"]}
 
 def test_points_are_the_product_of_each_entrys_lists_in_order():
     entries = [{"b": [1, 2], "a": ["x", "y"]}, {"a": ["z"]}]
-    assert points("timing", entries, ("a", "b", "c")) == [
+    assert points(entries, ("a", "b", "c")) == [
         {"a": "x", "b": 1},
         {"a": "x", "b": 2},
         {"a": "y", "b": 1},
@@ -25,9 +25,11 @@ def test_points_are_the_product_of_each_entrys_lists_in_order():
     ]
 
 
-def test_an_empty_grid_is_refused():
-    with pytest.raises(ConfigError, match=r"^config key timing\.grid: the grid is empty; give"):
-        points("timing", [], ("a",))
+@pytest.mark.parametrize("study", ["timing", "attention", "profile", "memory", "ladder"])
+def test_an_empty_list_leaves_its_study_out(study, make_config):
+    config = make_config()
+    config = make_config(**{study: config[study] | {"places" if study == "ladder" else "grid": {"cuda": []}}})
+    assert [one.name for one in STUDIES if not one.cells(config, "cuda", "machine", 1)] == [study]
 
 
 def test_a_cell_has_its_place_and_all_that_its_program_is_told(cells_of):

@@ -63,7 +63,6 @@ def test_asides_leave_from_their_rung_at_the_sizes_that_they_name(make_config):
 @pytest.mark.parametrize(
     "changes, shown",
     [
-        ({"places": []}, "ladder.places.cuda: the list is empty"),
         ({"places": [{"size": "huge", "context": 1}]}, "ladder.places.cuda: there is no size 'huge'"),
         (
             {"asides": [{"after": "fp32", "size": ["huge"], "checkpoint": [1]}]},

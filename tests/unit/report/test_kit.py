@@ -76,6 +76,7 @@ def test_names_of_records_are_text():
 def test_links_live_or_are_text():
     text = "[a](memory.md) [b](gone.md) [c](memory.md#part)"
     assert page.linked(text, {"memory": "what-fills-it"}) == "[a](#what-fills-it) b [c](#part)"
+    assert page.linked("One. It is 1.5, as [a](gone.md) says. Two.\n", {}) == "One. Two.\n"
 
 
 def test_a_table_has_one_unit_a_column_and_no_empty_one():

@@ -14,21 +14,21 @@ def check(precision="fp32", **changes):
 
 def test_the_same_is_the_same():
     found = compared({"none": {}, "first": FIRST}, {"none": "fp32", "first": "fp32"})
-    assert found == {"first": FIRST | {"difference": 0.0, "tolerance": 1e-4, "same": True}}
+    assert found == {"first": FIRST | {"difference": 0.0, "loss_difference": 0.0, "tolerance": 1e-4, "same": True}}
     assert compared({"none": {}}, {"none": "fp32"}) == {}
 
 
 @pytest.mark.parametrize(
-    "changes, difference",
+    "changes, key, difference",
     [
-        ({"gradient_sample": [3.0, 4.5]}, 0.1),  # 0.5 of a length of 5
-        ({"gradient_norm": 5.5}, 0.1),
-        ({"loss": 2.02}, 0.1),  # a hundredth of the loss counts ten times
+        ({"gradient_sample": [3.0, 4.5]}, "difference", 0.1),  # 0.5 of a length of 5
+        ({"gradient_norm": 5.5}, "difference", 0.1),
+        ({"loss": 2.02}, "loss_difference", 0.01),  # may be a tenth of the gradients'
     ],
 )
-def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(changes, difference):
+def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(changes, key, difference):
     in_fp32, in_bf16 = check(**changes), check("bf16", **changes)
-    assert in_fp32["difference"] == in_bf16["difference"] == pytest.approx(difference)
+    assert in_fp32[key] == in_bf16[key] == pytest.approx(difference)
     assert (in_fp32["same"], in_bf16["same"]) == (False, False)
     assert in_bf16["tolerance"] == 16 / 256
     assert check("bf16", gradient_norm=5.25)["same"]
@@ -39,4 +39,4 @@ def test_the_largest_difference_counts_and_a_wider_format_may_differ_more(change
 )
 def test_what_cannot_be_compared_is_not_the_same(changes):
     found = check(**changes)
-    assert (found["difference"], found["same"]) == (None, False)
+    assert (found["difference"], found["loss_difference"], found["same"]) == (None, None, False)

@@ -124,6 +124,11 @@ def test_values_of_a_record_are_series_and_energy_is_a_tokens_too(results):
     assert row(got, "kernels")["phase"] == "step"
 
 
+def test_no_less_is_reserved_than_allocated(results):
+    timing(results, [sample()], values=[value("peak_reserved", "B", 5.0), value("peak_allocated", "B", 7.0)])
+    assert row(series_of(results), "peak_reserved")["median"] == 7
+
+
 def test_what_ran_out_of_memory_has_a_row_without_numbers(results):
     oom = {"variant": "step", "mode": "step", "length": None, "direction": None, "status": "oom", "reason": "full"}
     no_graph = oom | {"mode": "host-free"}

@@ -77,7 +77,9 @@ class Attention:
     quickest: Way | None = None
     slowest: Way | None = None
     oom_length: Maybe = None
-    doubling: Maybe = None
+    before_longest: Maybe = None
+    growth: Maybe = None
+    scores_growth: Maybe = None
     shortest: Maybe = None
     host_name: Name | None = None
     host: Maybe = None
@@ -153,7 +155,7 @@ def facts(data: Data) -> Attention | None:
         quickest=sdpa[0] if differs else None,
         slowest=sdpa[-1] if differs else None,
         oom_length=_oom(data, cell),
-        doubling=_doubling(own_rows, longest),
+        **_growth(own_rows, longest),
         **_of_host(own_rows),
         shapes=shapes(data, cell),
     )
@@ -232,10 +234,18 @@ def _oom(data: Data, cell: str) -> Maybe:
     return count(min(row["length"] for row in rows), cell) if rows else None
 
 
-def _doubling(rows: list[dict], longest: float) -> Maybe:
-    """Naive attention's forward time at the longest length over that at half of it."""
+def _growth(rows: list[dict], longest: float) -> dict:
+    """Naive attention's forward time at the longest length over that at the next shorter one, and the scores'."""
     same = {"variant": PLAIN, "direction": "forward"}
-    return over(_of(rows, "time", length=longest, **same), _of(rows, "time", length=longest / 2, **same))
+    shorter = max((row["length"] for row in rows if row["length"] < longest), default=0)
+    last, before = (_of(rows, "time", length=length, **same) for length in (longest, shorter))
+    if not last or not before:
+        return {}
+    return {
+        "before_longest": count(shorter),
+        "growth": over(last, before),
+        "scores_growth": count((longest / shorter) ** 2),
+    }
 
 
 def _of_host(rows: list[dict]) -> dict:

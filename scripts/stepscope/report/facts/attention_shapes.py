@@ -37,7 +37,7 @@ def shapes(data: Data, shown: str) -> tuple[Shape, ...]:
             same = {"cell": cell, "variant": fast["variant"], "length": length}
             made.append(
                 Shape(
-                    what=Name(f"{fast['size']} {fast['precision']} {fast['options']}".replace("=", " ")),
+                    what=Name(", ".join([fast["size"], fast["precision"], *map(_words, fast["options"].split())])),
                     fastest=Name(fast["variant"]),
                     ways=count(len(ran)),
                     length=count(length),
@@ -47,3 +47,8 @@ def shapes(data: Data, shown: str) -> tuple[Shape, ...]:
                 )
             )
     return tuple(made)
+
+
+def _words(option: str) -> str:
+    key, _, value = option.partition("=")
+    return value if key == "mask" else f"{key.replace('_', ' ')} {int(value):,}"

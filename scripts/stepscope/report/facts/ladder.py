@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, arithmetic, machine
-from stepscope.report.facts.rungs import Ladder, Rung, ladders
+from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
 from stepscope.report.kit.data import Data
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus
@@ -13,27 +13,17 @@ PARTS = {
     **{"products": "matrix products", "attention": "fused attention", "casts": "casts and copies"},
     **{"others": "other kernels", "optimizer": "optimizer", "idle": "GPU idle"},
 }
-HELD_BACK = 0.95  # of the highest clock, and of the power limit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Elsewhere:
-    """A change at a place of another ladder."""
-
-    name: Name
-    step: Maybe
-    gpu: Maybe
-    gain: Maybe
-    verdict: str
-    launches: Maybe
+HELD_BACK = 0.95  # of the highest clock
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aside:
-    """A variant of a rung at a place."""
+    """A variant of a rung, `before`, at a place; alone: times as fast without the host."""
 
     place: Name
     rung: Rung
+    before: Rung
+    alone: Maybe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +51,12 @@ class Left:
 class LadderFacts:
     """ladder: of the largest place; others: of the smallest, `other`. reach: at all places of its size; most: of these
     that of the most tokens a second at a larger batch, and `without`, the rung before it there. failed_elsewhere: rungs
-    that did not run at those places. held_back: of the lowest clock, of those that draw about the power limit.
+    that did not run at those places. held_back: of the lowest clock, where the power limit held it.
     """
 
     machine: Machine
     ladder: Ladder | None = None
-    others: tuple[Elsewhere, ...] = ()
+    others: tuple[Rung, ...] = ()
     other: Name | None = None
     asides: tuple[Aside, ...] = ()
     checkpoint: Rung | None = None
@@ -99,19 +89,19 @@ def facts(data: Data) -> LadderFacts | None:
         most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
-    clocked = [each for each in reach if each.rung.sm_clock and each.rung.power]
-    highest = max((each.rung.sm_clock for each in clocked), key=lambda each: each.value, default=None)
+    clocks = [each.rung.sm_clock for each in reach if each.rung.sm_clock]
+    highest = max(clocks, key=lambda each: each.value, default=None)
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
-    drawing = [each for each in clocked if each.rung.power.value > HELD_BACK * limit]
-    slow = [each for each in drawing if is_below(each.rung.sm_clock, highest, HELD_BACK)]
+    capped = [each for one in of_size if one.is_capped for each in _reach(one)]
+    slow = [each for each in capped if is_below(each.rung.sm_clock, highest, HELD_BACK)]
     judged = data.dicts("comparisons", cell=ladder.cell, phase="step")
     return LadderFacts(
         machine=own,
         ladder=ladder,
-        others=tuple(_elsewhere(rung) for each in rest[-1:] for rung in each.rungs),
+        others=rest[-1].rungs if rest else (),
         other=rest[-1].place.name if rest else None,
-        asides=tuple(Aside(place=each.place.name, rung=rung) for each in found for rung in each.asides if rung.step),
-        checkpoint=next((each for each in ladder.asides if each.kind.startswith("checkpoint") and each.step), None),
+        asides=(asides := tuple(aside for each in found for aside in _asides(each))),
+        checkpoint=next((each.rung for each in asides if each.rung.kind.startswith("checkpoint")), None),
         has_turns=any(row["in_turns"] for row in judged),
         is_apart=bool(judged) and not any(row["in_turns"] for row in judged),
         failed=ladder.failed,
@@ -143,19 +133,14 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
     return tuple(found)
 
 
+def _asides(ladder: Ladder) -> list[Aside]:
+    pairs = [(rung, ladder.before(rung)) for rung in ladder.asides if rung.step]
+    place = ladder.place.name
+    return [Aside(place=place, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one]
+
+
 def _reach(ladder: Ladder) -> list[Reach]:
     ran = [rung for rung in ladder.rungs if rung.tokens]
     context, batch = ladder.place.context, ladder.place.batch
     place = {"place": Name(f"{context:,}, {batch}"), "context": count(context), "batch": batch}
     return [Reach(**place, rung=rung, reserved=exact(rung.peak)) for rung in ran]
-
-
-def _elsewhere(rung: Rung) -> Elsewhere:
-    return Elsewhere(
-        name=rung.name,
-        step=rung.step,
-        gpu=rung.gpu,
-        gain=rung.gain,
-        verdict=rung.verdict,
-        launches=rung.launches,
-    )

@@ -85,14 +85,14 @@ class Memory:
     longest: Maybe = None
     longest_fused: Maybe = None
     ladder_place: Place | None = None
+    has_graphs: bool = False
     remedies: tuple[Remedy, ...] = ()
-    graphs: Rung | None = None
-    graphs_before: Rung | None = None
-    is_graphs_more: bool = False
     fused: Remedy | None = None
     is_fused_less: bool = False
     least: Remedy | None = None
-    checkpoint: Remedy | None = None
+    checkpoint: Rung | None = None
+    checkpoint_plain: Rung | None = None
+    checkpoint_place: Place | None = None
     checkpoint_longer: Maybe = None
     is_longer_alone: bool = False
 
@@ -156,6 +156,7 @@ def facts(data: Data) -> Memory | None:
         longest=longest_context(data, where, own.memory, "naive") if own.is_gpu else None,
         longest_fused=longest_context(data, where, own.memory, "sdpa") if own.is_gpu else None,
         **(_of_ladder(found) if found and found.plain.peak else {}),
+        **next(filter(None, map(_checkpoint, ladders(data, own))), {}),
     )
 
 
@@ -218,39 +219,35 @@ def _is_squared(formula: str) -> bool:
     return formula.split(" × ").count("context") > 1
 
 
-def _is_hidden(graphs: Rung, before: Rung) -> bool:
-    """Whether the allocator says less than before, and more is reserved, beyond both intervals."""
-    most, least = before.peak and (before.peak.high or before.peak.value), graphs.peak and graphs.peak.low
-    is_more = is_below(before.peak, graphs.peak, 1 - CLOSE) and (least is None or most < least)
-    return is_more and is_below(graphs.allocated, before.allocated)
-
-
 def _of_ladder(ladder: Ladder) -> dict:
-    """Every change after the plain rung, and the checkpoints, by reserved bytes."""
+    """Every change after the plain rung, by reserved bytes."""
     plain = ladder.plain
     after = [rung for rung in (plain, *ladder.after_plain, *ladder.asides) if rung.peak]
     remedies = [Remedy(rung=rung, saves=minus(plain.peak, rung.peak), time=rung.step) for rung in after]
     by_kind = {each.rung.kind: each for each in remedies}
-    graphs = ladder.rung("graphs")
-    before = ladder.before(graphs) if graphs else None
-    checkpoint = min(
-        (each for each in remedies if each.rung.kind.startswith("checkpoint") and each.rung.after == plain.variant),
-        key=lambda each: each.rung.peak.value,
-        default=None,
-    )
-    alone = alone_gain(checkpoint.rung, plain) if checkpoint else None
-    is_judged = bool(checkpoint) and checkpoint.rung.verdict in ("faster", "slower", "same")
-    longer = alone or (over(checkpoint.rung.step, plain.step) if is_judged else None)
     return {
         "ladder_place": ladder.place,
+        "has_graphs": ladder.rung("graphs") is not None,
         "remedies": tuple(remedies) if len(remedies) > 1 else (),
-        "graphs": graphs,
-        "graphs_before": before,
-        "is_graphs_more": bool(graphs and before) and _is_hidden(graphs, before),
         "fused": (fused := by_kind.get("sdpa") or by_kind.get("triton")),
         "is_fused_less": bool(fused) and is_below(fused.rung.peak, plain.peak, 1 - CLOSE),
         "least": min(remedies, key=lambda each: each.rung.peak.value),
-        "checkpoint": checkpoint,
-        "checkpoint_longer": exact(longer),
+    }
+
+
+def _checkpoint(ladder: Ladder) -> dict:
+    """The checkpoints on the plain step that need least, by allocated bytes: rungs in turns share what is reserved."""
+    plain = ladder.plain
+    tried = [rung for rung in ladder.asides if rung.kind.startswith("checkpoint") and rung.after == plain.variant]
+    best = min((rung for rung in tried if rung.allocated), key=lambda each: each.allocated.value, default=None)
+    if best is None or not is_below(best.allocated, plain.allocated):
+        return {}
+    alone = alone_gain(best, plain)
+    is_judged = best.verdict in ("faster", "slower", "same")
+    return {
+        "checkpoint": best,
+        "checkpoint_plain": plain,
+        "checkpoint_place": ladder.place,
+        "checkpoint_longer": exact(alone or (over(best.step, plain.step) if is_judged else None)),
         "is_longer_alone": alone is not None,
     }

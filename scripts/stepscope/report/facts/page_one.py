@@ -11,9 +11,10 @@ from stepscope.report.facts.rungs import Ladder, alone_gain, at_sustained, ladde
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, plus, scaled, share
 from stepscope.results.option_labels import LABELS
 
+ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
 LOOSE = 0.1  # half an interval that a reader should be told of
 BYTES_A_PARAMETER = 16  # fp32: parameter, gradient, two moments
@@ -29,7 +30,7 @@ class Applies:
     limits: str
     step: Maybe
     change: Name
-    saves: Maybe
+    saves: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,8 @@ class PageOne:
 
     start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
     beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
-    missing: cells, of those that are planned.
+    missing: cells, of those that are planned. rest: the gains but ALREADY's, from rest_from to the top rung. hosts:
+    half the widest interval of a plain step that launches limit.
     """
 
     machine: Machine
@@ -89,6 +91,10 @@ class PageOne:
     fused_gain: Maybe = None
     coarse_slower: tuple[Name, ...] = ()
     most: climbing.Reach | None = None
+    rest: tuple[Name, ...] = ()
+    rest_from: Maybe = None
+    hosts: Maybe = None
+    hosts_place: Name | None = None
 
     @property
     def doubts(self) -> list[str]:
@@ -98,6 +104,7 @@ class PageOne:
             "older": self.older,
             "loose": self.loosest,
             "together": self.at_once,
+            "hosts": self.hosts if not self.loosest else None,
             "elsewhere": self.profiled_elsewhere,
             "throttled": self.is_throttled,
         }
@@ -145,6 +152,7 @@ def facts(data: Data) -> PageOne | None:
         versions=method.versions(cells),
         at_once=method.at_once(cells),
         coarse_slower=_slower(ladders(data, own)),
+        **_hosts(data, own),
     )
     if found is None:
         return facts
@@ -204,11 +212,29 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "top_reserved": top.peak if top is not plain else None,
         "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
+        **(_rest(ladder) if not ladder.is_starved else {}),
         "fused_gain": minus(written.step, fused.step) if written and fused and fused in ladder.gains else None,
         "alone_gain": alone_gain(plain, top) if widest.half_width > LOOSE else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,
     }
+
+
+def _rest(ladder: Ladder) -> dict:
+    """What is left to win for a program whose attention and optimizer are fused."""
+    left = [rung for rung in ladder.gains if rung.kind not in ALREADY]
+    has_both = {"fused"} < {rung.kind for rung in ladder.gains} and any(rung.fuses_attention for rung in ladder.gains)
+    whole = plus(ladder.top.step, *(rung.won for rung in left))
+    return {"rest": tuple(rung.name for rung in left), "rest_from": whole} if left and has_both and whole else {}
+
+
+def _hosts(data: Data, own: Machine) -> dict:
+    rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
+    steps = [(of_series(row).half_width, row) for row in rows if row["limits"] == "launches"]
+    half, row = max(steps, key=lambda each: each[0], default=(0.0, None))
+    if half <= LOOSE:
+        return {}
+    return {"hosts": Quantity(half, "share", cells=(row["cell"],)), "hosts_place": place(data, own, row, "bf16").name}
 
 
 def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
@@ -227,15 +253,15 @@ def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:
             limits=limits,
             step=found[-1][1],
             change=Name(LABELS.get(change, change)),
-            saves=share(found[-1][2], found[-1][1]),
+            saves=_span(sorted(round(100 * saved.value / step.value) for _, step, saved in found)),
         )
         for (size, limits, change), found in groups.items()
     )
 
 
-def _span(contexts: list[int]) -> str:
+def _span(numbers: list[int]) -> str:
     """`128 to 512`, or the only one."""
-    return f"{contexts[0]:,}" if len(contexts) == 1 else f"{contexts[0]:,} to {contexts[-1]:,}"
+    return f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
 
 
 def _judged(data: Data, own: Machine, row: dict) -> tuple | None:

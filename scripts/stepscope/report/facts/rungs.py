@@ -27,9 +27,9 @@ class Rung:
     fast as the rung before by the clock, won: the seconds that it won; gpu_gain: without the host, as judged.
     fuses_attention: in place of naive attention. predicted_gain: by its mechanism alone, without the host if
     is_held_alone. optimizer: its phase; optimizer_alone: what it adds to forward and backward; on a CPU, which overlaps
-    nothing, its phase. compile_time: of all processes together, won back after pays_after steps. peak: reserved bytes.
-    difference: of loss and gradients from the first rung's, relative; is_rounding: such as its format explains, so that
-    it can be judged. energy: of a token.
+    nothing, its phase. compile_time: of all processes together, of the first that compiles won back after pays_after
+    steps. peak: reserved bytes. difference: of gradients from the first rung's, relative; loss_difference: of the loss;
+    is_rounding: such as its format explains, so that it can be judged. energy: of a token.
     """
 
     name: Name
@@ -63,7 +63,6 @@ class Rung:
     of_sustained: Maybe
     energy: Maybe
     sm_clock: Maybe
-    power: Maybe
     peak: Maybe
     allocated: Maybe
     predicted_peak: Maybe
@@ -72,6 +71,7 @@ class Rung:
     compile_time: Maybe
     pays_after: Maybe
     difference: Maybe
+    loss_difference: Maybe
     is_rounding: bool
     differs: bool
     limits: str
@@ -80,21 +80,6 @@ class Rung:
     def has_verdict(self) -> bool:
         """Whether the gain has an interval; without one nothing is judged."""
         return self.gain is not None and self.gain.has_interval
-
-    @property
-    def is_gain(self) -> bool:
-        """Judged faster than the rung before."""
-        return self.verdict == "faster"
-
-    @property
-    def is_gpu_gain(self) -> bool:
-        """Judged faster than the rung before without the host."""
-        return self.gpu_verdict == "faster"
-
-    @property
-    def is_gpu_loss(self) -> bool:
-        """Judged slower than the rung before without the host."""
-        return self.gpu_verdict == "slower"
 
     @property
     def predicted_alone(self) -> Maybe:
@@ -116,8 +101,9 @@ class Rung:
 class Ladder:
     """rungs in their order; asides are compared with the rung that they vary; failed: of both, what did not run.
 
-    plain: the first rung in 16 bits, else the first one. first: the first variant, run or not; is_part: it is another
-    ladder's later rung. tensor_cores: its gain over the first; tensor_cores_alone: without the host.
+    is_capped: by the power limit. plain: the first rung in 16 bits, else the first one. first: the first variant, run
+    or not; is_part: it is another ladder's later rung. tensor_cores: its gain over the first; tensor_cores_alone:
+    without the host.
     """
 
     place: Place
@@ -128,6 +114,7 @@ class Ladder:
     tensor_cores: Maybe
     tensor_cores_alone: Maybe
     is_throttled: bool
+    is_capped: bool
     first: str
     is_part: bool = False
 
@@ -154,7 +141,7 @@ class Ladder:
     @property
     def gains(self) -> list[Rung]:
         """Those of them that were judged faster, by the clock or without the host, in the order of the ladder."""
-        return [rung for rung in self.after_plain if rung.is_gain or rung.is_gpu_gain]
+        return [rung for rung in self.after_plain if "faster" in (rung.verdict, rung.gpu_verdict)]
 
     @property
     def without_gain(self) -> list[Rung]:
@@ -177,16 +164,25 @@ class Ladder:
         return [rung for rung in self.after_plain if rung.gain and not rung.has_verdict]
 
     @property
+    def clocks(self) -> list[Quantity]:
+        """The rungs' SM clocks, the lowest first."""
+        return sorted((rung.sm_clock for rung in self.rungs if rung.sm_clock), key=lambda each: each.value)
+
+    @property
     def is_starved(self) -> bool:
         """Whether launches limit the baseline and the step without the host is known, here and at the top."""
         return self.plain.limits == "launches" and bool(self.plain.gpu and self.top.gpu)
 
     @property
     def most_different(self) -> Maybe:
-        """How far loss and gradients of a rung are off the first rung's at most, of those that round alike; None where
-        one was not checked."""
-        known = [rung.difference for rung in self.rungs if rung is not self.start and rung.is_rounding]
-        return max(known, key=lambda each: each.value) if known and all(known) else None
+        """How far gradients of a rung are off the first rung's at most, of those that round alike; None where one was
+        not checked."""
+        return _largest([rung.difference for rung in self.rungs if rung is not self.start and rung.is_rounding])
+
+    @property
+    def loss_most_different(self) -> Maybe:
+        """The same of the loss."""
+        return _largest([rung.loss_difference for rung in self.rungs if rung is not self.start and rung.is_rounding])
 
     @property
     def differing(self) -> list[Rung]:
@@ -286,6 +282,7 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
         tensor_cores=of_ratio(pair) if pair and pair["verdict"] == "faster" else None,
         tensor_cores_alone=of_ratio(pair_alone) if pair_alone and pair_alone["verdict"] == "faster" else None,
         is_throttled=bool(about.get("throttle")),
+        is_capped="power cap" in about.get("throttle", ""),
         first=first,
     )
 
@@ -338,7 +335,9 @@ def _rung(
     step, work = of("time", "step"), arithmetic(where, change["precision"], own.rates)
     won = _won(before, step, pair) if before else None
     own_step = next((row for row in rows if row["quantity"] == "time" and row["phase"] == "step"), {})
-    kind, difference, compiling = change["kind"], of("difference"), _compiling(rows)
+    kind, compiling = change["kind"], _compiling(rows)
+    difference, loss = of("difference"), of("loss_difference")
+    is_first = not any(each.compile_time for each in made.values())
     label = f"checkpoint every {kind.split()[1]}" if kind.startswith("checkpoint") else LABELS.get(kind, name)
     return Rung(
         name=Name(label),
@@ -375,19 +374,23 @@ def _rung(
         of_sustained=share(arithmetic(where, change["precision"], own.sustained), step),
         energy=of("energy_token"),
         sm_clock=exact(of("sm_clock")),
-        power=of("power"),
         peak=of("peak_reserved"),
         allocated=of("peak_allocated"),
         predicted_peak=of("peak_predicted"),
         launches=of("launches"),
         kernels=of("kernels"),
         compile_time=compiling,
-        pays_after=_pays(compiling, won) if pair and pair["verdict"] == "faster" else None,
+        pays_after=_pays(compiling, won) if pair and pair["verdict"] == "faster" and is_first else None,
         difference=scaled(difference, 1.0, "error") if difference else None,
+        loss_difference=scaled(loss, 1.0, "error") if loss else None,
         is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
-        differs=is_below(of("tolerance"), difference),
+        differs=is_below(of("tolerance"), difference) or is_below(of("tolerance"), loss, 10),
         limits=own_step.get("limits", ""),
     )
+
+
+def _largest(known: list[Maybe]) -> Maybe:
+    return max(known, key=lambda each: each.value) if known and all(known) else None
 
 
 def _won(before: Rung, step: Maybe, pair: dict | None) -> Maybe:

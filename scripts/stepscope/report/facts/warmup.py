@@ -10,6 +10,7 @@ from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plu
 CLOSE = 0.05  # of the steady step
 PARTS = {"module loading": "launches, module loading"}  # a launch loads its kernel when it is the first
 SKIPPED = (0, 1, 2, 5, 10)
+WAITING = "waiting for the device"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +41,14 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Warmup:
-    """largest: of the rows. cost: its first step over the steady one."""
+    """largest: of the rows. cost: its first step over the steady one. cold_first, cold_later: of the host's parts,
+    without waiting."""
 
     machine: Machine
     rows: tuple[Row, ...] = ()
     largest: Row | None = None
     worst: Row | None = None
     cost: Maybe = None
-    most_needed: Maybe = None
     is_never: bool = False
     cold: Place | None = None
     parts: tuple[Part, ...] = ()
@@ -63,20 +64,19 @@ def facts(data: Data) -> Warmup | None:
     parts, cold = _parts(data, own)
     if not rows and not parts:
         return None
-    needed = [row.enough for row in rows if row.enough]
+    busy = [part for part in parts if str(part.part) != WAITING]
     return Warmup(
         machine=own,
         rows=rows,
         largest=rows[-1] if rows else None,
         worst=max((row for row in rows if row.off), key=lambda row: row.off.value, default=None),
         cost=over(rows[-1].first, rows[-1].steady) if rows else None,
-        most_needed=max(needed, key=lambda each: each.value) if needed and len(needed) == len(rows) else None,
-        is_never=len(needed) < len(rows),
+        is_never=any(row.enough is None for row in rows),
         cold=cold,
         parts=parts,
         dearest=max(parts, key=lambda part: part.more.value, default=None),
-        cold_first=plus(*(part.first for part in parts)),
-        cold_later=plus(*(part.later for part in parts)),
+        cold_first=plus(*(part.first for part in busy)),
+        cold_later=plus(*(part.later for part in busy)),
     )
 
 

@@ -18,6 +18,7 @@ from stepscope.report.kit.view import escaped, table
 _GAP = "\0"
 _ITEM = re.compile(r"\n(?=(?:[-*]|\d+\.) )")
 _LINK = re.compile(r"\[([^\]]+)\]\((\w+)\.md(#[\w-]+)?\)")
+_LINKING = re.compile(r"(?:^|(?<=\. ))(?:(?!\. )[^\n|])*?\]\((\w+)\.md(?:(?!\. )[^\n|])*\.(?: |$)", re.MULTILINE)
 
 
 class Missing(jinja2.ChainableUndefined):
@@ -136,7 +137,8 @@ def _without_bare_headings(blocks: list[str]) -> list[str]:
 
 
 def linked(text: str, anchors: dict[str, str]) -> str:
-    """Links between chapters (`memory.md`, `memory.md#section`) as anchors of one page; text alone if it is not there.
+    """Links between chapters (`memory.md`, `memory.md#section`) as anchors of one page, without the sentences that
+    refer to one that is not there.
 
     anchors: of the chapters that are there, by their names.
     """
@@ -145,6 +147,7 @@ def linked(text: str, anchors: dict[str, str]) -> str:
         words, name, section = found.groups()
         return f"[{words}]({section or '#' + anchors[name]})" if name in anchors else words
 
+    text = _LINKING.sub(lambda found: found[0] if found[1] in anchors else "", text)
     return _LINK.sub(target, text)
 
 
