@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes an example's figures and pages from its records: sh report/example/render.sh NAME [FOLDER]
-# Without a folder in the example itself; with one there, with the tables beside them.
+# Without a folder in the example itself, without facts.json; with one there, with the tables beside them.
 set -eu
 out=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/../.."
@@ -8,17 +8,28 @@ name=$1
 out=${out:-report/example/$name}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-command="snakemake --cores 1 report"
-[ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"
 made=$work/made
-python3 -m zipfile -e "report/example/$name/cells.zip" "$work/cells"
-python3 scripts/aggregate.py --plan "$work/cells/plan.json" --results "$work/cells" --out "$made/tables"
-python3 scripts/draw_figures.py --tables "$made/tables" --out "$made/figures"
-python3 scripts/write_report.py --tables "$made/tables" --figures "$made/figures" --templates report --out "$made/report" \
-    --command "$command"
-if [ $# -lt 2 ]; then
-    sed -i 's#CSV files in <code>../tables</code>#in <code>../cells.zip</code>#; s#cells.zip</code>, a table a file#cells.zip</code>#' "$made/report/explorer.html"
-    rm -r "$made/tables"
+tables() { # ZIP FOLDER: the tables of zipped records
+    python3 -m zipfile -e "$1" "$work/cells"
+    python3 scripts/aggregate.py --plan "$work/cells/plan.json" --results "$work/cells" --out "$2"
+    rm -r "$work/cells"
+}
+if [ "$name" = compare ]; then
+    for run in before after; do
+        tables "report/example/compare/$run.zip" "$work/$run/tables"
+    done
+    (cd "$work" && python3 "$OLDPWD/scripts/compare_runs.py" before after --out "$made")
+else
+    command="snakemake --cores 1 report"
+    [ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"
+    tables "report/example/$name/cells.zip" "$made/tables"
+    python3 scripts/draw_figures.py --tables "$made/tables" --out "$made/figures"
+    python3 scripts/write_report.py --tables "$made/tables" --figures "$made/figures" --templates report \
+        --out "$made/report" --command "$command"
+    if [ $# -lt 2 ]; then
+        sed -i 's#CSV files in <code>../tables</code>#in <code>../cells.zip</code>#; s#cells.zip</code>, a table a file#cells.zip</code>#' "$made/report/explorer.html"
+        rm -r "$made/tables" "$made/report/facts.json"
+    fi
 fi
 mkdir -p "$out"
 for part in "$made"/*; do

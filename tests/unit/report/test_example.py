@@ -32,9 +32,10 @@ def rendered(tmp_path_factory):
     return render
 
 
-@pytest.mark.parametrize("name", ["h200", "llama"])
-def test_the_examples_pages_are_what_their_records_give(name, rendered):
-    page = "report/report.md"
+@pytest.mark.parametrize(
+    "name, page", [("h200", "report/report.md"), ("llama", "report/report.md"), ("compare", "compare.md")]
+)
+def test_the_examples_pages_are_what_their_records_give(name, page, rendered):
     assert (rendered(name) / page).read_text() == (EXAMPLES / name / page).read_text()
 
 
