@@ -18,7 +18,8 @@ if [ "$name" = compare ]; then
     for run in before after; do
         tables "report/example/compare/$run.zip" "$work/$run/tables"
     done
-    (cd "$work" && python3 "$OLDPWD/scripts/compare_runs.py" before after --out "$made")
+    (cd "$work" && python3 "$OLDPWD/scripts/compare_runs.py" before after --out "$made" \
+        --command "python scripts/compare_runs.py before after --out compare")
 else
     command="snakemake --cores 1 report"
     [ ! -e "report/example/$name.yaml" ] || command="$command --configfile report/example/$name.yaml"

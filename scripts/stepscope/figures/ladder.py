@@ -41,7 +41,7 @@ def rungs(tables: Tables) -> pd.DataFrame:
 def ladder(tables: Tables) -> Figure | None:
     """A panel a place, the largest on top; a bar a rung: phases, the step's interval, its ratio to the rung before.
 
-    Where launches limit the first rung, a line shows each step without the host. A place whose ladder starts later than
+    Where launches limit a rung, lines show each step without the host. A place whose ladder starts later than
     the longest one has no panel.
     """
     steps = rungs(tables)
@@ -56,9 +56,7 @@ def ladder(tables: Tables) -> Figure | None:
     counts = [int((steps["cell"] == cell).sum()) for cell in cells["cell"]]
     key = {phase: colours.of("phase", phase) for phase in PHASES}
     alone = places.free_steps(tables, "host_free_time", "ladder").set_index(["cell", "variant"])["median"]
-    starved = set(steps.drop_duplicates("cell").query("limits == 'launches'")["cell"]) & {
-        cell for cell, _ in alone.index
-    }
+    starved = set(steps.query("limits == 'launches'")["cell"]) & {cell for cell, _ in alone.index}
     subject = "× how many times as fast as the row above"
     shown = steps[steps["cell"].isin(cells["cell"])]
     subject += ", or as the one in brackets" if shown["is_aside"].any() else ""
@@ -143,7 +141,8 @@ def checkpoint(tables: Tables) -> Figure | None:
     for at, row in enumerate(own.to_dict("records")):
         time.barh(at, 1e3 * row["median"], height=marks.BAR, color=colour, linewidth=0)
         marks.intervals(time, [at], [1e3 * row["low"]], [1e3 * row["high"]], colours.INK, horizontal=True)
-        marks.beside_bar(time, 1e3 * row["median"], at, words.number(1e3 * row["median"]))
+        end = max(row["median"], row["high"]) if row["high"] == row["high"] else row["median"]
+        marks.beside_bar(time, 1e3 * end, at, words.number(1e3 * row["median"]))
         peak = peaks.get(row["variant"], 0.0) / scale
         memory.barh(at, peak, height=marks.BAR, color=colour, linewidth=0)
         marks.beside_bar(memory, peak, at, words.number(peak))

@@ -12,7 +12,7 @@ from stepscope.results.tables import Tables
 
 # Softmax kernels of both directions are one colour, and what moves or sets bytes is no work of its own.
 MERGED = {"softmax forward": "softmax", "softmax backward": "softmax", "memory set/copy": "other"}
-PASSES = {"forward": ("forward", "loss", "inference"), "backward": ("backward",), "optimizer": ("optimizer",)}
+PASSES = {"forward": ("forward", "inference"), "backward": ("backward",), "optimizer": ("optimizer",)}
 ADAMW_BYTES = 28  # a parameter, all in fp32: parameter, gradient and two moments are read, all but the gradient written
 DETAILS = ("detail=autograd", "detail=python")  # of a profile, not of the step
 MOST_CELLS = 24

@@ -11,7 +11,7 @@ from stepscope.report.facts.rungs import Ladder, alone_gain, at_sustained, ladde
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, plus, scaled, share
 from stepscope.results.option_labels import LABELS
 
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
@@ -49,7 +49,7 @@ class PageOne:
     start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
     beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
     missing: cells, of those that are planned. rest: the gains but ALREADY's, from rest_from to the top rung. hosts:
-    half the widest interval of a plain step that launches limit.
+    the plain step that launches limit which is known worst by the clock.
     """
 
     machine: Machine
@@ -74,7 +74,6 @@ class PageOne:
     sustained: Maybe = None
     reserved: Maybe = None
     top_reserved: Maybe = None
-    is_less: bool = False
     floor: Maybe = None
     applies: tuple[Applies, ...] = ()
     fits: tuple[Fits, ...] = ()
@@ -95,6 +94,12 @@ class PageOne:
     rest_from: Maybe = None
     hosts: Maybe = None
     hosts_place: Name | None = None
+
+    @property
+    def has_graphs_to_try(self) -> bool:
+        """Whether launches limit a place, and the ladder's gains have no recipe for it."""
+        told = self.ladder and not self.ladder.is_starved and "graphs" in [rung.kind for rung in self.ladder.gains]
+        return not told and any(each.limits == "launches" for each in self.applies)
 
     @property
     def doubts(self) -> list[str]:
@@ -201,7 +206,6 @@ def _limit(limits: str, arithmetic_share: Maybe) -> str:
 def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
     plain, top = ladder.plain, ladder.top
     fused, torch = ladder.rung("fused"), ladder.rung("torch")
-    written = ladder.before(torch) if torch else None
     loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
     widest = loosest.step
     return {
@@ -210,10 +214,9 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
         "sustained": at_sustained(ladder, own),
         "reserved": plain.peak or facts.reserved,
         "top_reserved": top.peak if top is not plain else None,
-        "is_less": is_below(top.peak, plain.peak),
         "is_throttled": ladder.is_throttled,
         **(_rest(ladder) if not ladder.is_starved else {}),
-        "fused_gain": minus(written.step, fused.step) if written and fused and fused in ladder.gains else None,
+        "fused_gain": plus(torch.won, fused.won) if torch and fused and fused in ladder.gains else None,
         "alone_gain": alone_gain(plain, top) if widest.half_width > LOOSE else None,
         "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
         "loosest_rung": loosest.name,
@@ -230,11 +233,10 @@ def _rest(ladder: Ladder) -> dict:
 
 def _hosts(data: Data, own: Machine) -> dict:
     rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
-    steps = [(of_series(row).half_width, row) for row in rows if row["limits"] == "launches"]
-    half, row = max(steps, key=lambda each: each[0], default=(0.0, None))
-    if half <= LOOSE:
-        return {}
-    return {"hosts": Quantity(half, "share", cells=(row["cell"],)), "hosts_place": place(data, own, row, "bf16").name}
+    steps = [(of_series(row), row) for row in rows if row["limits"] == "launches"]
+    step, row = max(steps, key=lambda each: each[0].half_width, default=(None, None))
+    loose = step and step.half_width > LOOSE
+    return {"hosts": step, "hosts_place": place(data, own, row, "bf16").name} if loose else {}
 
 
 def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:

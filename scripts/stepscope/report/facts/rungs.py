@@ -226,7 +226,7 @@ class Ladder:
     @property
     def alone_over_plain(self) -> Maybe:
         """The same without the host."""
-        return over(self.plain.gpu, self.top.gpu) if self.plain is not self.top else None
+        return alone_gain(self.plain, self.top) if self.plain is not self.top else None
 
 
 @once
