@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes an example's figures and pages from its records: sh report/example/render.sh NAME [FOLDER]
-# Without a folder in the example itself, without facts.json; with one there, with the tables beside them.
+# Without a folder in the example itself, of facts.json page one alone, which pages without a GPU quote; with one there,
+# whole, with the tables beside them.
 set -eu
 out=${2:+$(realpath -m "$2")}
 cd "$(dirname "$0")/../.."
@@ -29,7 +30,13 @@ else
         --out "$made/report" --command "$command"
     if [ $# -lt 2 ]; then
         sed -i 's#CSV files in <code>../tables</code>#in <code>../cells.zip</code>#; s#cells.zip</code>, a table a file#cells.zip</code>#' "$made/report/explorer.html"
-        rm -r "$made/tables" "$made/report/facts.json"
+        python3 -c '
+import json, pathlib, sys
+path = pathlib.Path(sys.argv[1])
+facts = json.loads(path.read_text())
+facts["machines"] = {name: {"page_one": own["page_one"]} for name, own in facts["machines"].items()}
+path.write_text(json.dumps(facts))' "$made/report/facts.json"
+        rm -r "$made/tables"
     fi
 fi
 mkdir -p "$out"

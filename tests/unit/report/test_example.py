@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from stepscope.report import book
 from stepscope.report.facts import attention, ladder, precision, rungs
 from stepscope.report.facts.machine import machine
 from stepscope.report.kit.data import Data
@@ -47,6 +48,10 @@ def data(rendered):
 @pytest.fixture(scope="module")
 def series(rendered):
     return pd.read_csv(rendered("h200") / "tables/series.csv")
+
+
+def test_pages_without_a_gpu_find_the_examples_ladder():
+    assert book.example(EXAMPLES.parent)["page_one"]["ladder"]["rungs"]
 
 
 def near(value):
