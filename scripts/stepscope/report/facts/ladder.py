@@ -89,8 +89,7 @@ def facts(data: Data) -> LadderFacts | None:
         most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
-    clocks = [each.rung.sm_clock for each in reach if each.rung.sm_clock]
-    highest = max(clocks, key=lambda each: each.value, default=None)
+    highest = max((each.rung.sm_clock for each in reach if each.rung.sm_clock), key=lambda one: one.value, default=None)
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
     capped = [each for one in of_size if one.is_capped for each in _reach(one)]
     slow = [each for each in capped if is_below(each.rung.sm_clock, highest, HELD_BACK)]
@@ -135,8 +134,9 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
 
 def _asides(ladder: Ladder) -> list[Aside]:
     pairs = [(rung, ladder.before(rung)) for rung in ladder.asides if rung.step]
-    place = ladder.place.name
-    return [Aside(place=place, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one]
+    return [
+        Aside(place=ladder.place.name, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one
+    ]
 
 
 def _reach(ladder: Ladder) -> list[Reach]:

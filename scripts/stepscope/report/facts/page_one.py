@@ -11,7 +11,7 @@ from stepscope.report.facts.rungs import Ladder, alone_gain, at_sustained, ladde
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over, plus, scaled, share
 from stepscope.results.option_labels import LABELS
 
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
@@ -90,6 +90,7 @@ class PageOne:
     fused_gain: Maybe = None
     coarse_slower: tuple[Name, ...] = ()
     most: climbing.Reach | None = None
+    narrower: Maybe = None
     rest: tuple[Name, ...] = ()
     rest_from: Maybe = None
     hosts: Maybe = None
@@ -158,6 +159,7 @@ def facts(data: Data) -> PageOne | None:
         at_once=method.at_once(cells),
         coarse_slower=_slower(ladders(data, own)),
         **_hosts(data, own),
+        narrower=over(timed.get("time"), _timed(data, replace(where, precision="bf16")).get("time")),
     )
     if found is None:
         return facts

@@ -10,7 +10,6 @@ from stepscope.report.kit.quantity import Maybe, Quantity, gap, minus, over, plu
 CLOSE = 0.05  # of the steady step
 PARTS = {"module loading": "launches, module loading"}  # a launch loads its kernel when it is the first
 SKIPPED = (0, 1, 2, 5, 10)
-WAITING = "waiting for the device"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ def facts(data: Data) -> Warmup | None:
     parts, cold = _parts(data, own)
     if not rows and not parts:
         return None
-    busy = [part for part in parts if str(part.part) != WAITING]
+    busy = [part for part in parts if str(part.part) != "waiting for the device"]
     return Warmup(
         machine=own,
         rows=rows,
