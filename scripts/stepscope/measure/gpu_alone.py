@@ -26,7 +26,7 @@ from stepscope.measure.workload import Workload, aside
 
 REPLAYS, WARM_REPLAYS, LEAST_REPLAYS = 10, 3, 3
 PROFILED = 3  # steps
-LEAST_SECONDS = 1.0  # of a series whose energy is read: the counter moves every few tens of milliseconds
+LEAST_SECONDS = 1.0  # of a series whose energy is read
 _LAUNCHES = re.compile(r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)")
 
 
@@ -37,14 +37,12 @@ def host_free(work: Workload, name: str, samples: Samples, found: Found, seconds
     weights go on from there.
     """
     try:
-        start, stream = time.perf_counter(), torch.cuda.current_stream()
+        stream = torch.cuda.current_stream()
         gradients = [parameter.grad for parameter in work.parameters]
         try:
             graph = _captured(work)
-            found.value(name, "capture_time", "s", time.perf_counter() - start, mode="step")
             for took in _replayed(graph, seconds):
                 samples.add(name, MODES["step"].whole, took, mode="step", kind="host-free")
-            found.value(name, "graph_pool", "B", _pool_bytes(graph), mode="step")
         finally:
             graph = None
             torch.cuda.set_stream(stream)  # a capture that fails may not have given it back
@@ -97,24 +95,32 @@ def _replayed(graph: torch.cuda.CUDAGraph, seconds: float) -> list[float]:
     return time_in_a_row(graph.replay, max(LEAST_REPLAYS, min(REPLAYS, int(seconds / each))))
 
 
-def _pool_bytes(graph: torch.cuda.CUDAGraph) -> int:
-    """Bytes that the graph's own pool has taken from the driver."""
-    pool = tuple(graph.pool())
-    segments = torch.cuda.memory_snapshot()
-    return sum(segment["total_size"] for segment in segments if tuple(segment.get("segment_pool_id", ())) == pool)
-
-
 def energy(run: Callable[[], object], name: str, found: Found, telemetry: Telemetry, **place: object) -> None:
-    """Joules a step, by NVML's counter over as many steps as take a second; nothing without the counter."""
-    if telemetry.energy() is None:
-        return
+    """Joules a step, by NVML's counter over as many steps as take a second; nothing without the counter.
+
+    It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes off."""
     torch.cuda.synchronize()
-    before, start, count = telemetry.energy(), time.perf_counter(), 0
+    moves, start, count = [_moved(telemetry)], time.perf_counter(), 0
     while time.perf_counter() - start < LEAST_SECONDS:
         run()
         count += 1
     torch.cuda.synchronize()
-    found.value(name, "energy", "J", (telemetry.energy() - before) / count, **place)
+    end = time.perf_counter()
+    time.sleep(0.2)  # the counter is late
+    moves += [_moved(telemetry), _moved(telemetry)]
+    if None not in moves:
+        (first, before), (second, after), (third, later) = moves
+        idle = (later - after) / (third - second) * (second - first - (end - start))
+        found.value(name, "energy", "J", (after - before - idle) / count, **place)
+
+
+def _moved(telemetry: Telemetry) -> tuple[float, float] | None:
+    """(seconds, joules) as the counter moves next; None if it does not within a second."""
+    first, start = telemetry.energy(), time.perf_counter()
+    while first is not None and (now := time.perf_counter()) - start < 1:
+        if (joules := telemetry.energy()) != first:
+            return now, joules
+    return None
 
 
 def counted(work: Workload, name: str, samples: Samples, found: Found, device: str) -> None:

@@ -18,7 +18,7 @@ def configuration(spec: dict) -> None:
 
 
 def summary(rows: list[dict], content: dict) -> None:
-    """A line for each series of samples, then the values, what is not ok, and what limits."""
+    """A line for each series of samples, then the values, and what is not ok."""
     series(rows)
     found: dict[tuple, list[float]] = {}
     for one in content["values"]:
@@ -29,9 +29,6 @@ def summary(rows: list[dict], content: dict) -> None:
     for one in content["statuses"]:
         if one["status"] != "ok":
             print(f"{_place(one)}: {one['status']}: {one['reason']}")
-    for name, about in content["variants"].items():
-        if about["limited"] in ("launches", "gpu"):
-            print(f"{name}: limited by {about['limited']}")
     print(end="", flush=True)
 
 

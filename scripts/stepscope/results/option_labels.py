@@ -6,5 +6,5 @@ LABELS = {name: name for name in PRECISIONS} | {
     "tf32": "TF32",
     **{"sdpa": "fused attention (SDPA)", "flex": "FlexAttention", "triton": "own Triton attention"},
     **{"block": "blocks compiled", "model": "whole model compiled", "graphs": "CUDA graphs"},
-    **{"torch": "PyTorch's AdamW", "fused": "fused AdamW"},
+    **{"torch": "PyTorch's default AdamW", "fused": "fused AdamW"},
 }

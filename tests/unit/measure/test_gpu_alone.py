@@ -43,22 +43,25 @@ def test_equal_steps_are_told_apart_by_their_number_of_kernels():
     assert gpu_alone.busy([], 3) == []
 
 
-def test_energy_is_the_counters_difference_over_the_steps_of_at_least_a_second(monkeypatch):
-    now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(gpu_alone, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
+def test_energy_is_the_counters_between_moves_less_what_the_idle_card_took(monkeypatch):
+    """A card of 600 W that idles at 100 W, whose counter moves every 0.1 s and knows what was 0.03 s before."""
+    known = [0.0] * 100  # joules, one a millisecond
+
+    def passes(seconds, watts=100.0):
+        known.extend([known[-1] + 1e-3 * watts * count for count in range(1, round(1e3 * seconds) + 1)])
+
+    def counter():
+        passes(1e-3)
+        return 7.0 + known[len(known) // 100 * 100 - 30]
+
+    monkeypatch.setattr(gpu_alone, "time", SimpleNamespace(perf_counter=lambda: 1e-3 * len(known), sleep=passes))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    telemetry = SimpleNamespace(energy=lambda: 1000.0 + 300.0 * now.seconds)  # of a card that takes 300 W
-
-    def run():
-        now.seconds += 0.3
-
     found = Found()
-    gpu_alone.energy(run, "step", found, telemetry, mode="step")
+    gpu_alone.energy(lambda: passes(0.3, 600.0), "step", found, SimpleNamespace(energy=counter), mode="step")
     (value,) = found.values
-    assert (value["quantity"], value["unit"], value["mode"]) == ("energy", "J", "step")
-    assert value["value"] == pytest.approx(300 * 0.3)
-    assert now.seconds == pytest.approx(1.2)
-    gpu_alone.energy(run, "step", found, Telemetry(None))
+    assert [value[key] for key in ("unit", "mode", "value")] == ["J", "step", pytest.approx(0.3 * 600, rel=0.01)]
+    gpu_alone.energy(lambda: passes(0.3), "step", found, Telemetry(None))
+    gpu_alone.energy(lambda: passes(0.3), "step", found, SimpleNamespace(energy=lambda: passes(1e-3) or 7.0))
     assert len(found.values) == 1
 
 

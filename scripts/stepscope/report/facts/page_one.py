@@ -48,7 +48,7 @@ class PageOne:
 
     start, end: the profiled baseline and top rung at the place. idle: of the step, beyond its kernels. left: what is
     beyond the two bounds at the top. again, gpu_again: the same step timed by itself, where it is not the ladder's.
-    missing: cells, of those that are planned. rest: the gains but ALREADY's, from rest_from to the top rung. hosts:
+    missing: cells, of those that are planned. rest: the gains but ALREADY's, which won rest_won. hosts:
     the plain step that launches limit which is known worst by the clock.
     """
 
@@ -92,7 +92,7 @@ class PageOne:
     most: climbing.Reach | None = None
     narrower: Maybe = None
     rest: tuple[Name, ...] = ()
-    rest_from: Maybe = None
+    rest_won: Maybe = None
     hosts: Maybe = None
     hosts_place: Name | None = None
 
@@ -229,8 +229,8 @@ def _rest(ladder: Ladder) -> dict:
     """What is left to win for a program whose attention and optimizer are fused."""
     left = [rung for rung in ladder.gains if rung.kind not in ALREADY]
     has_both = {"fused"} < {rung.kind for rung in ladder.gains} and any(rung.fuses_attention for rung in ladder.gains)
-    whole = plus(ladder.top.step, *(rung.won for rung in left))
-    return {"rest": tuple(rung.name for rung in left), "rest_from": whole} if left and has_both and whole else {}
+    won = plus(*(rung.won for rung in left))
+    return {"rest": tuple(rung.name for rung in left), "rest_won": won} if has_both and won else {}
 
 
 def _hosts(data: Data, own: Machine) -> dict:
