@@ -101,7 +101,7 @@ def energy(run: Callable[[], object], name: str, found: Found, telemetry: Teleme
     It is read as it moves, some ten times a second. What the idle GPU took beside the steps goes off."""
     torch.cuda.synchronize()
     moves, start, count = [_moved(telemetry)], time.perf_counter(), 0
-    while time.perf_counter() - start < LEAST_SECONDS:
+    while moves[0] and time.perf_counter() - start < LEAST_SECONDS:
         run()
         count += 1
     torch.cuda.synchronize()
