@@ -29,7 +29,7 @@ def _decimal(*suffixes: tuple[float, str]) -> tuple[tuple[float, float, str], ..
 _KI = 1024
 _PERCENT = ((0.0, 0.01, "%"),)
 UNITS = {
-    "s": Unit(((10, 1, "s"), (1e-3, 1e-3, "ms"), (0, 1e-6, "µs"))),
+    "s": Unit(((3, 1, "s"), (1e-3, 1e-3, "ms"), (0, 1e-6, "µs"))),
     "B": Unit(_decimal((_KI**3, "GiB"), (_KI**2, "MiB"), (_KI, "KiB"), (1, "B"))),
     "FLOP": Unit(_decimal((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"))),
     "FLOP/s": Unit(_decimal((1e12, "TFLOP/s"), (1e9, "GFLOP/s"))),
