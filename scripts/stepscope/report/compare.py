@@ -243,6 +243,7 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
 def write(found: Compared, templates: Path, out: Path, command: str) -> str:
     """Write index.html, compare.md, compare.csv and explorer.html; returns the summary for a terminal."""
     environment = page.environment(templates / "chapters", lambda name: None)
+    environment.globals["margins"] = {name: f"{100 * margin:g} %" for name, margin in EXACT.items()}
     made = page.render(environment, "compare", found)
     rows = [
         {"cell": pair.cell, "what": pair.what, "quantity": pair.quantity, "before": _value(pair.before),

@@ -119,7 +119,7 @@ QUANTITIES = {  # of series.csv
         number("loss_difference", "loss differs by", "1", "from the first rung's, relative; inf: no number"),
         number("tolerance", "tolerance", "1", "up to which `difference` is rounding, and ten times the loss's"),
         number("compile_time", "compiling", "s", "by how much the first step took longer"),
-        number("capture_time", "capturing", "s", "of the step as a CUDA graph"),
+        number("capture_time", "capturing", "s", "of forward and backward as CUDA graphs"),
         number("first_step_time", "first step", "s", "of a fresh process"),
         number("host_time", "host's time", "s", "that a call of attention keeps the host busy"),
     )

@@ -134,9 +134,8 @@ def _left(ladder: Ladder, own: Machine, profiled: list[profile.Profiled]) -> tup
 
 def _asides(ladder: Ladder) -> list[Aside]:
     pairs = [(rung, ladder.before(rung)) for rung in ladder.asides if rung.step]
-    return [
-        Aside(place=ladder.place.name, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one
-    ]
+    name = ladder.place.name
+    return [Aside(place=name, rung=rung, before=one, alone=alone_gain(one, rung)) for rung, one in pairs if one]
 
 
 def _reach(ladder: Ladder) -> list[Reach]:

@@ -88,7 +88,6 @@ def facts(data: Data) -> Method | None:
     clocks = [row["sm_clock_median_mhz"] for row in ran if row["sm_clock_median_mhz"] == row["sm_clock_median_mhz"]]
     throttled = [row for row in ran if row["throttle"]]
     shared = [row for row in ran if row["other_processes"] > 0]
-    cards = _distinct(ran, "gpu_uuid")
     return Method(
         machine=machine(data),
         cells=count(len(ran)) if ran else None,
@@ -108,7 +107,7 @@ def facts(data: Data) -> Method | None:
         throttle=tuple(map(Name, dict.fromkeys(word for row in throttled for word in row["throttle"].split("; ")))),
         shared=count(len(shared)) if shared else None,
         at_once=at_once(ran),
-        cards=count(len(cards)) if len(cards) > 1 else None,
+        cards=count(len(cards)) if len(cards := _distinct(ran, "gpu_uuid")) > 1 else None,
         has_doubt=any(row["low"] != row["low"] for row in data.series(quantity="time", study=["timing", "ladder"])),
         missing=tuple(map(_cell, missing[:MOST])),
         more_missing=count(len(missing) - MOST) if len(missing) > MOST else None,

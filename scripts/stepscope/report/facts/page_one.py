@@ -99,7 +99,7 @@ class PageOne:
     @property
     def has_graphs_to_try(self) -> bool:
         """Whether launches limit a place, and the ladder's gains have no recipe for it."""
-        told = self.ladder and not self.ladder.is_starved and "graphs" in [rung.kind for rung in self.ladder.gains]
+        told = self.ladder and "graphs" in [rung.kind for rung in self.ladder.gains]
         return not told and any(each.limits == "launches" for each in self.applies)
 
     @property
@@ -228,17 +228,17 @@ def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
 def _rest(ladder: Ladder) -> dict:
     """What is left to win for a program whose attention and optimizer are fused."""
     left = [rung for rung in ladder.gains if rung.kind not in ALREADY]
-    has_both = {"fused"} < {rung.kind for rung in ladder.gains} and any(rung.fuses_attention for rung in ladder.gains)
+    has_both = ladder.rung("fused") in ladder.gains and any(rung.fuses_attention for rung in ladder.gains)
     won = plus(*(rung.won for rung in left))
     return {"rest": tuple(rung.name for rung in left), "rest_won": won} if has_both and won else {}
 
 
 def _hosts(data: Data, own: Machine) -> dict:
     rows = data.series(study="timing", quantity="time", mode="step", phase="step", precision="bf16", options="")
-    steps = [(of_series(row), row) for row in rows if row["limits"] == "launches"]
-    step, row = max(steps, key=lambda each: each[0].half_width, default=(None, None))
-    loose = step and step.half_width > LOOSE
-    return {"hosts": step, "hosts_place": place(data, own, row, "bf16").name} if loose else {}
+    steps = ((of_series(row), row) for row in rows if row["limits"] == "launches")
+    loose = (each for each in steps if each[0].half_width > LOOSE)
+    step, row = max(loose, key=lambda each: each[0].half_width, default=(None, None))
+    return {"hosts": step, "hosts_place": place(data, own, row, "bf16").name} if step else {}
 
 
 def _applies(data: Data, own: Machine) -> tuple[Applies, ...]:

@@ -12,6 +12,7 @@ from stepscope.report.facts.machine import Machine, Place, arithmetic, place
 from stepscope.report.kit.data import Data, of_ratio, of_series, once
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus, over, plus, scaled, share
+from stepscope.results.agreement import OF_LOSS
 from stepscope.results.option_labels import LABELS
 
 START = {"precision": "fp32", "attention": "naive", "compile": "none", "optimizer": "own", "checkpoint": 0}
@@ -384,7 +385,7 @@ def _rung(
         difference=scaled(difference, 1.0, "error") if difference else None,
         loss_difference=scaled(loss, 1.0, "error") if loss else None,
         is_rounding=PRECISIONS[change["precision"]].tolerance is not None,
-        differs=is_below(of("tolerance"), difference) or is_below(of("tolerance"), loss, 10),
+        differs=is_below(of("tolerance"), difference) or is_below(of("tolerance"), loss, 1 / OF_LOSS),
         limits=own_step.get("limits", ""),
     )
 
