@@ -57,9 +57,8 @@ class _Fp8Linear(torch.autograd.Function):
 
 def quantized(x: Tensor, dtype: torch.dtype = FORWARD) -> tuple[Tensor, Tensor]:
     """(x / scale rounded to the format, scale), the scale such that the largest magnitude is the format's largest."""
-    most = torch.finfo(dtype).max
-    scale = (x.abs().amax().float() / most).clamp(min=LEAST)
-    return (x.float() / scale).clamp(-most, most).to(dtype), scale
+    scale = (x.abs().amax().float() / torch.finfo(dtype).max).clamp(min=LEAST)
+    return (x.float() * (1 / scale)).to(dtype), scale  # what rounding lifts above the largest rounds back to it
 
 
 def product(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, dtype: torch.dtype, is_fast=False) -> Tensor:
