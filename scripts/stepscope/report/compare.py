@@ -233,7 +233,7 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
             values = {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
             sides.append(values)
         for own, other in (sides, sides[::-1]):
-            shown = sorted(value[: LONGEST.get(column)] for value in own - other) + ["as before"] * bool(own & other)
+            shown = [value[: LONGEST.get(column)] for value in [*sorted(own - other), *sorted(own & other)]]
             said.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))
         if sides[0] != sides[1]:
             found.append(Changed(what=column, before=Name(said[0]), after=Name(said[1])))
