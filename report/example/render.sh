@@ -35,7 +35,7 @@ import json, pathlib, sys
 path = pathlib.Path(sys.argv[1])
 facts = json.loads(path.read_text())
 facts["machines"] = {name: {"page_one": own["page_one"]} for name, own in facts["machines"].items()}
-path.write_text(json.dumps(facts))' "$made/report/facts.json"
+path.write_text(json.dumps(facts, ensure_ascii=False, separators=(",", ":")))' "$made/report/facts.json"
         rm -r "$made/tables"
     fi
 fi

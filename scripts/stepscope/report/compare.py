@@ -230,8 +230,7 @@ def _changed(before: Data, after: Data, machines: dict[str, str]) -> list[Change
     for column in SOFTWARE:
         sides, said = [], []
         for data, names in ((before, machines.keys()), (after, machines.values())):
-            values = {row[column] for row in data.dicts("cells", machine=list(names)) if row[column]}
-            sides.append(values)
+            sides.append({row[column] for row in data.dicts("cells", machine=list(names)) if row[column]})
         for own, other in (sides, sides[::-1]):
             shown = [value[: LONGEST.get(column)] for value in [*sorted(own - other), *sorted(own & other)]]
             said.append(", ".join(shown[:3] + [f"{len(shown) - 3} more"] * (len(shown) > 3)))

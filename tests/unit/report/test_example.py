@@ -56,12 +56,11 @@ def near(value):
 
 def test_arithmetic_in_8_bits_is_that_of_the_blocks_and_the_rest_in_16(data):
     own, found = machine(data), ladder.facts(data)
-    rung = found.ladder.rung("fp8")
+    before, rung = (found.ladder.rung(name) for name in ("fused", "fp8"))
     blocks = 6 * TOKENS * WEIGHTS
     expected = blocks / own.rates["fp8"].value + (found.ladder.place.flop.value - blocks) / own.rates["bf16"].value
     assert rung.arithmetic.value == near(expected)
     assert rung.of_peak.value == near(expected / rung.step.value)
-    before = found.ladder.rung("fused")
     assert rung.predicted_gain.value == near(
         before.step.value / (before.step.value - before.arithmetic.value + rung.arithmetic.value)
     )
@@ -79,6 +78,9 @@ def test_what_rungs_deliver_at_another_batch(data, series):
     assert found.most.rung.tokens.value == near(16 * 1024 / step)
     assert found.most.rung.energy.value == near(joules / (16 * 1024))
     assert [(each.batch, each.rung.kind) for each in found.reach][-4:-2] == [(16, "fused"), (16, "fp8")]
+    (part,) = (each for each in rungs.ladders(data, machine(data)) if each.place.batch == 16)
+    assert part.rung("fp8").host_free and not part.rung("fused").host_free  # so that no row of the column has it
+    assert [each.gpu for each in part.rungs] == [each.busy for each in part.rungs]
 
 
 def test_what_is_left_adds_up_to_the_step(data):
@@ -90,11 +92,9 @@ def test_what_is_left_adds_up_to_the_step(data):
 def test_causal_attention_multiplies_half(data):
     own, found = machine(data), attention.facts(data)
     scores = 8 * 16_384**2  # sequences, no heads
-    flop = 4 * scores * 64
-    assert found.arithmetic.value == pytest.approx(flop / own.rates["bf16"].value, rel=1e-3)
-    assert found.naive_predicted.value == pytest.approx(
-        38 * scores / own.copy.value + flop / own.rates["bf16"].value, rel=1e-3
-    )
+    products = 4 * scores * 64 / own.rates["bf16"].value
+    assert found.arithmetic.value == pytest.approx(products, rel=1e-3)
+    assert found.naive_predicted.value == pytest.approx(38 * scores / own.copy.value + products, rel=1e-3)
     causal = next(each for each in found.shapes if str(each.what) == "d128, bf16, causal, tokens 16,384, heads 16")
     assert causal.rate.value == pytest.approx(4 * 16 * 16_384**2 * 128 / 2 / causal.forward.value, rel=1e-3)
 

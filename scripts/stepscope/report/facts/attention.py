@@ -13,7 +13,7 @@ PLAIN = "naive"
 # lists them), without a mask and for one, and that it keeps for backward: exponentials in fp32, weights in the inputs'
 # type.
 FORWARD_BYTES, MASK_BYTES, KEPT_BYTES = {True: 38, False: 40}, {True: 4, False: 8}, {True: 6, False: 8}
-USUAL = ("heads", "tokens", "mask")  # options with which a cell can be the chapter's
+USUAL = ("batch", "heads", "key_value_heads", "tokens", "mask")  # options with which a cell can be the chapter's
 
 DIFFERENT = 1.02  # the slowest over the quickest of a library's kernels, from which on a reader should be told
 
@@ -45,15 +45,15 @@ class Length:
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """d_head, precision, heads (None: no dimension of heads), is_causal: of the cell with the most implementations;
-    batch: at the longest length. score_bytes: that naive attention moves forward.
-    """
+    """d_head, precision, heads (None: no dimension of heads), key_value_heads (None: as many), is_causal: of the cell
+    with the most implementations; batch: at the longest length. score_bytes: that naive attention moves forward."""
 
     machine: Machine
     d_head: str = ""
     precision: str = ""
     batch: Maybe = None
     heads: Maybe = None
+    key_value_heads: Maybe = None
     is_causal: bool = False
     score_bytes: Maybe = None
     longest: Maybe = None
@@ -65,7 +65,6 @@ class Attention:
     naive_gap: Maybe = None
     kept_predicted: Maybe = None
     kept_gap: Maybe = None
-    fused_gap: Maybe = None
     best: Way | None = None
     second: Way | None = None
     best_ratio: Maybe = None
@@ -132,6 +131,7 @@ def facts(data: Data) -> Attention | None:
         precision=one["precision"],
         batch=count(at_longest["batch"]),
         heads=count(heads) if heads else None,
+        key_value_heads=count(int(options["key_value_heads"])) if "key_value_heads" in options else None,
         is_causal=is_causal,
         score_bytes=count(score_bytes),
         longest=count(longest),
@@ -143,7 +143,6 @@ def facts(data: Data) -> Attention | None:
         naive_gap=gap(naive.forward, predicted) if naive else None,
         kept_predicted=kept,
         kept_gap=gap(naive.kept, kept) if naive else None,
-        fused_gap=gap(best.forward, arithmetic) if best else None,
         best=best,
         second=second,
         best_ratio=of_ratio(pair) if pair else over(second.forward, best.forward) if second else None,

@@ -16,6 +16,7 @@ from stepscope.results.option_labels import LABELS
 
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
+LOWERED = 0.97  # a clock over the highest, below which a reader should be told
 LOOSE = 0.1  # half an interval that a reader should be told of
 BYTES_A_PARAMETER = 16  # fp32: parameter, gradient, two moments
 
@@ -198,29 +199,27 @@ def _timed(data: Data, where: Place) -> dict:
 
 
 def _limit(limits: str, arithmetic_share: Maybe) -> str:
-    if limits == "launches":
-        return "launches"
-    if arithmetic_share is None:
-        return ""
-    return "arithmetic" if arithmetic_share.value >= MOSTLY else "other"
+    known = "" if arithmetic_share is None else "arithmetic" if arithmetic_share.value >= MOSTLY else "other"
+    return "launches" if limits == "launches" else known
 
 
 def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
     plain, top = ladder.plain, ladder.top
     fused, torch = ladder.rung("fused"), ladder.rung("torch")
     loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
-    widest = loosest.step
+    wide = loosest.step if loosest.step.half_width > LOOSE else None
+    clocks = [each.value for each in ladder.clocks] or [0, 1]
     return {
         "ladder": ladder,
         "left": left_over(ladder),
         "sustained": at_sustained(ladder, own),
         "reserved": plain.peak or facts.reserved,
         "top_reserved": top.peak if top is not plain else None,
-        "is_throttled": ladder.is_throttled,
+        "is_throttled": ladder.is_throttled and clocks[0] < LOWERED * clocks[-1],
         **(_rest(ladder) if not ladder.is_starved else {}),
         "fused_gain": plus(torch.won, fused.won) if torch and fused and fused in ladder.gains else None,
-        "alone_gain": alone_gain(plain, top) if widest.half_width > LOOSE else None,
-        "loosest": Quantity(widest.half_width, "share", cells=widest.cells) if widest.half_width > LOOSE else None,
+        "alone_gain": alone_gain(plain, top) if wide else None,
+        "loosest": Quantity(wide.half_width, "share", cells=wide.cells) if wide else None,
         "loosest_rung": loosest.name,
     }
 

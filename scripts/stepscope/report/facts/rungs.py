@@ -260,16 +260,20 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     if not declared:
         return None
     changes, first = _changes(declared), next(iter(declared))
-    ran = {row["variant"] for row in rows if row["quantity"] == "time" and row["status"] == "ok"}
+    ran, free, busy = (
+        {row["variant"] for row in rows if row["quantity"] == quantity and row["status"] == "ok"}
+        for quantity in ("time", "host_free_time", "busy_time")
+    )
+    alike = free if ran <= free or not ran <= busy else set()  # one column, one way to leave the host out
     sixteen = next(
         (one for name, one in changes.items() if name in ran and one["precision"] in SIXTEEN), changes[first]
     )
     where = place(data, own, rows[0], sixteen["precision"])
     made: dict[str, Rung] = {}
+    judged = {(row["quantity"], row["a"], row["b"]): row for row in (*comparisons, *alone)}
     for name in declared:
         own_rows = [row for row in rows if row["variant"] == name]
-        judged = {(row["quantity"], row["a"], row["b"]): row for row in (*comparisons, *alone)}
-        made[name] = _rung(name, changes[name], own_rows, judged, first, made, where, own)
+        made[name] = _rung(name, changes[name] | {"is_free": name in alike}, own_rows, judged, first, made, where, own)
     if not any(rung.step for rung in made.values()):
         return None
     plain = next((rung for rung in made.values() if rung.kind in SIXTEEN), None)
@@ -349,7 +353,7 @@ def _rung(
         is_aside=change["is_aside"],
         status=own_step.get("status", "") or "ok",
         step=step,
-        gpu=alone_time or busy,
+        gpu=(alone_time or busy) if change["is_free"] else (busy or alone_time),
         host_free=alone_time,
         busy=busy,
         forward=of("time", "forward"),
@@ -426,8 +430,7 @@ def alone_gain(before: Rung, rung: Rung) -> Maybe:
 
 def left_over(ladder: Ladder) -> Maybe:
     """What the top rung takes beyond its arithmetic at the ceiling and the optimizer's bytes; None if nothing."""
-    left = minus(ladder.top.step, plus(ladder.top.arithmetic, ladder.place.optimizer_fused))
-    return left if left and left.value > 0 else None
+    return _positive(minus(ladder.top.step, plus(ladder.top.arithmetic, ladder.place.optimizer_fused)))
 
 
 def at_sustained(ladder: Ladder, own: Machine) -> Maybe:
