@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from stepscope.report.facts import profile
 from stepscope.report.facts.machine import Machine, arithmetic, machine
 from stepscope.report.facts.rungs import Ladder, Rung, alone_gain, ladders
-from stepscope.report.kit.data import Data
+from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
 from stepscope.report.kit.quantity import Maybe, Quantity, count, exact, is_below, minus
 
@@ -89,7 +89,7 @@ def facts(data: Data) -> LadderFacts | None:
         most = None
     without = next((each.before(most.rung) for each in elsewhere if most and most.rung in each.rungs), None)
     reach = tuple(reach for each in of_size for reach in _reach(each)) if own.is_gpu else ()
-    highest = max((each.rung.sm_clock for each in reach if each.rung.sm_clock), key=lambda one: one.value, default=None)
+    highest = max(map(of_series, data.series(quantity="sm_clock")), key=lambda one: one.value, default=None)
     limit = max((row["power_limit_w"] or 0 for row in data.dicts("cells", cell=ladder.cell)), default=0)
     capped = [each for one in of_size if one.is_capped for each in _reach(one)]
     slow = [each for each in capped if is_below(each.rung.sm_clock, highest, HELD_BACK)]

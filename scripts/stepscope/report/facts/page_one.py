@@ -7,16 +7,15 @@ from stepscope.report.facts import memory, method, profile
 from stepscope.report.facts.machine import Machine, Place, machine, place
 from stepscope.report.facts.memory import Memory
 from stepscope.report.facts.profile import Profiled
-from stepscope.report.facts.rungs import Ladder, alone_gain, at_sustained, ladders, left_over
+from stepscope.report.facts.rungs import Ladder, at_sustained, ladders, left_over
 from stepscope.report.facts.shape import largest_batch, longest_context
 from stepscope.report.kit.data import Data, of_series
 from stepscope.report.kit.page import Name
-from stepscope.report.kit.quantity import Maybe, Quantity, count, minus, over, plus, scaled, share
+from stepscope.report.kit.quantity import Maybe, Quantity, count, is_below, minus, over, plus, scaled, share
 from stepscope.results.option_labels import LABELS
 
 ALREADY = ("sdpa", "triton", "flex", "torch", "fused")  # what many programs have
 MOSTLY = 0.5  # of a step
-LOWERED = 0.97  # a clock over the highest, below which a reader should be told
 LOOSE = 0.1  # half an interval that a reader should be told of
 BYTES_A_PARAMETER = 16  # fp32: parameter, gradient, two moments
 
@@ -165,7 +164,7 @@ def facts(data: Data) -> PageOne | None:
     if found is None:
         return facts
     again = {"again": timed.get("time"), "gpu_again": timed.get("host_free_time")}
-    return replace(facts, **again, **_of_ladder(found, own, facts), most=climbing.facts(data).most)
+    return replace(facts, **again, **_of_ladder(found, own, facts, climbing.facts(data)))
 
 
 def _some(rows: list[dict]) -> Maybe:
@@ -203,22 +202,22 @@ def _limit(limits: str, arithmetic_share: Maybe) -> str:
     return "launches" if limits == "launches" else known
 
 
-def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne) -> dict:
-    plain, top = ladder.plain, ladder.top
+def _of_ladder(ladder: Ladder, own: Machine, facts: PageOne, told: climbing.LadderFacts) -> dict:
+    plain, top, clock = ladder.plain, ladder.top, next(iter(ladder.clocks), None)
     fused, torch = ladder.rung("fused"), ladder.rung("torch")
     loosest = max(ladder.rungs, key=lambda rung: rung.step.half_width)
     wide = loosest.step if loosest.step.half_width > LOOSE else None
-    clocks = [each.value for each in ladder.clocks] or [0, 1]
     return {
         "ladder": ladder,
+        "most": told.most,
+        "is_throttled": ladder.is_throttled and (not clock or is_below(clock, told.highest_clock, climbing.HELD_BACK)),
         "left": left_over(ladder),
         "sustained": at_sustained(ladder, own),
         "reserved": plain.peak or facts.reserved,
         "top_reserved": top.peak if top is not plain else None,
-        "is_throttled": ladder.is_throttled and clocks[0] < LOWERED * clocks[-1],
         **(_rest(ladder) if not ladder.is_starved else {}),
         "fused_gain": plus(torch.won, fused.won) if torch and fused and fused in ladder.gains else None,
-        "alone_gain": alone_gain(plain, top) if wide else None,
+        "alone_gain": ladder.alone_over_plain if wide else None,
         "loosest": Quantity(wide.half_width, "share", cells=wide.cells) if wide else None,
         "loosest_rung": loosest.name,
     }

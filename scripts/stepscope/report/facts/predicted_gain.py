@@ -15,7 +15,7 @@ def gain(kind: str, before, where: Place, work: Maybe) -> Maybe:
     leave out, takes to launch. Where launches limit, the first two are shares of the step without the host.
     """
     saved = None
-    whole = before.gpu if is_alone(kind, before) else before.step
+    whole = (before.host_free or before.gpu) if is_alone(kind, before) else before.step
     if kind in PRECISIONS:
         saved = minus(before.arithmetic, work)
     elif kind == "sdpa":

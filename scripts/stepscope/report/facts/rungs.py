@@ -227,7 +227,7 @@ class Ladder:
     @property
     def alone_over_plain(self) -> Maybe:
         """The same without the host."""
-        return alone_gain(self.plain, self.top) if self.plain is not self.top else None
+        return exact(over(self.plain.gpu, self.top.gpu)) if self.plain is not self.top else None
 
 
 @once
@@ -260,11 +260,10 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     if not declared:
         return None
     changes, first = _changes(declared), next(iter(declared))
-    ran, free, busy = (
-        {row["variant"] for row in rows if row["quantity"] == quantity and row["status"] == "ok"}
-        for quantity in ("time", "host_free_time", "busy_time")
-    )
-    alike = free if ran <= free or not ran <= busy else set()  # one column, one way to leave the host out
+    known = {(row["quantity"], row["variant"]) for row in rows if row["status"] == "ok"}
+    ran = [name for name in changes if ("time", name) in known]
+    chain = [name for name in ran if not changes[name]["is_aside"]]
+    free, busy = (all((of, name) in known for name in chain) for of in ("host_free_time", "busy_time"))
     sixteen = next(
         (one for name, one in changes.items() if name in ran and one["precision"] in SIXTEEN), changes[first]
     )
@@ -273,7 +272,9 @@ def _ladder(data: Data, own: Machine, cell: str) -> Ladder | None:
     judged = {(row["quantity"], row["a"], row["b"]): row for row in (*comparisons, *alone)}
     for name in declared:
         own_rows = [row for row in rows if row["variant"] == name]
-        made[name] = _rung(name, changes[name] | {"is_free": name in alike}, own_rows, judged, first, made, where, own)
+        made[name] = _rung(
+            name, changes[name] | {"is_free": free or not busy}, own_rows, judged, first, made, where, own
+        )
     if not any(rung.step for rung in made.values()):
         return None
     plain = next((rung for rung in made.values() if rung.kind in SIXTEEN), None)
