@@ -17,7 +17,7 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from stepscope.figures import colours
+from stepscope.figures import colours, places
 from stepscope.report.kit.number_format import UNITS
 from stepscope.report.kit.quantity import Quantity
 from stepscope.results.schema import NUMBER, QUANTITIES, TABLES, Column, text
@@ -29,13 +29,7 @@ NUMBERS_TO_CHOOSE_BY = ("context", "batch", "length", "skipped")  # all other nu
 SHARES = ("share", "mfu")  # printed as percent
 MOST_BYTES = 2_400_000  # of all tables in base64; the last ones that would exceed it stay in their CSV
 LAST = ("memory_timeline", "timeline")  # drawn by figures, seldom read as rows
-FILES = (
-    "measure.log",
-    "record.json",
-    "samples.csv",
-    "trace.json.gz",
-    "snapshot.pickle",
-)  # in a cell's folder, or below
+FILES = ("measure.log", "record.json", "samples.csv", "trace.json.gz", "snapshot.pickle")  # of a cell, or below it
 SCRIPTS = ("data", "print", "state", "selection", "pivot", "chart", "rows", "card", "main")
 RUN = text("run", "run", "which of the results beside each other")
 # Figure → the view of what it shows; one that is not here links to the start.
@@ -128,12 +122,13 @@ def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
     measured = {name for tables in runs.values() for name in tables["series"]["quantity"]}
     quantities = {name: _as_shown(each) for name, each in QUANTITIES.items() if name in measured}
+    large = {size: number for tables in runs.values() for size, number in places.parameters(tables).items()}
     about, data = {"tables": {}, "quantities": quantities, "more": {}, "left_out": []}, {}
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
         frame, shown = _together(name, runs)
         if frame.empty:
             continue
-        packed = _packed(_json([_values(each, frame[each["name"]]) for each in shown]).encode())
+        packed = _packed(_json([_values(each, frame[each["name"]], large) for each in shown]).encode())
         if sum(map(len, data.values())) + len(packed) > MOST_BYTES:
             about["left_out"].append(f"{name}.csv")
             continue
@@ -164,8 +159,9 @@ def _as_shown(column: Column) -> dict:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _values(column: dict, values: pd.Series) -> list:
-    """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none."""
+def _values(column: dict, values: pd.Series, large: dict[str, float]) -> list:
+    """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none. Sizes stand
+    in the order of their parameters (large), other words in that of the rows."""
     if not column["chosen"]:
         return [_short(value) for value in values]
     if column["kind"] == NUMBER:
@@ -173,6 +169,7 @@ def _values(column: dict, values: pd.Series) -> list:
         keys = sorted(set(values), key=lambda value: value or -math.inf)
     else:
         keys = list(dict.fromkeys(values := [str(value) for value in values]))
+        keys.sort(key=lambda key: large.get(key, 0) if column["name"] == "size" else 0)
     place = {key: index for index, key in enumerate(keys)}
     return [keys, [place[value] for value in values]]
 

@@ -37,17 +37,17 @@ def about(page: str) -> dict:
 
 def test_every_number_of_a_csv_is_in_the_page(folder, tmp_path):
     page = explorer.document({"": folder}, tmp_path, "", ROOT / "report")
-    with open(folder / "series.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = list(csv.DictReader((folder / "series.csv").read_text().splitlines()))
     names = [each["name"] for each in about(page)["tables"]["series"]["columns"]]
     columns = dict(zip(names, contents(page, "series"), strict=True))
     assert columns["median"] == [
         None if row["median"] == "" else pytest.approx(float(row["median"]), rel=1e-4) for row in rows
     ]
-    keys, places = columns["cell"]
-    assert [keys[place] for place in places] == [row["cell"] for row in rows]
-    keys, places = columns["context"]
-    assert [keys[place] for place in places] == [float(row["context"]) if row["context"] else "" for row in rows]
+    for name, kind in (("cell", str), ("context", float)):
+        keys, places = columns[name]
+        assert [keys[place] for place in places] == [row[name] and kind(row[name]) for row in rows]
+    size = {"name": "size", "kind": "text", "chosen": True}
+    assert explorer._values(size, ["xl", "d64", "nano"], {"xl": 2, "nano": 1}) == [["d64", "nano", "xl"], [2, 0, 1]]
 
 
 def test_tables_that_are_too_large_are_named_and_left_out(folder, tmp_path, monkeypatch):
