@@ -122,13 +122,13 @@ def _embedded(runs: dict[str, Tables]) -> tuple[dict, dict[str, str]]:
     """(what the script has to know of the tables, table → its data): as many tables as MOST_BYTES holds."""
     measured = {name for tables in runs.values() for name in tables["series"]["quantity"]}
     quantities = {name: _as_shown(each) for name, each in QUANTITIES.items() if name in measured}
-    large = {size: number for tables in runs.values() for size, number in places.parameters(tables).items()}
+    parameters = {size: number for tables in runs.values() for size, number in places.parameters(tables).items()}
     about, data = {"tables": {}, "quantities": quantities, "more": {}, "left_out": []}, {}
     for name in sorted(TABLES, key=lambda each: LAST.index(each) + 1 if each in LAST else 0):
         frame, shown = _together(name, runs)
         if frame.empty:
             continue
-        packed = _packed(_json([_values(each, frame[each["name"]], large) for each in shown]).encode())
+        packed = _packed(_json([_values(each, frame[each["name"]], parameters) for each in shown]).encode())
         if sum(map(len, data.values())) + len(packed) > MOST_BYTES:
             about["left_out"].append(f"{name}.csv")
             continue
@@ -159,9 +159,9 @@ def _as_shown(column: Column) -> dict:
     return dataclasses.asdict(column) | {"unit": unit, "chosen": is_chosen_by}
 
 
-def _values(column: dict, values: pd.Series, large: dict[str, float]) -> list:
+def _values(column: dict, values: pd.Series, parameters: dict[str, float]) -> list:
     """`[values, indices]` of a column that rows are chosen by, else the numbers; null where there is none. Sizes stand
-    in the order of their parameters (large), other words in that of the rows."""
+    in the order of their parameters, other words in that of the rows."""
     if not column["chosen"]:
         return [_short(value) for value in values]
     if column["kind"] == NUMBER:
@@ -169,7 +169,7 @@ def _values(column: dict, values: pd.Series, large: dict[str, float]) -> list:
         keys = sorted(set(values), key=lambda value: value or -math.inf)
     else:
         keys = list(dict.fromkeys(values := [str(value) for value in values]))
-        keys.sort(key=lambda key: large.get(key, 0) if column["name"] == "size" else 0)
+        keys.sort(key=lambda key: parameters.get(key, 0) if column["name"] == "size" else 0)
     place = {key: index for index, key in enumerate(keys)}
     return [keys, [place[value] for value in values]]
 
